@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Makes a real network interface behave like a described link.
 #![warn(missing_docs)]
+// It panics if the reader has closed the pipe: text::to_stderr.
+#![warn(clippy::print_stderr)]
 
 pub mod abi;
 pub mod bottleneck;

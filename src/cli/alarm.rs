@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use emud::monitor::session::client::tell;
+use emud::monitor::session::client::report;
 use serde_json::json;
 
 use super::Failure;
@@ -31,7 +31,8 @@ pub struct Args {
     #[arg(long, requires = "value")]
     threshold: Option<String>,
 
-    /// The monitor's socket [default: all monitors that run without --socket]
+    /// The monitor's socket [default: that of the run, outside a run all monitors that run without
+    /// --socket]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 }
@@ -44,6 +45,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if let Some(threshold) = &args.threshold {
         message["threshold"] = json!(threshold);
     }
-    tell(args.socket.as_deref(), &message)?;
+    report(args.socket.as_deref(), &message)?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use emud::datapath::detach;
 use emud::datapath::host_wide::Host;
-use emud::text::printable;
+use emud::text::{printable, to_stderr};
 
 use super::{DONE, Failure, Place};
 
@@ -36,7 +36,7 @@ fn all() -> Result<u8, Failure> {
     let host = Host::read()?;
     let mut code = DONE;
     let mut failed = |e: String, exit_code: u8| {
-        eprintln!("emud: {}", printable(&e));
+        to_stderr(format_args!("emud: {}", printable(&e)));
         code = if code == DONE { exit_code } else { code };
     };
     for (space, result) in host.detach() {
@@ -55,7 +55,7 @@ fn all() -> Result<u8, Failure> {
         }
     }
     for note in &host.notes {
-        eprintln!("emud: {}", printable(note));
+        to_stderr(format_args!("emud: {}", printable(note)));
     }
     Ok(code)
 }

@@ -4,6 +4,7 @@ use clap::{Subcommand, ValueEnum};
 use emud::convert::export;
 use emud::convert::export::Direction;
 use emud::profile::shipped;
+use emud::text::to_stderr;
 
 use super::Failure;
 
@@ -33,7 +34,7 @@ warnings list each property that netem does not support.")]
         direction: Side,
 
         /// Print the whole tc command for this device, not only the part from `netem` on
-        #[arg(long, value_name = "IFACE")]
+        #[arg(long, value_name = "IFACE", value_parser = device)]
         dev: Option<String>,
 
         /// Export the nearest netem command if netem does not support the profile, and list each
@@ -56,9 +57,19 @@ Notes on standard error list the differences of htb and netem that no command re
         direction: Side,
 
         /// Device in the commands
-        #[arg(long, value_name = "IFACE")]
+        #[arg(long, value_name = "IFACE", value_parser = device)]
         dev: String,
     },
+}
+
+/// Parses a name of a device as it can be in a command: as the kernel accepts it, and without
+/// characters that a shell interprets. A variable (`$DEV`) is possible.
+fn device(text: &str) -> Result<String, String> {
+    let plain = |c: char| !c.is_whitespace() && !c.is_control() && !"/;|&<>()`'\"\\*?".contains(c);
+    match !text.is_empty() && text.len() < 16 && text.chars().all(plain) {
+        true => Ok(text.to_owned()),
+        false => Err("a command needs the name of an interface, such as eth0".to_owned()),
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -89,10 +100,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     super::out(&format!("{}\n", exported.command))?;
     for difference in &exported.differences {
-        eprintln!("emud: warning: not exported: {difference}");
+        to_stderr(format_args!("emud: warning: not exported: {difference}"));
     }
     for note in &exported.notes {
-        eprintln!("emud: note: {note}");
+        to_stderr(format_args!("emud: note: {note}"));
     }
     Ok(())
 }
@@ -102,6 +113,21 @@ impl From<Side> for Direction {
         match side {
             Side::Up => Self::Up,
             Side::Down => Self::Down,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::device;
+
+    #[test]
+    fn a_command_has_a_device() {
+        for good in ["eth0", "v0.5", "$DEV", "enp0s31f6"] {
+            assert_eq!(device(good).as_deref(), Ok(good));
+        }
+        for bad in ["", "a b", "a;b", "../x", "a'b", "abcdefghijklmnop", "$(x)"] {
+            assert!(device(bad).is_err(), "{bad}");
         }
     }
 }

@@ -6,7 +6,7 @@ use clap::{Subcommand, ValueEnum};
 use emud::convert::import;
 use emud::convert::import::{Header, Imported, Layout, Moment};
 use emud::profile::{ProfileError, Rate, Time};
-use emud::text::{TextError, read_text};
+use emud::text::{TextError, read_text, to_stderr};
 
 use super::Failure;
 use super::failure::EX_IOERR;
@@ -305,6 +305,6 @@ fn show(imported: &Imported) -> Result<(), Failure> {
 
 fn warn(imported: &Imported) {
     for warning in &imported.warnings {
-        eprintln!("emud: warning: {warning}");
+        to_stderr(format_args!("emud: warning: {warning}"));
     }
 }

@@ -4,7 +4,7 @@ use emud::datapath::attachment;
 use emud::datapath::host_wide::Host;
 use emud::datapath::show::list::List;
 use emud::datapath::show::report::Report;
-use emud::text::printable;
+use emud::text::{printable, to_stderr};
 
 use super::{DONE, Failure};
 
@@ -46,13 +46,16 @@ fn all(json: bool) -> Result<u8, Failure> {
             Ok(reports) => found.push((space, reports)),
             Err(e) if json => return Err(Failure::new(e.exit_code(), format!("{space}: {e}"))),
             Err(e) => {
-                eprintln!("emud: {}", printable(&format!("{space}: {e}")));
+                to_stderr(format_args!(
+                    "emud: {}",
+                    printable(&format!("{space}: {e}"))
+                ));
                 code = if code == DONE { e.exit_code() } else { code };
             }
         }
     }
     for note in &host.notes {
-        eprintln!("emud: {}", printable(note));
+        to_stderr(format_args!("emud: {}", printable(note)));
     }
     let each = (found.iter()).flat_map(|(space, reports)| reports.iter().map(|r| (*space, r)));
     if json {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use emud::datapath::radio::{ReplayError, replay};
+use emud::text::to_stderr;
 
 use super::Failure;
 
@@ -56,12 +57,12 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         None => ("the record has no end: nothing to compare with", 0),
     };
     let line = format!(
-        "{} arrivals, {} deliveries, digest {:016x}: {text}\n",
+        "{} arrivals, {} deliveries, digest {:016x}: {text}",
         repeated.arrivals, repeated.deliveries, repeated.digest
     );
     match deliveries {
-        true => eprint!("{line}"),
-        false => super::out(&line)?,
+        true => to_stderr(line),
+        false => super::out(&format!("{line}\n"))?,
     }
     Ok(code)
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use emud::monitor::session::client::tell;
+use emud::monitor::session::client::report;
 use serde_json::{Value, json};
 
 use super::Failure;
@@ -26,7 +26,8 @@ pub struct Args {
     #[arg(value_name = "NAME=VALUE", required = true)]
     figures: Vec<String>,
 
-    /// The monitor's socket [default: all monitors that run without --socket]
+    /// The monitor's socket [default: that of the run, outside a run all monitors that run without
+    /// --socket]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 }
@@ -38,7 +39,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         .collect::<Result<_, _>>()
         .map_err(|e| Failure::new(EX_USAGE, e))?;
     for figure in figures {
-        tell(args.socket.as_deref(), &figure)?;
+        report(args.socket.as_deref(), &figure)?;
     }
     Ok(())
 }

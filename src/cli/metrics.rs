@@ -7,6 +7,7 @@ use emud::host::signals::Signals;
 use emud::host::single_threaded;
 use emud::metrics::{Format, Sampling, Source, checked_once, exposition, links, registry, serve};
 use emud::monitor::session::ObserveError;
+use emud::text::to_stderr;
 use prometheus_client::registry::Registry;
 
 use super::Failure;
@@ -67,7 +68,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let at = listener.local_addr()?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let links = Links(Sampling::start()?);
-        eprintln!("emud: metrics at http://{at}/metrics");
+        to_stderr(format_args!("emud: metrics at http://{at}/metrics"));
         tokio::select! {
             () = serve(listener, links) => {}
             _ = signals.any() => {}

@@ -113,7 +113,7 @@ fn check_all<T, E: Into<Failure> + Display>(
         match check(name) {
             Ok(_) => out(&format!("{name}: good\n"))?,
             Err(e) if first.is_none() => first = Some(e.into()),
-            Err(e) => eprintln!("emud: {e}"),
+            Err(e) => emud::text::to_stderr(format_args!("emud: {e}")),
         }
     }
     first.map_or(Ok(()), Err)

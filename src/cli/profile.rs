@@ -8,6 +8,7 @@ use emud::catalogue::{Catalogue, Listed};
 use emud::datapath::stage::timeline;
 use emud::profile::shipped::{self, SHIPPED};
 use emud::profile::{Loss, Profile, Rate, loss_runs, over_time};
+use emud::text::to_stderr;
 use emud::verify::{Asked, Cdf, DEPENDENT_LOSS};
 
 use super::plot_runs::RunsPanel;
@@ -100,7 +101,7 @@ fn draw(name: &str, output: &Path) -> Result<(), Failure> {
         false => Some(format!("not drawn: {}", left_out.join(", "))),
     };
     if let Some(note) = &note {
-        eprintln!("emud: note: {note}");
+        to_stderr(format_args!("emud: note: {note}"));
     }
     if timed {
         let panels: Vec<_> = DIRECTIONS

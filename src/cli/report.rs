@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use emud::experiment::report as page;
 use emud::experiment::results::Run;
+use emud::text::to_stderr;
 
 use super::Failure;
 use super::failure::{EX_CANTCREAT, EX_USAGE};
@@ -73,10 +74,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         std::fs::create_dir_all(directory).map_err(|e| cannot(directory, &e))?;
         let plots = page::plots(run)?;
         if plots.is_empty() {
-            eprintln!(
+            to_stderr(format_args!(
                 "emud: {} has no samples: there is nothing to plot",
                 run.path.display()
-            );
+            ));
         }
         for plot in plots {
             write(&directory.join(plot.file), &plot.svg)?;

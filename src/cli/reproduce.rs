@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use emud::experiment::lab::LabError;
 use emud::experiment::reproduce::{Bench, EXPERIMENTS, Experiment, Reproduction};
 use emud::experiment::run::Settings;
-use emud::text::columns;
+use emud::text::{columns, to_stderr};
 use rustix::process::geteuid;
 
 use super::Failure;
@@ -84,7 +84,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         settings: &settings,
         holder: super::hold_run::command,
         attempts: args.attempts.unwrap_or(if args.quick { 1 } else { 3 }),
-        progress: &|step| eprintln!("emud: {step}"),
+        progress: &|step| to_stderr(format_args!("emud: {step}")),
     };
     let mut reproduced = vec![];
     for experiment in &experiments {

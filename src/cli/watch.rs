@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use emud::container::{self, Container, ContainerError, Known, Labels, Seen};
 use emud::datapath::engine::hold::spawn;
-use emud::text::printable;
+use emud::text::{printable, to_stderr};
 use rustix::process::{geteuid, getpid};
 
 use super::Failure;
@@ -56,7 +56,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mut pending: Vec<Pending> = vec![];
     loop {
         match seen.recv_timeout(RETRY) {
-            Ok(Seen::Note(note)) => eprintln!("emud: {}", printable(&note)),
+            Ok(Seen::Note(note)) => to_stderr(format_args!("emud: {}", printable(&note))),
             Ok(Seen::Runs(known)) if known.labels.contains_key(PROFILE) => {
                 pending.retain(|other| other.known.container.id != known.container.id);
                 let (tries, at) = (0, Instant::now());
@@ -102,7 +102,7 @@ fn attach(known: &Known, profiles: Option<&Path>) -> Outcome {
     let name = &known.container.name;
     let say = |text: &str| {
         for line in text.lines() {
-            eprintln!("emud: {name}: {}", printable(line));
+            to_stderr(format_args!("emud: {name}: {}", printable(line)));
         }
     };
     let arguments = match arguments(&known.container.id, &known.labels, profiles) {

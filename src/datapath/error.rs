@@ -128,7 +128,7 @@ pub enum LinkError {
     #[error("{0} has neither a trace nor phases, so there is nothing to restart")]
     NoTime(String),
     #[error(
-        "the phases of {0} are separate links, which only attach can change: `emud set` changes only `state` of the profile's own link and of named links without rules; attach the changed profile with --replace"
+        "the phases of {0} are separate links, which only attach can change: `emud set` changes only `state` of the profile's own link and of named links without rules; for other changes detach, then attach the changed profile"
     )]
     Phased(String),
     #[error("signals: {0}")]

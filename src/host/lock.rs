@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Locks between emud processes, which only root can hold.
 //!
-//! A lock is a range of bytes of a file in /run/emud/locks, which only root can open (any user can
-//! take an abstract socket name, or flock(2) on a readable file). The offset in the file is derived
-//! from the network namespace and a number in it, so one file serves many locks. The kernel
-//! releases a lock when the last process with its descriptor ends.
+//! A lock is a range of bytes of a file that only root can open (any user can take an abstract
+//! socket name, or flock(2) on a readable file). The offset in the file is derived from the network
+//! namespace and a number in it, so one file serves many locks. The kernel releases a lock when the
+//! last process with its descriptor ends.
+//!
+//! The files are in the folder `emud` of devtmpfs, of which a machine has one: every container has
+//! its own /run, but can change the same interface.
 
 use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use rustix::fs::{Mode, OFlags, openat};
+use rustix::fs::{Mode, OFlags, mkdirat, openat};
+use rustix::io::Errno;
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
 use super::runtime;
 use super::runtime::FOLDER;
@@ -53,8 +58,7 @@ impl Lock {
     /// # Errors
     /// `PermissionDenied` unless this is root.
     pub fn open(about: About) -> io::Result<Self> {
-        runtime::folder(Path::new(FOLDER), 0o755)?;
-        let folder = runtime::folder(&Path::new(FOLDER).join("locks"), 0o700)?;
+        let folder = of_machine().or_else(|_| of_run())?;
         let name = match about {
             About::Interface => "interface",
             About::Forwarding => "forwarding",
@@ -111,6 +115,31 @@ impl Lock {
             thread::sleep(RETRY);
         }
     }
+}
+
+/// Opens the folder that all emud processes of the machine share.
+///
+/// # Errors
+/// This is not root, a security module forbids the mount, or the kernel has no devtmpfs.
+fn of_machine() -> io::Result<OwnedFd> {
+    let context = fsopen("devtmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOEXEC | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let root = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
+    match mkdirat(&root, "emud", Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(e) => return Err(e.into()),
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = openat(&root, "emud", flags, Mode::empty())?;
+    runtime::only_ours(&folder, 0o077)?;
+    Ok(folder)
+}
+
+/// Opens the folder of the processes that share /run.
+fn of_run() -> io::Result<OwnedFd> {
+    runtime::folder(Path::new(FOLDER), 0o755)?;
+    runtime::folder(&Path::new(FOLDER).join("locks"), 0o700)
 }
 
 /// Bytes of a lock file.

@@ -30,6 +30,10 @@ kinds! {
         mask => format!("\"{bits:#x}/{mask:#x}\""),
     };
     Dscp: u8 = dscp, u8::to_string;
+    Tos: (u8, u8) = tos, |(bits, mask)| match *mask {
+        u8::MAX => bits.to_string(),
+        mask => format!("\"{bits:#x}/{mask:#x}\""),
+    };
     Byte: u8 = |value, key| number(value, key, u8::MAX), u8::to_string;
     Vlan: u16 = |value, key| number(value, key, 4095), u16::to_string;
 }
@@ -173,25 +177,35 @@ fn dscp(value: &Located<Value>, key: &str) -> Result<u8, Mistake> {
 }
 
 fn mark(value: &Located<Value>, key: &str) -> Result<(u32, u32), Mistake> {
+    masked(value, key, u32::MAX)
+}
+
+fn tos(value: &Located<Value>, key: &str) -> Result<(u8, u8), Mistake> {
+    let (bits, mask) = masked(value, key, u8::MAX.into())?;
+    Ok((bits as u8, mask as u8))
+}
+
+/// Reads bits up to `all`, and which of them count.
+fn masked(value: &Located<Value>, key: &str, all: u32) -> Result<(u32, u32), Mistake> {
     let text = text(value, key, "\"0x1\"")?;
     let (bits, mask) = match text.split_once('/') {
         Some((bits, mask)) => (integer(bits.trim()), integer(mask.trim())),
-        None => (integer(&text), Some(u32::MAX)),
+        None => (integer(&text), Some(all)),
     };
-    match (bits, mask) {
+    let fits = |number: Option<u32>| number.filter(|number| *number <= all);
+    match (fits(bits), fits(mask)) {
         (Some(bits), Some(mask)) if bits & !mask == 0 => Ok((bits, mask)),
         (Some(bits), Some(mask)) => {
-            let title = format!("the mark `{text}` has bits that its mask has not");
+            let title = format!("`{key}` of `{text}` has bits that its mask has not");
             let help = format!("did you mean \"{:#x}/{mask:#x}\"?", bits & mask);
             Err(Mistake::new(&value.at, title, help))
         }
         _ => {
-            let help = "write mark = \"0x1\", or \"0x1/0xff\" where only some bits count";
-            Err(Mistake::new(
-                &value.at,
-                format!("`{text}` is not a mark"),
-                help,
-            ))
+            let help = format!(
+                "write {key} = \"0x1\", or \"0x1/0xf\" where only some bits count; all bits are {all:#x}"
+            );
+            let title = format!("`{key}` cannot be `{text}`");
+            Err(Mistake::new(&value.at, title, help))
         }
     }
 }

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use super::bottleneck::ClassName;
 use super::kinds::OneOf;
 use super::rule_kinds::{
-    Byte, Dscp, Host, LinkName, Mac, Mark, Net, PortRange, Protocol, Towards, Vlan,
+    Byte, Dscp, Host, LinkName, Mac, Mark, Net, PortRange, Protocol, Tos, Towards, Vlan,
 };
 use crate::abi;
 use crate::text::{table, words};
@@ -74,8 +74,8 @@ table! {
         mark: Option<(u32, u32)> = None, "mark" as Mark;
         /// The upper six bits of the DS field, 0..=63; not beside `tos`.
         dscp: Option<u8> = None, "dscp" as Dscp;
-        /// All bits of the DS field.
-        tos: Option<u8> = None, "tos" as Byte;
+        /// Bits of the DS field, and which of them count.
+        tos: Option<(u8, u8)> = None, "tos" as Tos;
         /// Id of the outer tag, 0..=4095.
         vlan: Option<u16> = None, "vlan" as Vlan;
         /// ICMP's or ICMPv6's.
@@ -150,7 +150,7 @@ impl Match {
     /// Returns bits of the DS field, and which of them count.
     pub fn ds_field(&self) -> Option<(u8, u8)> {
         let dscp = self.dscp.map(|dscp| (dscp << 2, 0xfc));
-        dscp.or(self.tos.map(|tos| (tos, u8::MAX)))
+        dscp.or(self.tos)
     }
 }
 

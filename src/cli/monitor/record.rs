@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use emud::datapath::engine::hold::signal;
+use emud::text::to_stderr;
 use emud_monitor::criteria::table::Word as _;
 use emud_monitor::criteria::{Basis, CRITERIA};
 use emud_monitor::event::Watched;
@@ -15,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 
 use super::quantity;
-use super::run::duration;
+use super::run::watched;
 use crate::cli::Failure;
 use crate::cli::failure::EX_CANTCREAT;
 use crate::cli::progress::Progress;
@@ -41,7 +42,7 @@ pub struct Args {
     output: PathBuf,
 
     /// End after this time: 500ms, 60s, 10min, 8h [default: at Ctrl-C]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = watched)]
     duration: Option<Duration>,
 
     /// Size of the buffer between kernel and file: a power of two
@@ -73,7 +74,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         remove_empty(&args.output);
         Failure::new(e.exit_code(), e.to_string())
     })?;
-    eprint!("{}", notes(recorder.header()));
+    for note in notes(recorder.header()).lines() {
+        to_stderr(note);
+    }
     let reason = wait(&recorder, stop.as_fd(), args)?;
     let summary = recorder
         .finish(reason)

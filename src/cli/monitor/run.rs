@@ -14,7 +14,7 @@ use emud::monitor::session::{
     Allowed, Finished, Observation, Setup, Side, SideParts, Stop, Until, monitor, pressure,
     punctual, sockets,
 };
-use emud::text::Time;
+use emud::text::{Time, to_stderr};
 use emud_monitor::Config;
 use emud_monitor::log::{Clock, EndReason, FileLog, Format, Log, Moved, Outlet};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -54,7 +54,7 @@ pub struct Args {
     stop_after: Option<u64>,
 
     /// End after this time: 500ms, 60s, 10min, 8h
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = watched)]
     duration: Option<Duration>,
 
     /// Socket for reports of programs [default: /run/emud/monitor.sock, or monitor-PID.sock beside
@@ -82,6 +82,14 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     match text.parse() {
         Ok(Time(ns)) => Ok(Duration::from_nanos(ns)),
         Err(e) => Err(format!("{}; {}", e.problem, e.help)),
+    }
+}
+
+/// Parses for how long the host is watched: nothing is seen in no time, and that is not "clean".
+pub fn watched(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("nothing can be seen in 0 s".to_owned()),
+        time => Ok(time),
     }
 }
 
@@ -148,7 +156,7 @@ async fn watch(args: Args, config: Config) -> Result<u8, Failure> {
     let mut observation = Observation::new(monitor, setup);
     if format == Format::Json {
         for sentence in observation.unknown() {
-            eprintln!("emud: {sentence}");
+            to_stderr(format_args!("emud: {sentence}"));
         }
     }
     let signal = async {
@@ -217,6 +225,7 @@ mod tests {
     fn runs_may_take_hours() {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("1.5h"), Ok(Duration::from_secs(5400)));
+        assert!(watched("0ms").is_err() && watched("0h").is_err());
         for wrong in ["5", "-1h", "h", "9000h", "NaNh"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }

@@ -10,6 +10,7 @@ use emud::experiment::results::{Run, summarise};
 use emud::experiment::run;
 use emud::experiment::run::{Outcome, Settings, User, derived};
 use emud::experiment::scenario::Plan;
+use emud::text::to_stderr;
 use emud_monitor::log::{ExitLine, RunVerdict};
 use rustix::fs::{MemfdFlags, memfd_create};
 
@@ -35,7 +36,7 @@ pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> 
         std::fs::read_to_string("/proc/loadavg").ok().as_deref(),
         cpus(),
     ) {
-        eprintln!("emud: note: {note}");
+        to_stderr(format_args!("emud: note: {note}"));
     }
     for n in 1..=args.repeat {
         let plan = what.plan()?;
@@ -164,13 +165,10 @@ impl Kept {
 }
 
 fn create(path: &Path, owner: Option<&User>) -> std::io::Result<File> {
-    let file = File::create(path)?;
     match owner {
-        // Not a terminal or a device.
-        Some(owner) if file.metadata()?.is_file() => owner.own(&file)?,
-        _ => {}
+        Some(owner) => owner.create(path),
+        None => File::create(path),
     }
-    Ok(file)
 }
 
 /// Runs one repeat, and prints its result.

@@ -80,9 +80,18 @@ impl Table {
             return Ok(number - 1);
         }
         let last = |path: &str| path.rsplit('.').next().is_some_and(|key| key == name);
-        let whole = self.names.iter().position(|known| known == name);
-        let short = || self.names.iter().position(|path| self.json && last(path));
-        whole.or_else(short).ok_or_else(|| {
+        let found = |is: &dyn Fn(&str) -> bool| -> Vec<usize> {
+            let all = self.names.iter().enumerate();
+            all.filter(|(_, known)| is(known)).map(|(i, _)| i).collect()
+        };
+        let mut columns = found(&|known| known == name);
+        if columns.is_empty() && self.json {
+            columns = found(&last);
+        }
+        if columns.len() > 1 {
+            return Err(self.ambiguous(name, &columns));
+        }
+        columns.first().copied().ok_or_else(|| {
             let names = self.names.iter().map(String::as_str);
             let near = closest(name, names.clone())
                 .map(|near| format!("did you mean `{near}`? "))
@@ -92,6 +101,20 @@ impl Table {
             let title = format!("there is no column `{name}`");
             Mistake::new(&self.start(), title, help)
         })
+    }
+
+    fn ambiguous(&self, name: &str, columns: &[usize]) -> Mistake {
+        let (title, which) = match self.json {
+            true => ("keys end in", "the whole key"),
+            false => ("columns are called", "the number of the column"),
+        };
+        let each = columns.iter().take(10).map(|i| match self.json {
+            true => clipped(&self.names[*i]),
+            false => (i + 1).to_string(),
+        });
+        let help = format!("write {which}: {}", each.collect::<Vec<_>>().join(", "));
+        let title = format!("{} {title} `{name}`", columns.len());
+        Mistake::new(&self.start(), title, help)
     }
 
     fn text(text: &str) -> Result<Self, Mistake> {
@@ -119,7 +142,7 @@ impl Table {
             Mistake::new(&at(start, 0), format!("not valid JSON: {error}"), help)
         })?;
         let items = match &documents[..] {
-            [one] => longest(one).unwrap_or(&documents[..]),
+            [one] => rows_of(one)?.unwrap_or(&documents[..]),
             all => all,
         };
         let mut names = Vec::new();
@@ -152,6 +175,63 @@ impl Table {
             names,
             json: true,
         })
+    }
+}
+
+/// Returns the longest array of objects or arrays, if the document has one.
+///
+/// # Errors
+/// There are several arrays with the same keys above them: the series of several sources.
+fn rows_of(document: &Value) -> Result<Option<&[Value]>, Mistake> {
+    let Some(rows) = longest(document) else {
+        return Ok(None);
+    };
+    let mut arrays = Vec::new();
+    arrays_below(document, String::new(), String::new(), &mut arrays);
+    let kind = (arrays.iter())
+        .find(|array| std::ptr::eq(array.items, rows))
+        .map(|array| array.kind.clone());
+    let alike: Vec<_> = (arrays.iter())
+        .filter(|array| Some(&array.kind) == kind.as_ref())
+        .collect();
+    let [first, _, ..] = alike[..] else {
+        return Ok(Some(rows));
+    };
+    let title = format!("{} arrays of rows", alike.len());
+    let help = format!("select one, for example the first by jq '{}'", first.path);
+    Err(Mistake::new(&at(0, 0), title, help))
+}
+
+struct Array<'a> {
+    /// As jq writes it.
+    path: String,
+    /// The path without positions.
+    kind: String,
+    items: &'a [Value],
+}
+
+/// Collects the arrays of objects or arrays.
+fn arrays_below<'a>(value: &'a Value, path: String, kind: String, out: &mut Vec<Array<'a>>) {
+    // Most values are in rows, which have no arrays of rows: no path is made for them.
+    if longest(value).is_none() {
+        return;
+    }
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                let (path, kind) = (format!("{path}.{key}"), format!("{kind}.{key}"));
+                arrays_below(value, path, kind, out);
+            }
+        }
+        Value::Array(items) => {
+            for (n, item) in items.iter().enumerate() {
+                if longest(item).is_some() {
+                    arrays_below(item, format!("{path}[{n}]"), format!("{kind}[]"), out);
+                }
+            }
+            out.push(Array { path, kind, items });
+        }
+        _ => {}
     }
 }
 

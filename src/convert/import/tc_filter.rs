@@ -140,6 +140,10 @@ fn u32_match(words: &mut Words, out: &mut Vec<(&'static str, String)>) -> Result
     match (key, whole(&mask, 0..=0xffff)?) {
         ("tos", DSCP) if number <= 0xff => out.push(("dscp", (number >> 2).to_string())),
         (key, mask) if mask == full => out.push((key, number.to_string())),
+        ("tos", mask) if number <= 0xff && (1..0xff).contains(&mask) => {
+            let bits = number & mask;
+            out.push(("tos", format!("\"{bits:#x}/{mask:#x}\"")));
+        }
         _ => return Err(cannot(&mask)),
     }
     Ok(())

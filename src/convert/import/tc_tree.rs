@@ -173,7 +173,7 @@ impl<'a> Tree<'a> {
             })
             .collect();
         self.default = Some(id(map[0]));
-        // rt_tos2priority() of the kernel, where that is not 0.
+        // rt_tos2priority() of the kernel, where that is not 0: of the DS field two bits count.
         let tos = [(0x10, 6), (0x08, 2), (0x18, 4)];
         let tos = tos.map(|(tos, priority)| (tos, id(map[priority])));
         self.by_tos.extend(

@@ -216,7 +216,10 @@ fn rules(out: &mut Writer, tree: &Tree, header: Header) {
     for (tos, id) in &tree.by_tos {
         out.header("[rule]");
         out.note("prio chooses the band by the priority that a packet gets from its ToS.");
-        out.key("match", table(&[("tos", Some(tos.to_string()))]));
+        out.key(
+            "match",
+            table(&[("tos", Some(format!("\"{tos:#x}/0x18\"")))]),
+        );
         out.key("link", quoted(format!("class-{}", id.replace(':', "-"))));
         direction(out);
     }

@@ -106,7 +106,7 @@ impl Reader<'_> {
     pub fn link(&self, number: u32, direction: u32) -> Result<LinkReport, DatapathError> {
         let (moment, in_force, backlog_ns) = self.now(number, direction)?;
         let rate_bit_s = in_force.rate_bit_s();
-        // Queue and class stay those of the link itself in every phase.
+        // The queue stays that of the link itself in every phase.
         let configured = self.wanted(number, direction);
         let wanted = self.wanted(in_force.number, direction);
         // Without `..`: what a link has is shown.
@@ -125,7 +125,7 @@ impl Reader<'_> {
             corrupt,
             trace: _,
             slot,
-            class: _,
+            class,
         } = in_force.decode(self.maps, direction, wanted)?;
         Ok(LinkReport {
             rate_bit_s,
@@ -139,7 +139,7 @@ impl Reader<'_> {
                 }),
             },
             shared: configured.and_then(|link| link.shared.clone()),
-            class: configured.and_then(|link| link.class.clone()),
+            class,
             ecn_above_ns: queue.ecn_above_ns,
             aqm: queue.aqm,
             backlog_ns,

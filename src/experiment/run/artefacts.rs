@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 use emud_monitor::log::{ArtefactLine, mono_ns};
+use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::sync::oneshot;
 
@@ -54,9 +55,12 @@ impl Folders {
             apart: plan.text.is_some(),
         };
         if let Some(run) = &settings.artefacts {
+            let is_new = !run.exists();
             fs::create_dir_all(run).map_err(failed(run))?;
             let run = fs::canonicalize(run).map_err(failed(run))?;
-            own(&run, settings.caller.as_ref()).map_err(failed(&run))?;
+            if is_new {
+                own(&run, settings.caller.as_ref()).map_err(failed(&run))?;
+            }
             for node in &plan.nodes {
                 let folder = run.join(&node.name);
                 fs::create_dir(&folder).map_err(failed(&folder))?;
@@ -101,7 +105,11 @@ impl Folders {
 
 fn own(folder: &Path, owner: Option<&User>) -> io::Result<()> {
     match owner {
-        Some(owner) => owner.own(File::open(folder)?),
+        // Not what the user may have exchanged it for meanwhile.
+        Some(owner) => {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            owner.own(open(folder, flags, Mode::empty())?)
+        }
         None => Ok(()),
     }
 }

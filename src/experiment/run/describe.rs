@@ -7,6 +7,7 @@ use std::path::Path;
 use emud_monitor::log::{Run, RunNode, mono_ns};
 
 use crate::experiment::scenario::{Node, Plan, Program};
+use crate::monitor::session::client::OF_RUN;
 
 use super::artefacts::Folders;
 use super::network::Network;
@@ -109,7 +110,7 @@ pub fn environment(
     }
     if let Some(socket) = socket {
         let socket = socket.to_string_lossy().into_owned();
-        env.push(("EMUD_MONITOR_SOCKET".to_owned(), socket));
+        env.push((OF_RUN.to_owned(), socket));
     }
     let shell = (plan.nodes.iter()).any(|node| node.command == Some(Program::Interactive));
     if shell {

@@ -2,6 +2,7 @@
 //! The media of a run: stations in the nodes, and a thread for each medium.
 
 use std::fs::File;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use crate::datapath::radio::{self, Radio, RadioError, Setting, Setup, Stamp, Status, TapSetup};
@@ -12,7 +13,7 @@ use crate::metrics::MediumSource;
 use crate::netlink::Netlink;
 
 use super::place::Place;
-use super::{RunError, derived};
+use super::{RunError, User, derived};
 
 /// A medium whose thread runs.
 pub struct OnAir {
@@ -34,6 +35,7 @@ pub fn start(
     medium: &Medium,
     n: usize,
     seed: u64,
+    caller: Option<&User>,
     notes: &mut Vec<String>,
 ) -> Result<OnAir, RunError> {
     let name = &medium.interface;
@@ -75,7 +77,11 @@ pub fn start(
         taps.push(tap);
     }
     let record = medium.record.as_ref().map(|path| {
-        File::create(path).map_err(|source| RadioError::System {
+        let created = match caller {
+            Some(caller) => caller.create(Path::new(path)),
+            None => File::create(path),
+        };
+        created.map_err(|source| RadioError::System {
             what: format!("create the record {path}"),
             source,
         })

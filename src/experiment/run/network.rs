@@ -21,7 +21,7 @@ use super::in_place::Guard;
 use super::links::How;
 use super::media::{self, OnAir};
 use super::place::Place;
-use super::{RunError, in_place, links};
+use super::{RunError, User, in_place, links};
 
 /// How long to wait for the end of a holder.
 const HOLDER_END: Duration = Duration::from_secs(2);
@@ -47,7 +47,12 @@ impl Network {
     ///
     /// # Errors
     /// [`RunError::Lab`]; everything is removed then.
-    pub fn build(plan: &Plan, folders: &Folders, seed: u64) -> Result<Self, RunError> {
+    pub fn build(
+        plan: &Plan,
+        folders: &Folders,
+        seed: u64,
+        caller: Option<&User>,
+    ) -> Result<Self, RunError> {
         let (resolv_conf, mut notes) = match plan.nodes.iter().any(|node| node.outside) {
             true => lab::resolver(),
             false => (None, vec![]),
@@ -69,7 +74,7 @@ impl Network {
         }
         let mut media = vec![];
         for (n, medium) in plan.media.iter().enumerate() {
-            media.push(media::start(&lab, medium, n, seed, &mut notes)?);
+            media.push(media::start(&lab, medium, n, seed, caller, &mut notes)?);
         }
         for node in &plan.nodes {
             if let Some(bridge) = &node.bridge {

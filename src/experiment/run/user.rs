@@ -2,16 +2,18 @@
 //! The user that programs run as: emud gives them none of root's rights.
 
 use std::ffi::{CStr, CString, OsStr, OsString};
+use std::fs::File;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{io, ptr};
+use std::{io, ptr, thread};
 
-use rustix::fs::{FileType, fchown, fstat};
-use rustix::process::{Gid, Uid};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fchown, fstat, ftruncate, openat2};
+use rustix::io::Errno;
+use rustix::process::{Gid, Uid, dumpable_behavior, set_dumpable_behavior};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs, set_thread_groups,
     set_thread_res_gid, set_thread_res_uid,
@@ -91,6 +93,60 @@ impl User {
             shell: "/bin/sh".into(),
         };
         entry.unwrap_or_else(unknown).user(gid).transpose()
+    }
+
+    /// Creates or empties a file as this user, so that a link in a folder of the user does not make
+    /// root write to another file or give that away. Where the user may not write, root creates it
+    /// and gives it to the user, if no part of the path is a link.
+    ///
+    /// # Errors
+    /// The kernel returns an error.
+    pub fn create(&self, path: &Path) -> io::Result<File> {
+        match self.does(|| File::create(path)) {
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {}
+            done => return done,
+        }
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o644);
+        let opened = openat2(CWD, path, flags, mode, ResolveFlags::NO_SYMLINKS);
+        let file = opened.map_err(|e| match e {
+            Errno::LOOP => io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!(
+                    "{} may not write there, and root follows no link",
+                    self.name
+                ),
+            ),
+            e => e.into(),
+        })?;
+        let stat = fstat(&file)?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
+            // Another name of the file may be one that the user cannot write to.
+            if stat.st_nlink > 1 {
+                return Err(io::ErrorKind::PermissionDenied.into());
+            }
+            ftruncate(&file, 0)?;
+            self.own(&file)?;
+        }
+        Ok(file.into())
+    }
+
+    /// Does something with the rights of this user.
+    fn does<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+        // Another user makes the process one that others of this user cannot inspect.
+        let dumpable = dumpable_behavior()?;
+        // The kernel has the user of each thread; only the C library changes all of them.
+        let done = thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                set_thread_groups(&self.groups)?;
+                set_thread_res_gid(self.gid, self.gid, self.gid)?;
+                set_thread_res_uid(self.uid, self.uid, self.uid)?;
+                work()
+            });
+            thread.join()
+        });
+        set_dumpable_behavior(dumpable)?;
+        done.unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
     }
 
     /// Gives a file or folder that root created to this user.

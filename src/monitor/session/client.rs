@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::geteuid;
@@ -15,6 +15,20 @@ use crate::host::runtime::{FOLDER, ROOT_FOLDER};
 
 /// Time limit for the answer of a monitor.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The variable with the path of the monitor of a run, in the environment of its programs.
+pub const OF_RUN: &str = "EMUD_MONITOR_SOCKET";
+
+/// Sends `message` to the monitor at `socket`, or of the run to which this process belongs: other
+/// runs on this host have nothing to do with it. Without both, to all monitors that run without
+/// `--socket`. Returns how many accepted it.
+///
+/// # Errors
+/// As [`tell`].
+pub fn report(socket: Option<&Path>, message: &Value) -> Result<usize, ObserveError> {
+    let of_run = std::env::var_os(OF_RUN).map(PathBuf::from);
+    tell(socket.or(of_run.as_deref()), message)
+}
 
 /// Sends `message` to the monitor at `socket`, or to all that run without `--socket`. Returns how
 /// many accepted it.

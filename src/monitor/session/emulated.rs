@@ -15,6 +15,7 @@ use super::Request;
 use crate::datapath::emulated::{Found, Search};
 use crate::datapath::watch::Watch;
 use crate::netlink::{Namespace, Netlink};
+use crate::text::to_stderr;
 
 /// Interval of checks; a link is judged from the first check after its attach.
 const EVERY: Duration = Duration::from_millis(500);
@@ -45,7 +46,9 @@ pub async fn follow(requests: mpsc::Sender<Request>, now: Arc<Notify>, tampering
         };
         for (program, error) in &found.unreadable {
             if complained.insert(*program) {
-                eprintln!("emud: the link of program {program} is not watched: {error}");
+                to_stderr(format_args!(
+                    "emud: the link of program {program} is not watched: {error}"
+                ));
             }
         }
         let mut devices = found.released_by_kernel();
@@ -139,7 +142,10 @@ impl Known {
                 };
                 self.unreached += 1;
                 if self.unreached == UNREACHED_MAX {
-                    eprintln!("emud: {} is not watched for tampering: {why}", self.name);
+                    to_stderr(format_args!(
+                        "emud: {} is not watched for tampering: {why}",
+                        self.name
+                    ));
                 }
                 return None;
             }

@@ -22,6 +22,7 @@ use super::Source;
 use super::report::{Ended, Measures, process_ns};
 use super::tally::{Origin, Tally};
 use super::witness::Witness;
+use crate::text::to_stderr;
 
 /// Interval of checks for drops.
 const DROPS_EVERY: Duration = Duration::from_secs(1);
@@ -348,7 +349,9 @@ impl<S: Source> Observation<S> {
 
     fn no_links(&mut self, error: &str) {
         self.links_unknown = true;
-        eprintln!("emud: emulated links are not watched: {error}");
+        to_stderr(format_args!(
+            "emud: emulated links are not watched: {error}"
+        ));
     }
 
     fn measure(&self) -> Result<Measures, MonitorError> {

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::process::Stdio;
 
+use crate::text::to_stderr;
 use emud_monitor::log::OnAlarm;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncWriteExt;
@@ -77,7 +78,7 @@ impl Runner {
 
     fn failed(&mut self, how: &str) {
         self.counts.failed += 1;
-        eprintln!("emud: the command for an alarm failed: {how}");
+        to_stderr(format_args!("emud: the command for an alarm failed: {how}"));
     }
 
     /// Kills the running command, and drops waiting alarms.
@@ -95,10 +96,10 @@ impl Runner {
             self.counts.killed += 1;
         }
         if self.counts.killed > 0 {
-            eprintln!(
+            to_stderr(format_args!(
                 "emud: {} commands for alarms were killed or not run at the end",
                 self.counts.killed
-            );
+            ));
         }
     }
 }

@@ -175,6 +175,11 @@ impl Kind {
             return Ok(unit);
         }
         let help = match self.nearest(name) {
+            _ if self.in_hours(name) => {
+                let hour = Unit::times("h", 3600.0);
+                let seconds = number.in_unit(&hour);
+                format!("write \"{seconds}s\": {} is not given in hours", self.name)
+            }
             Some(near) => format!("did you mean \"{}{near}\"? ({})", number.text, self.looks()),
             None => self.looks(),
         };
@@ -182,6 +187,12 @@ impl Kind {
             format!("`{name}` is not a unit of {}", self.name),
             help,
         ))
+    }
+
+    /// Whether `name` means hours, which no time in a profile has.
+    fn in_hours(&self, name: &str) -> bool {
+        let hours = ["h", "hr", "hrs", "hour", "hours"];
+        self.units.iter().any(|unit| unit.name == "s") && hours.contains(&name)
     }
 
     /// The unit that `name` shortens ("M"), lengthens ("Mbit/s") or misspells.

@@ -107,6 +107,7 @@ fn every_part_of_a_match_is_looked_at() {
         ("source-port = 1000", with(35, 0xe9)),
         ("destination-port = 9", with(37, 8)),
         ("tos = 0", with(15, 1)),
+        ("tos = \"0x0/0x18\"", with(15, 8)),
         ("dscp = \"be\"", with(15, 4)),
         ("source-mac = \"02:00:00:00:00:01\"", with(11, 2)),
         ("destination-mac = \"02:00:00:00:00:02\"", with(0, 3)),
@@ -126,6 +127,11 @@ fn every_part_of_a_match_is_looked_at() {
     // The DSCP is without the bits of ECN.
     assert_eq!(took(&one("dscp = \"ef\""), &with(15, 46 << 2 | 3)), 10);
     assert_eq!(took(&one("dscp = \"af41\""), &with(15, 34 << 2)), 10);
+    // AF12 and CE are interactive for the kernel's prio.
+    assert_eq!(
+        took(&one("tos = \"0x10/0x18\""), &with(15, 12 << 2 | 3)),
+        10
+    );
 }
 
 #[test]

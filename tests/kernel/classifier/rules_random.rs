@@ -54,7 +54,7 @@ impl Packet {
             && port(m.source_port, self.ports[0])
             && port(m.destination_port, self.ports[1])
             && m.dscp.is_none_or(|dscp| self.tos >> 2 == dscp)
-            && m.tos.is_none_or(|tos| self.tos == tos)
+            && m.tos.is_none_or(|(tos, mask)| self.tos & mask == tos)
             && m.mark.is_none_or(|(bits, mask)| self.mark & mask == bits)
             && m.vlan.is_none_or(|id| self.vlan == Some(id))
             && m.icmp_type.is_none_or(|kind| icmp(u16::from(kind)))
@@ -119,7 +119,7 @@ fn matches() -> impl Strategy<Value = Match> {
                 source_port: (ported && some(3)).then(|| ports(1, like.ports[0], spread[0])),
                 destination_port: (ported && !some(3)).then(|| ports(0, like.ports[1], spread[1])),
                 dscp: (some(4) && some(5) && some(6)).then_some(like.tos >> 2),
-                tos: (some(4) && some(5) && !some(6)).then_some(like.tos),
+                tos: (some(4) && some(5) && !some(6)).then_some((like.tos, u8::MAX)),
                 mark: (some(6) && some(10)).then_some((like.mark & 2, 2)),
                 vlan: like.vlan.filter(|_| some(7)),
                 icmp_type: (some(11) && some(12) && some(13) && !ported)

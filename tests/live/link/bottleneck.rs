@@ -87,6 +87,22 @@ fn packets(rate: f64, seconds: f64) -> f64 {
 
 const SECONDS: f64 = 3.0;
 
+/// A phase may have another class than the link, or none.
+pub fn phases() {
+    let lab = Lab::new();
+    let text = format!(
+        "{}[[phase]]\nfor = \"100s\"\nup = {{ class = \"none\" }}\n[[phase]]\nfor = \"1s\"\n",
+        profile("priority", ["", ""])
+    );
+    lab.attach(Engine::Hold, &text, &[]);
+    lab.ping("-q -c 3 -i 0.01");
+    // The holder reports every 50 ms.
+    thread::sleep(Duration::from_millis(200));
+    let shown = lab.show();
+    assert!(shown["up"]["class"].is_null(), "{}", shown["up"]);
+    assert_eq!(lab.shown("/bottlenecks/0/classes/1/sent_packets"), 0);
+}
+
 /// The winner loses nothing, and the loser has what it leaves, whichever of them it is.
 pub fn priority() {
     let mut verdict = Verdict::default();

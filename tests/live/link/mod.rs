@@ -63,6 +63,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             odd::own_device,
             odd::user_namespace,
             restore::hostile_user,
+            restore::own_run,
             change::set_is_atomic,
             frames::queues,
             malformed::attach,
@@ -141,11 +142,12 @@ pub fn tests() -> Vec<Trial> {
     add(When::Full, "link::malformed::check", malformed::check);
     add(When::Here, "link::odd::swept_together", odd::swept_together);
     if engines.contains(&Engine::Hold) {
-        let bottlenecks: [(&str, fn()); 5] = [
+        let bottlenecks: [(&str, fn()); 6] = [
             ("priority", bottleneck::priority),
             ("weights", bottleneck::weights),
             ("both_directions", bottleneck::both_directions),
             ("engines", bottleneck::engines),
+            ("phases", bottleneck::phases),
             ("marks", ecn::marks_in_a_class),
         ];
         for (name, test) in bottlenecks {

@@ -499,11 +499,34 @@ pub fn hostile_user(engine: Engine) {
     lab.detach();
     assert_same("detached", &before, &lab.snapshot());
     for file in ["", "/interface", "/network", "/forwarding"] {
-        let path = format!("/run/emud/locks{file}");
+        let path = format!("/dev/emud{file}");
         let open = format!("open('{path}') if '{file}' else __import__('os').listdir('{path}')");
         let said = run(nobody::command("python3").args(["-c", &open]));
         assert!(said.err.contains("Permission"), "{path}: {}", said.err);
     }
+}
+
+/// A container has its own /run, and the same interface for everybody who can change it.
+pub fn own_run(engine: Engine) {
+    let lab = Lab::new();
+    let changed_here = inside(&lab.a, || {
+        let va = Netlink::open().unwrap().link("va").unwrap().index;
+        interface::lock(va, Duration::from_secs(10)).unwrap()
+    });
+    let changed_here = changed_here.join().unwrap();
+    let there = || {
+        run(Command::new("ip")
+            .args(["netns", "exec", &lab.a, "unshare", "--mount", "sh", "-c"])
+            .arg("mount -t tmpfs none /run && exec \"$@\"")
+            .arg("sh")
+            .arg(emud_path())
+            .args(["attach", "va", "-p", "adsl24", "--engine", engine.name()]))
+    };
+    let said = there().expect(75);
+    assert!(said.err.contains("another emud process"), "{}", said.err);
+    drop(changed_here);
+    there().expect(0);
+    lab.detach();
 }
 
 fn in_foreground(lab: &Lab, engine: Engine) -> std::process::Child {

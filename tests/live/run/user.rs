@@ -93,6 +93,37 @@ pub fn who_called_sudo() {
     assert_eq!(refused.count(), 2, "{ran:?}");
 }
 
+/// A link in a folder of the user does not make root write to another file, or give it away.
+pub fn links_lead_nowhere() {
+    // The log is read after each run.
+    const OF_ROOT: &str = "[\"of root\"]\n";
+    let folder = Folder::new();
+    folder.file("p.toml", "[link]\ndelay = \"1ms\"\n");
+    let secret = folder.file("secret", OF_ROOT);
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    let theirs = folder.path("");
+    std::os::unix::fs::chown(&theirs, Some(NOBODY), Some(NOBODY)).unwrap();
+    let intact = || {
+        assert_eq!(fs::read_to_string(&secret).unwrap(), OF_ROOT);
+        assert_eq!(fs::metadata(&secret).unwrap().uid(), 0);
+    };
+    for (way, options) in [("run.log", ""), ("junit.xml", "--junit junit.xml")] {
+        let link = folder.path(way);
+        std::os::unix::fs::symlink(&secret, &link).unwrap();
+        let options = format!("--profile ./p.toml {options}");
+        let ran = by_sudo(&folder, &options, &["true"]).expect(73);
+        assert!(ran.err.contains("cannot write"), "{}", ran.err);
+        intact();
+        fs::remove_file(&link).unwrap();
+        fs::hard_link(&secret, &link).unwrap();
+        by_sudo(&folder, &options, &["true"]).expect(73);
+        intact();
+        fs::remove_file(&link).unwrap();
+        by_sudo(&folder, &options, &["true"]).expect(0);
+        assert_eq!(fs::metadata(&link).unwrap().uid(), NOBODY);
+    }
+}
+
 pub fn as_asked() {
     let folder = Folder::new();
     folder.file("p.toml", "[link]\ndelay = \"1ms\"\n");

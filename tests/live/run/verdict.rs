@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use support::lab::wait_until;
 use support::load::numbers;
 use support::runs::{Folder, Ran};
 use support::{clock, emud_path, full, load};
@@ -151,6 +152,33 @@ pub fn contention_by_report() {
     assert_eq!(end["verdict"], "contended");
     assert_eq!(end["contention"][0]["resource"], "application");
     assert_eq!(end["contention"][0]["what"], "frames dropped");
+}
+
+/// What a program reports belongs to its run, not to others on this host.
+pub fn reports_stay_in_their_run() {
+    let (other, mine) = (Folder::new(), Folder::new());
+    for folder in [&other, &mine] {
+        folder.file("p.toml", "[link]\ndelay = \"5ms\"\n");
+    }
+    let script = "touch begun; until [ -e over ]; do sleep 0.05; done";
+    let other_run = other
+        .command("--profile ./p.toml", &["sh", "-c", script])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let begun = other.path("begun");
+    wait_until("the other run measures", Duration::from_secs(60), || {
+        Path::new(&begun).exists()
+    });
+    let report = "\"$EMUD\" metric stalls=3 && \"$EMUD\" alarm 'frames dropped'";
+    let mine = mine.run("--profile ./p.toml", &["sh", "-c", report]);
+    other.file("over", "");
+    let other = other.ran(&other_run.wait_with_output().unwrap());
+    for (ran, metrics, verdict) in [(mine.expect(3), 1, "contended"), (other, 0, "unwatched")] {
+        assert_eq!(ran.of("metric").count(), metrics, "{verdict}");
+        assert_eq!(ran.one("end")["verdict"], verdict);
+    }
 }
 
 /// Contention does not hide that a program failed, or vice versa.

@@ -539,7 +539,7 @@ const MISTAKES: &[(&str, &str, &str, &str)] = &[
     ("netem delay", "", "`delay` needs a value", "delay 100ms"),
     ("netem delay 100m", "100m", "`m` is not a unit of a time", "did you mean \"100ms\"?"),
     ("netem delay -5ms", "-5ms", "negative", "100ms"),
-    ("netem delay 2h", "2h", "`h` is not a unit", "100ms"),
+    ("netem delay 2h", "2h", "`h` is not a unit", "write \"7200s\""),
     ("netem delay 4000s", "4000s", "too long", "one hour"),
     ("netem delay 100ms .5ms", ".5ms", "does not read `.5ms` as a number", "write 0.5ms"),
     ("netem loss .1%", ".1%", "does not read `.1%` as a number", "write 0.1%"),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Complete messages, as shown on a terminal. Read them here again after a change.
 
+use std::process::{Command, Stdio};
+
 use emud::convert::import;
 use emud::convert::import::Header;
 use emud::profile::{Profile, TextError};
@@ -205,7 +207,7 @@ fn long_lines_are_clipped() {
 }
 
 fn emud(arguments: &[&str]) -> (Option<i32>, String) {
-    let out = std::process::Command::new(env!("CARGO_BIN_EXE_emud"))
+    let out = Command::new(env!("CARGO_BIN_EXE_emud"))
         .args(arguments)
         .output()
         .unwrap();
@@ -262,4 +264,20 @@ fn exit_codes_of_import_and_export() {
     let error = std::io::ErrorKind::PermissionDenied.into();
     let path = log.into();
     assert_eq!(TextError::Unreadable { path, error }.exit_code(), 77);
+}
+
+/// `emud ... 2>&1 | head`
+#[test]
+fn a_reader_that_has_gone_changes_no_exit_code() {
+    let (reader, gone) = std::io::pipe().unwrap();
+    drop(reader);
+    for (arguments, code) in [
+        (["import", "netem", "delay 2h"], 65),
+        (["import", "netem", "delay 2"], 0),
+    ] {
+        let mut emud = Command::new(env!("CARGO_BIN_EXE_emud"));
+        emud.args(arguments).stdout(Stdio::null());
+        let status = emud.stderr(gone.try_clone().unwrap()).status().unwrap();
+        assert_eq!(status.code(), Some(code), "{arguments:?}");
+    }
 }

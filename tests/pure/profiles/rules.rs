@@ -45,7 +45,7 @@ fn a_rule_means_what_it_says() {
     let icmp = Match {
         protocol: Some(58),
         icmp_type: Some(128),
-        tos: Some(0x10),
+        tos: Some((0x10, 0xff)),
         ..Match::default()
     };
     let rule = |matches, target| Rule {
@@ -108,6 +108,13 @@ fn what_is_wrong_with_a_rule_is_shown_where_it_is() {
             "mask has not",
             "0x10/0xf0",
         ),
+        (
+            "tos = \"0x11/0x10\"",
+            "\"0x11/0x10\"",
+            "mask has not",
+            "0x10/0x10",
+        ),
+        ("tos = 256", "256", "cannot be", "all bits are 0xff"),
         ("vlan = 4096", "4096", "cannot be", "4095"),
         ("source-mac = \"1:2\"", "\"1:2\"", "Ethernet", "02:00"),
         (
@@ -375,7 +382,7 @@ fn matches() -> impl Strategy<Value = Match> {
         any::<bool>(),
         prop::option::of(ports),
         prop::option::of(prop_oneof![
-            any::<u8>().prop_map(|tos| (None, Some(tos))),
+            any::<(u8, u8)>().prop_map(|(v, m)| (None, Some((v & m, m)))),
             (0..64u8).prop_map(|dscp| (Some(dscp), None)),
         ]),
         prop::option::of((any::<u32>(), any::<u32>()).prop_map(|(v, m)| (v & m, m))),

@@ -114,6 +114,10 @@ fn matches() -> impl Strategy<Value = String> {
     let tos = prop_oneof![
         2 => Just(None),
         1 => any::<u8>().prop_map(|tos| Some(format!("tos = {tos}"))),
+        1 => any::<(u8, u8)>()
+            // This mask is that of a DSCP.
+            .prop_filter("a mask", |(_, mask)| ![0, 0xfc].contains(mask))
+            .prop_map(|(tos, mask)| Some(format!("tos = \"{:#x}/{mask:#x}\"", tos & mask))),
         1 => (0..64u8).prop_map(|dscp| Some(format!("dscp = {dscp}"))),
     ];
     let header = (

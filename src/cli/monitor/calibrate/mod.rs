@@ -18,6 +18,7 @@ use super::thresholds::Thresholds;
 use crate::cli::Failure;
 use crate::cli::failure::EX_IOERR;
 use crate::cli::plot::save;
+use emud::text::to_stderr;
 use report::Report;
 
 /// Try thresholds on recordings, and suggest thresholds
@@ -91,7 +92,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     if args.json || args.toml {
         for warning in &report.warnings {
-            eprintln!("emud: {warning}");
+            to_stderr(format_args!("emud: {warning}"));
         }
     }
     crate::cli::out(&text)

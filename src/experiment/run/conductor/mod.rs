@@ -160,7 +160,10 @@ impl Run<'_> {
     ) -> Result<(), RunError> {
         let mut network = match &self.settings.in_place {
             Some(interface) => Network::here(interface)?,
-            None => Network::build(&self.plan, folders, self.settings.seed)?,
+            None => {
+                let Settings { seed, caller, .. } = &self.settings;
+                Network::build(&self.plan, folders, *seed, caller.as_ref())?
+            }
         };
         if let Err(e) = self.attach(&mut network, how, signals).await {
             // The earlier error is returned.
