@@ -2,7 +2,7 @@
 //! A classifier that is loaded for its links treats each packet as one for all links does, also after
 //! a change for which another one replaces it.
 
-use emud::datapath::attach::{compile_rules, matching};
+use emud::datapath::compiled::{compile_rules, matching};
 use emud::datapath::stage::compile::of_number;
 use emud::datapath::stage::timeline;
 use emud::profile::{Loss, LossModel, Profile, shipped};
