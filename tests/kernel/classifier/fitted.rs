@@ -78,7 +78,7 @@ fn a_change_continues_with_flows_and_queues() {
         "delay = { mean = \"5ms\", sd = \"1ms\" }",
         "rate = \"8Mbit\"\nqueue = \"20p\"",
         "rate = \"8Mbit\"\nduplicate = \"10%\"",
-        "rate = \"2Mbit\"\nqueue = { packets = 50, aqm = \"codel\" }",
+        "rate = \"2Mbit\"\nqueue = { limit = \"50p\", aqm = \"codel\" }",
         "slot = \"10ms\"\nreorder = \"10%\"\ndelay = \"30ms\"",
         "delay = \"5ms\"",
     ] {
