@@ -86,9 +86,17 @@ pub fn with_a_process(engine: Engine) {
         .expect("sleep");
     let pid = process.id().to_string();
     lab.attach(engine, &profile, &["--while-pid", &pid]);
+    // Needs another classifier; the link is the same.
+    lab.emud(&["set", "va", "duplicate=1%"]).expect(0);
     // Longer than a lease.
     std::thread::sleep(Duration::from_millis(5500));
     assert!(!is_over(&lab), "ended before its process");
+    let shown = lab.show();
+    assert_eq!(
+        shown["tampered"].as_array().map(Vec::len),
+        Some(0),
+        "{shown}"
+    );
     for renewer in emuds(&lab, "renew") {
         sh(&format!("kill -9 {renewer}"));
     }
