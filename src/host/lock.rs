@@ -17,10 +17,9 @@ use std::{io, thread};
 
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
 use rustix::io::Errno;
-use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
-use super::runtime;
 use super::runtime::FOLDER;
+use super::{mount, runtime};
 use crate::netlink;
 
 const RETRY: Duration = Duration::from_millis(5);
@@ -122,10 +121,7 @@ impl Lock {
 /// # Errors
 /// This is not root, a security module forbids the mount, or the kernel has no devtmpfs.
 fn of_machine() -> io::Result<OwnedFd> {
-    let context = fsopen("devtmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
-    fsconfig_create(&context)?;
-    let attributes = MountAttrFlags::MOUNT_ATTR_NOEXEC | MountAttrFlags::MOUNT_ATTR_NODEV;
-    let root = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
+    let root = mount::detached("devtmpfs")?;
     match mkdirat(&root, "emud", Mode::RWXU) {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(e) => return Err(e.into()),

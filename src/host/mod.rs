@@ -4,6 +4,7 @@
 pub(crate) mod btf;
 pub mod interface;
 pub mod lock;
+pub(crate) mod mount;
 pub mod runtime;
 pub mod signals;
 pub mod ssh;

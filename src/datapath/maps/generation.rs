@@ -46,11 +46,12 @@ impl Maps {
         both: [&[Compiled]; 2],
         rules: &rule_keys::Compiled,
     ) -> Result<Prepared, DatapathError> {
-        let lacks = features::of(both) & !self.control()?.features;
+        let control = self.control()?;
+        let lacks = features::of(both) & !control.features;
         if lacks != 0 {
             return Err(DatapathError::Lacks(lacks));
         }
-        let next = (of_links(self.control()?) + 1) % abi::EMUD_GENERATIONS;
+        let next = (of_links(control) + 1) % abi::EMUD_GENERATIONS;
         let in_force = self.timelines()?;
         let all = both.into_iter().flatten();
         let mut timelines = self.rows.place(&in_force, all)?.into_iter();

@@ -5,13 +5,13 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use aya::maps::MapData;
-use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
 use super::DatapathError;
+use crate::host::mount;
 
 /// Maps in a separate file system.
 pub(super) struct Pins {
-    _mount: OwnedFd,
+    _root: OwnedFd,
     names: Vec<(String, String)>,
 }
 
@@ -19,36 +19,23 @@ impl Pins {
     /// # Errors
     /// The kernel returns an error.
     pub(super) fn new(maps: Vec<(String, MapData)>) -> Result<Self, DatapathError> {
-        let mount = mount().map_err(|e| DatapathError::Pin(e.into()))?;
+        let root = mount::detached("bpf").map_err(DatapathError::Pin)?;
         let mut names = Vec::new();
         // The constants of a program are its own.
         let shared = maps
             .into_iter()
             .filter(|(name, _)| name.starts_with("emud_"));
         for (name, map) in shared {
-            let path = format!("/proc/self/fd/{}/{name}", mount.as_raw_fd());
+            let path = format!("/proc/self/fd/{}/{name}", root.as_raw_fd());
             let pinned = map.pin(&path);
             pinned.map_err(|e| DatapathError::Pin(std::io::Error::other(e)))?;
             names.push((name, path));
         }
-        Ok(Self {
-            _mount: mount,
-            names,
-        })
+        Ok(Self { _root: root, names })
     }
 
     /// Returns names and paths.
     pub(super) fn names(&self) -> &[(String, String)] {
         &self.names
     }
-}
-
-fn mount() -> rustix::io::Result<OwnedFd> {
-    let context = fsopen("bpf", FsOpenFlags::FSOPEN_CLOEXEC)?;
-    fsconfig_create(&context)?;
-    fsmount(
-        &context,
-        FsMountFlags::FSMOUNT_CLOEXEC,
-        MountAttrFlags::empty(),
-    )
 }

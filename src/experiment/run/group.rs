@@ -13,9 +13,8 @@ use std::{fs, thread};
 
 use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
-use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
-use crate::host::random;
+use crate::host::{mount, random};
 
 /// How long to wait for killed processes.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -36,7 +35,7 @@ pub struct Group {
 impl Group {
     /// Creates a group below that of this process.
     pub fn create() -> io::Result<Self> {
-        let root = hierarchy()?;
+        let root = mount::detached("cgroup2")?;
         let name = format!("emud-run-{:016x}", u64::from_ne_bytes(random()?));
         let path = own()?.join(name);
         mkdirat(&root, &path, Mode::from_raw_mode(0o755))?;
@@ -45,7 +44,7 @@ impl Group {
 
     /// Opens a group that another process of emud created.
     pub fn open(path: &Path) -> io::Result<Self> {
-        Self::at(hierarchy()?, path.to_owned())
+        Self::at(mount::detached("cgroup2")?, path.to_owned())
     }
 
     fn at(root: OwnedFd, path: PathBuf) -> io::Result<Self> {
@@ -102,17 +101,6 @@ impl Group {
         fs::File::from(events).read_to_string(&mut text)?;
         Ok(text.lines().any(|line| line == "populated 1"))
     }
-}
-
-/// Returns the mount point of the version 2 hierarchy, if it is mounted.
-fn hierarchy() -> io::Result<OwnedFd> {
-    let context = fsopen("cgroup2", FsOpenFlags::FSOPEN_CLOEXEC)?;
-    fsconfig_create(&context)?;
-    Ok(fsmount(
-        &context,
-        FsMountFlags::FSMOUNT_CLOEXEC,
-        MountAttrFlags::empty(),
-    )?)
 }
 
 /// Returns the group of this process, relative to the hierarchy.
