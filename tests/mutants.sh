@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Plant the faults of tests/mutants/, one at a time, and check that the tests notice each.
 #
-# usage: mutants.sh [--no-baseline] [--bare] [NAME...]
+# usage: mutants.sh [--check | --no-baseline] [--bare] [NAME...]
 #
 # NAME selects patches whose name contains it (default: all). Prints one line per fault: `caught`,
 # `SURVIVED`, or why there is no verdict. Logs: target/mutants/log/.
 #
+#   --check        only check that the patches apply and name tests of EMUD_PURE, EMUD_KERNEL,
+#                  EMUD_LIVE and EMUD_UNIT (programs; tests/run.sh sets them)
 #   --no-baseline  do not first run the selected tests without a fault
 #   --bare         run the tests without separate namespaces
 #
@@ -36,11 +38,13 @@ export CARGO_TERM_COLOR=never
 unset EMUD_BIN
 export EMUD_VM_DIR=$root/target/vm
 
+check=0
 baseline=1
 bare=0
 names=()
 for argument; do
     case $argument in
+    --check) check=1 ;;
     --no-baseline) baseline=0 ;;
     --bare) bare=1 ;;
     -*)
@@ -217,6 +221,37 @@ check_baseline() {
     echo "baseline: ${#tried[@]} filters pass, $((SECONDS - began)) s"
 }
 
+# names_of BINARY: its tests.
+names_of() {
+    local program
+    case $1 in
+    pure) "$EMUD_PURE" --list ;;
+    kernel) "$EMUD_KERNEL" --list ;;
+    live) "$EMUD_LIVE" --list ;;
+    # As tests/vm/live.sh runs it.
+    guest) EMUD_GUEST=1 EMUD_EXPECT_ENGINES='fq hold qdisc' EMUD_EXPECT=netem "$EMUD_LIVE" --list ;;
+    lib) for program in $EMUD_UNIT; do "$program" --list; done ;;
+    esac
+}
+
+# A test that has moved, or code that has changed, leaves a fault that nothing plants.
+check_patches() {
+    local patch filter bad=0
+    declare -A known=()
+    for patch in "${patches[@]}"; do
+        git apply --check "$patch" || bad=1
+        read_header "$patch"
+        [ -n "${known[$binary]-}" ] || known[$binary]=$(names_of "$binary")
+        for filter in "${filters[@]}"; do
+            grep -qF -- "$filter" <<<"${known[$binary]}" && continue
+            echo "$patch: no test of $binary matches $filter"
+            bad=1
+        done
+    done
+    echo "${#patches[@]} patches"
+    return "$bad"
+}
+
 caught=0
 survivors=()
 broken=()
@@ -275,6 +310,10 @@ for patch in "${patches[@]}"; do
     read_header "$patch" ||
         die "$patch: it must begin with \"Fault: ...\", \"Tests: BINARY FILTER...\" and an empty line"
 done
+if [ "$check" -eq 1 ]; then
+    check_patches
+    exit
+fi
 mkdir -p "$work/log"
 exec 9>"$work/lock"
 flock -n 9 || die "another mutants.sh runs in ${work#"$root"/}"

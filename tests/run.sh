@@ -32,6 +32,7 @@ fetching=$!
 job build cargo test --locked "${test_targets[@]}" --no-run
 [ "$failed" -eq 0 ] || finish
 programs
+job mutants tests/mutants.sh --check
 wait "$fetching" || { cat "$jobs/kernels.log"; add_failure kernels; }
 
 if [ -z "${EMUD_TEST_FULL-}" ]; then
