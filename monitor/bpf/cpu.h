@@ -95,9 +95,12 @@ static __always_inline void emud_cpu_alarm(struct emud_cpu *c, __u32 cpu, __u64 
 	emud_tell(&alarm);
 }
 
+/* The shares of the alarm are those of the first theta: another group may have
+ * kept the CPU since. */
 static __always_inline void emud_cpu_clear(struct emud_cpu *c, __u32 cpu, __u64 now,
 					   enum emud_hook hook)
 {
+	struct emud_table *table = bpf_map_lookup_elem(&emud_cpu_tables, &cpu);
 	struct emud_alarm clear = {
 		.kind = EMUD_RECORD_CLEAR,
 		.resource = EMUD_CPU,
@@ -109,8 +112,10 @@ static __always_inline void emud_cpu_clear(struct emud_cpu *c, __u32 cpu, __u64 
 	};
 
 	clear.episode = emud_end_episode(&c->episode);
-	if (clear.episode)
-		emud_tell(&clear);
+	if (!clear.episode || !table)
+		return;
+	emud_tell_table(table, clear.episode);
+	emud_tell(&clear);
 }
 
 static __always_inline int emud_is_idle(const struct task_struct *task)
@@ -144,13 +149,13 @@ static __always_inline void emud_cpu_end(struct emud_cpu *c, __u32 cpu,
 	if (unlikely(c->near)) {
 		__u64 now = bpf_ktime_get_ns();
 
-		/* Theta elapsed between the last tick and now. */
-		if (!c->episode && now - c->since >= emud_cpu_theta_ns) {
+		/* Theta may have elapsed between the last tick and now. */
+		if (c->episode || now - c->since >= emud_cpu_theta_ns) {
 			emud_cpu_settle(c, cpu, task, now);
-			emud_cpu_alarm(c, cpu, now, hook);
-		}
-		if (c->episode)
+			if (!c->episode)
+				emud_cpu_alarm(c, cpu, now, hook);
 			emud_cpu_clear(c, cpu, now, hook);
+		}
 	}
 	c->since = 0;
 }

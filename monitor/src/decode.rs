@@ -9,6 +9,8 @@ use crate::names::Names;
 
 /// Maximum number of groups in an alarm.
 const TOP: usize = 8;
+/// Maximum number of tables that wait; more than that belong to records that the ring lost.
+const WAITING: usize = 4096;
 
 pub struct Decoder {
     pub names: Names,
@@ -17,7 +19,7 @@ pub struct Decoder {
     /// Names of the devices with separate windows, from EMUD_WINDOW_DEVICES on.
     pub devices: Vec<String>,
     pub window_ns: [u64; abi::EMUD_WINDOWS as usize],
-    /// Tables that wait for their alarm.
+    /// Tables that wait for their alarm or clear.
     tables: Vec<Box<emud_table>>,
     /// Scopes of the reported episodes, for their ends.
     open: HashMap<u64, Scope>,
@@ -43,6 +45,9 @@ impl Decoder {
     /// Decodes a record; returns `None` if the record belongs to a later one.
     pub fn record(&mut self, bytes: &[u8]) -> Option<Event> {
         if let Some(table) = read::<emud_table>(bytes) {
+            if self.tables.len() == WAITING {
+                self.tables.clear();
+            }
             self.tables.push(Box::new(table));
             return None;
         }
@@ -55,10 +60,9 @@ impl Decoder {
     }
 
     fn alarm(&mut self, a: &emud_alarm) -> Alarm {
-        let tables = std::mem::take(&mut self.tables);
         let resource = resource(a.resource);
         let (scope, unit) = (resource.criterion().scope)(a, &self.devices);
-        let (shares, rest) = self.shares(a, &tables);
+        let (shares, rest) = self.shares(a);
         self.open.insert(a.episode, scope.clone());
         Alarm {
             episode: a.episode,
@@ -77,6 +81,7 @@ impl Decoder {
 
     /// Returns `None` if the start of the episode was lost; the loss is counted.
     fn clear(&mut self, c: &emud_alarm) -> Option<Clear> {
+        let (shares, rest) = self.shares(c);
         Some(Clear {
             episode: c.episode,
             mono_ns: c.now,
@@ -85,6 +90,8 @@ impl Decoder {
             since_mono_ns: c.since,
             until_mono_ns: c.until,
             hook: self.hook(c.hook),
+            shares,
+            rest,
         })
     }
 
@@ -92,14 +99,17 @@ impl Decoder {
         self.hooks.get(hook as usize).cloned().unwrap_or_default()
     }
 
-    /// The share of each group, over all tables of the alarm.
-    fn shares(&mut self, a: &emud_alarm, tables: &[Box<emud_table>]) -> (Vec<Share>, f64) {
+    /// The share of each group, over all tables of the record.
+    fn shares(&mut self, a: &emud_alarm) -> (Vec<Share>, f64) {
+        // Those of another CPU's alarm may be between this one and its tables.
+        let own = |table: &mut Box<emud_table>| table.episode == a.episode;
+        let tables: Vec<_> = self.tables.extract_if(.., own).collect();
         let sliding = resource(a.resource).criterion().sliding;
         let window = sliding.and_then(|_| self.window_ns.get(a.what as usize));
         let window = window.map(|window_ns| Sliding::at(a.now, *window_ns));
         let mut groups = BTreeMap::<String, f64>::new();
         let mut total = 0.0;
-        for table in tables.iter().filter(|t| t.episode == a.episode) {
+        for table in &tables {
             for slot in table.slots.iter().filter(|slot| slot.key != 0) {
                 let amount = match &window {
                     None if slot.interval == table.interval => slot.amount as f64,

@@ -156,6 +156,13 @@ pub struct Clear {
     /// Hook whose program noticed the end.
     #[schemars(length(min = 1))]
     pub hook: String,
+    /// Of a CPU, the shares of the eight largest groups in the whole episode, largest first; those of
+    /// its alarm are of the time before it. Otherwise empty.
+    #[schemars(length(max = 8))]
+    pub shares: Vec<Share>,
+    /// Share of all other groups, 0 to 1.
+    #[schemars(range(min = 0, max = 1))]
+    pub rest: f64,
 }
 
 /// What the monitor noticed.

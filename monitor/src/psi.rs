@@ -142,6 +142,8 @@ impl Psi {
                     since_mono_ns: running.since_mono_ns,
                     until_mono_ns: running.last_mono_ns,
                     hook: hook(trigger.of),
+                    shares: vec![],
+                    rest: 0.0,
                 }));
             }
         }

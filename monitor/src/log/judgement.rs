@@ -81,7 +81,7 @@ pub struct Span {
 pub struct SpanShare {
     /// Network namespace, cgroup path or command.
     pub group: String,
-    /// Share of the resource at the time of the alarm, 0 to 1.
+    /// Share of the resource, 0 to 1: of a CPU in the whole span, else at the time of the alarm.
     #[schemars(range(min = 0, max = 1))]
     pub share: f64,
 }

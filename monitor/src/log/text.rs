@@ -230,11 +230,12 @@ fn shares(shares: &[Share], rest: f64) -> String {
 fn clear(time: &str, line: &ClearLine) -> String {
     let clear = &line.clear;
     format!(
-        "{time}Z  #{:<3} {:<11} {}: over after {}  [{}]\n",
+        "{time}Z  #{:<3} {:<11} {}: over after {}{}  [{}]\n",
         clear.episode,
         clear.resource.name(),
         scope(clear.resource, &clear.scope),
         quantity(line.duration_ns, Unit::Ns),
+        shares(&clear.shares, clear.rest),
         printable(&clear.hook),
     )
 }

@@ -62,6 +62,8 @@ pub struct Report {
     pub engine_reason: String,
     /// `up` and `down` of the profile were exchanged at attach.
     pub reversed: bool,
+    /// Time of these figures, in ns of CLOCK_MONOTONIC; counters are read after it.
+    pub mono_ns: u64,
     /// Time since attach in s.
     #[schemars(range(min = 0))]
     pub attached_s: f64,
@@ -227,6 +229,7 @@ pub fn report(
         engine: saved.engine,
         engine_reason: saved.reason.clone(),
         reversed: saved.reversed,
+        mono_ns: now_ns,
         attached_s: now_ns.saturating_sub(saved.epoch_ns) as f64 / 1e9,
         ends_in_s: ending::ends_in_s(maps, now_ns)?,
         notes,

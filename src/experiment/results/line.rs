@@ -86,6 +86,9 @@ pub struct Alarm {
 pub struct Clear {
     pub episode: u64,
     pub until_mono_ns: u64,
+    /// Of the whole episode.
+    #[serde(default)]
+    pub shares: Vec<SpanShare>,
 }
 
 #[derive(Debug, Deserialize)]

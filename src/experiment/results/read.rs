@@ -151,6 +151,9 @@ impl Reading {
                 let mut alarms = run.alarms.items.iter_mut().rev();
                 if let Some(alarm) = alarms.find(|a| a.episode == line.episode) {
                     alarm.until_mono_ns = Some(line.until_mono_ns);
+                    if !line.shares.is_empty() {
+                        alarm.shares = line.shares;
+                    }
                 }
             }
             Line::End(mono_ns, ending) => {

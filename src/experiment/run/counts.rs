@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counters of a direction at a moment, and the difference of two moments.
 
-use emud_monitor::log::{ClassCounted, Counted, DelaySample, Sample, mono_ns};
+use emud_monitor::log::{ClassCounted, Counted, DelaySample, Sample};
 
 use crate::datapath::show::link::LinkReport;
 use crate::datapath::show::report::Direction;
@@ -24,14 +24,14 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Reads the counters from a report of a link; `own`: of a direction's own link, with its
-    /// engine.
-    pub fn of(link: &LinkReport, own: Option<&Direction>) -> Self {
+    /// Reads the counters from a report of a link at a time; `own`: of a direction's own link, with
+    /// its engine.
+    pub fn of(link: &LinkReport, own: Option<&Direction>, mono_ns: u64) -> Self {
         let c = &link.counters;
         let holder = own.and_then(|own| own.holder.as_ref());
         let bytes = |rate: f64| (link.backlog_ns as f64 * rate / 8e9) as u64;
         Self {
-            mono_ns: mono_ns(),
+            mono_ns,
             counted: Counted {
                 packets: c.packets,
                 bytes: c.bytes,

@@ -18,6 +18,8 @@ use super::witness::Episode;
 const APART_NS: u64 = 100_000_000;
 /// Packets that were queued during contention leave late for some time after it.
 const AFTERMATH_NS: u64 = 500_000_000;
+/// Maximum number of groups in a span, as in an alarm.
+const GROUPS: usize = 8;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// Facts that the monitor does not have.
@@ -156,11 +158,20 @@ fn belong_together(last: &Span, next: &Span) -> bool {
         && next.since_mono_ns < last.until_mono_ns.saturating_add(APART_NS)
 }
 
-/// Merges two spans; the shares are those of the longer one.
+/// Merges two spans; the shares are the means by duration.
 fn join(last: &mut Span, next: Span) {
-    if next.duration_ns > last.duration_ns {
-        last.by = next.by;
+    let both_ns = (last.duration_ns + next.duration_ns).max(1) as f64;
+    let mut by = BTreeMap::<String, f64>::new();
+    for (span, of) in [(last.duration_ns, &last.by), (next.duration_ns, &next.by)] {
+        for share in of {
+            *by.entry(share.group.clone()).or_default() += share.share * span as f64 / both_ns;
+        }
     }
+    last.by = (by.into_iter())
+        .map(|(group, share)| SpanShare { group, share })
+        .collect();
+    last.by.sort_by(|a, b| b.share.total_cmp(&a.share));
+    last.by.truncate(GROUPS);
     last.until_mono_ns = last.until_mono_ns.max(next.until_mono_ns);
     last.duration_ns = last.until_mono_ns - last.since_mono_ns;
 }

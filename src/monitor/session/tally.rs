@@ -154,6 +154,8 @@ mod tests {
             since_mono_ns: 1,
             until_mono_ns: 3,
             hook: "perf/cpu-clock".into(),
+            shares: vec![],
+            rest: 0.0,
         }
     }
 

@@ -25,6 +25,7 @@ impl Episodes {
 /// An episode from its alarm to its clear.
 #[derive(Debug, Clone)]
 pub struct Episode {
+    /// After a clear with shares, these are those of the whole episode.
     pub alarm: Alarm,
     /// `None`: it is still open.
     pub until_mono_ns: Option<u64>,
@@ -59,8 +60,12 @@ impl Witness {
             let mut latest_first = so_far.0.iter_mut().rev();
             let its_own = |episode: &&mut Episode| episode.alarm.episode == clear.episode;
             let found = latest_first.find(its_own);
-            found
-                .is_some_and(|episode| episode.until_mono_ns.replace(clear.until_mono_ns).is_none())
+            found.is_some_and(|episode| {
+                if !clear.shares.is_empty() {
+                    episode.alarm.shares.clone_from(&clear.shares);
+                }
+                episode.until_mono_ns.replace(clear.until_mono_ns).is_none()
+            })
         });
     }
 }

@@ -18,7 +18,8 @@ pub fn tests() -> Vec<Trial> {
     named![fn();
         Guest:
             criteria::all,
-            shares::cpu;
+            shares::cpu,
+            shares::cpu_of_a_whole_episode;
         Here:
             criteria::cpu,
             criteria::disk,

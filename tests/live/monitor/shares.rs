@@ -109,6 +109,49 @@ pub fn cpu() {
     verdict.end();
 }
 
+/// One spinner for 300 ms, then another one for 900 ms: the alarm after 100 ms knows the first only,
+/// its end knows both.
+pub fn cpu_of_a_whole_episode() {
+    let mut verdict = Verdict::default();
+    let cpu = clock::spare_cpu();
+    let watch = Watch::alone(&[
+        "--only",
+        "cpu",
+        "--cpu-theta",
+        "100ms",
+        "--group-by",
+        "command",
+    ]);
+    // FIFO: the second waits for the end of the first, and nothing runs between them.
+    let mut loads = ["mon-first", "mon-second"].map(|name| {
+        let settings = [("cpu", cpu.as_str()), ("name", name), ("policy", "fifo")];
+        Load::start("cpu", &settings)
+    });
+    loads[0].say(&format!("spin {}", 300 * MS));
+    loads[1].say(&format!("spin {}", 900 * MS));
+    let used = loads.each_ref().map(|l| numbers(&l.hear())[2] as f64);
+    let alarm = watch.next(0, PATIENCE, |line| {
+        line.is_busy_cpu(&cpu) && line.share_of("mon-first") > 0.0
+    });
+    let episode = alarm.map(|alarm| alarm.number("/episode"));
+    let end = watch.next(0, PATIENCE, |line| {
+        line.is("clear") && line.json["episode"].as_u64() == episode
+    });
+    // Others may keep the CPU busy before and after.
+    let ours = end.as_ref().map_or(0.0, |end| end.share_of("mon-"));
+    verdict.at_least("both", 0.2, ours);
+    let part = used[0] / (used[0] + used[1]);
+    judge(
+        &mut verdict,
+        "a whole episode",
+        end,
+        ["mon-first", "mon-second"],
+        (part, ours),
+    );
+    watch.end();
+    verdict.end();
+}
+
 /// Two senders, 77 and 33 of 100 Mbit/s: the threshold is met when both have been at their pace for most of a window.
 pub fn network() {
     let mut verdict = Verdict::default();

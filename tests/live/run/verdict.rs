@@ -259,13 +259,21 @@ pub fn a_busy_cpu_is_contention() {
     let end = ran.one("end");
     assert_eq!(end["verdict"], "contended");
     let spun = ran.out.lines().find(|line| line.starts_with("spun"));
-    let began = numbers(spun.unwrap())[0];
+    let used_ns = numbers(spun.unwrap())[2] as f64;
     let spans = end["contention"].as_array().unwrap();
-    let mut of_cpus = spans.iter().filter(|span| span["resource"] == "cpu");
-    // If others left the CPU no idle time before, the interval is theirs.
-    let since = |span: &Value| at(&span["since_mono_ns"]);
-    let named = |span: &Value| span["by"][0]["group"] == HOG || since(span) + 10_000_000 < began;
-    assert!(of_cpus.any(named), "{end}");
+    let of_cpus = spans.iter().filter(|span| span["resource"] == "cpu");
+    let by_it = of_cpus.flat_map(|span| {
+        let ns = span["duration_ns"].as_f64().unwrap();
+        let shares = span["by"].as_array().unwrap().iter();
+        let its = shares.filter(|share| share["group"] == HOG);
+        its.map(move |share| share["share"].as_f64().unwrap() * ns)
+    });
+    // Others may have left that CPU no idle time for longer.
+    let by_it: f64 = by_it.sum();
+    assert!(
+        (by_it / used_ns - 1.0).abs() < 0.1,
+        "{by_it} ns of {used_ns}: {end}"
+    );
 }
 
 /// A holder that is stopped, and loses its lease, makes packets pass without emulation.

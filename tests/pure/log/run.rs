@@ -284,5 +284,7 @@ pub fn clear(alarm: &Event) -> Event {
         since_mono_ns: alarm.since_mono_ns,
         until_mono_ns: alarm.mono_ns + 4_000_000,
         hook: "tp_btf/sched_switch".into(),
+        shares: vec![],
+        rest: 0.0,
     })
 }

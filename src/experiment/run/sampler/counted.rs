@@ -15,7 +15,7 @@ impl Work {
         let mut packets = 0;
         for (name, own) in [("up", &report.up), ("down", &report.down)] {
             let Some(own) = own else { continue };
-            let counts = Counts::of(&own.link, Some(own));
+            let counts = Counts::of(&own.link, Some(own), report.mono_ns);
             packets += counts.counted.packets;
             if let Some(before) = self.interval(link, None, name, &counts) {
                 self.failures(link, name, &before, &counts);
@@ -24,7 +24,7 @@ impl Work {
         for class in &report.matching.links {
             for (name, of) in [("up", &class.up), ("down", &class.down)] {
                 let Some(of) = of else { continue };
-                let counts = Counts::of(of, None);
+                let counts = Counts::of(of, None, report.mono_ns);
                 packets += counts.counted.packets;
                 self.interval(link, Some(&class.name), name, &counts);
             }
@@ -37,7 +37,7 @@ impl Work {
     fn classes(&mut self, link: &Link, report: &Report) {
         let all = (report.bottlenecks.iter()).flat_map(|b| b.classes.iter().map(move |c| (b, c)));
         for (bottleneck, class) in all.filter(|(_, class)| class.queue.is_some()) {
-            let (mono_ns, now) = (mono_ns(), of_class(class));
+            let (mono_ns, now) = (report.mono_ns, of_class(class));
             let key = (
                 link.name.clone(),
                 bottleneck.name.clone(),
@@ -99,7 +99,8 @@ impl Work {
             .failures
             .extend(failed.map(|(packets, what)| Failure {
                 since_mono_ns: before.mono_ns,
-                until_mono_ns: now.mono_ns,
+                // The counters were read after the time of the report.
+                until_mono_ns: mono_ns(),
                 sentence: format!("link {}, {direction}: {packets} packets {what}", link.name),
             }));
     }
