@@ -16,9 +16,10 @@ fn main() -> anyhow::Result<()> {
     if bpf::is_compiled(&out)? {
         return Ok(());
     }
-    bpf::compile(Path::new("bpf/link.bpf.c"), &out.join("link.bpf.o"))?;
-    bpf::compile(Path::new("bpf/segment.bpf.c"), &out.join("segment.bpf.o"))?;
-    bpf::compile(Path::new("bpf/stamp.bpf.c"), &out.join("stamp.bpf.o"))?;
+    for name in ["link", "usual", "segment", "stamp"] {
+        let source = format!("bpf/{name}.bpf.c");
+        bpf::compile(Path::new(&source), &out.join(format!("{name}.bpf.o")))?;
+    }
     compile_kptr(Path::new("bpf/qdisc.bpf.c"), &out.join("qdisc.bpf.o"))?;
     bpf::bind(Path::new("bpf/emud.h"), &out.join("emud.rs"))
 }

@@ -565,6 +565,9 @@ enum emud_feature {
 	EMUD_FEATURE_SLOT = 1 << 17,
 	EMUD_FEATURE_SHORT = 1 << 18, /* a link of EMUD_SHORT */
 	EMUD_FEATURES = (1 << 19) - 1,
+	/* Of bpf/usual.bpf.c: a rate, losses, a delay with jitter, on any engine. */
+	EMUD_FEATURES_USUAL = 0xff | EMUD_FEATURE_QUEUE | EMUD_FEATURE_LOSS |
+			      EMUD_FEATURE_JITTER | EMUD_FEATURE_SHORT,
 };
 
 /* Delay by standard normal value, absolute, in ns. */

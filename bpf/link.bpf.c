@@ -263,6 +263,33 @@ static __always_inline __u32 emud_to_segment(struct __sk_buff *skb, struct emud_
 	return p->segmenting_until ? segmenter : 0;
 }
 
+#define EMUD_KEEP(map) asm volatile("" : : "r"(&(map)))
+
+/* A map that no program references is freed with the loader: detach finds the saved
+ * state through the maps of this one, the holder its account, and another classifier
+ * takes over what this one has no use for. */
+static __always_inline void emud_keep_maps(void)
+{
+	EMUD_KEEP(emud_classes);
+	EMUD_KEEP(emud_flows);
+	EMUD_KEEP(emud_hits);
+	EMUD_KEEP(emud_holders);
+	EMUD_KEEP(emud_instances);
+	EMUD_KEEP(emud_lanes);
+	EMUD_KEEP(emud_masks);
+	EMUD_KEEP(emud_pair_index);
+	EMUD_KEEP(emud_pairs);
+	EMUD_KEEP(emud_patterns);
+	EMUD_KEEP(emud_rings);
+	EMUD_KEEP(emud_rows);
+	EMUD_KEEP(emud_rules);
+	EMUD_KEEP(emud_saved);
+	EMUD_KEEP(emud_services);
+	EMUD_KEEP(emud_states);
+	EMUD_KEEP(emud_tables);
+	EMUD_KEEP(emud_turns);
+}
+
 static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 {
 	struct emud_control *control;
@@ -272,12 +299,6 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 	int verdict;
 
 	if (skb->tc_index == EMUD_TC_INDEX) {
-		/* detach finds the saved state through the maps of this
-		 * program: a map that the program does not reference would be
-		 * freed with the loader. */
-		asm volatile("" : : "r"(&emud_saved));
-		/* Nor would the holder find its account. */
-		asm volatile("" : : "r"(&emud_classes));
 		skb->tc_index = 0;
 		if (direction == EMUD_DOWN && emud_encrypted(skb))
 			skb->tc_index = emud_encrypted_mark(skb);
@@ -294,8 +315,10 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 	if (skb->tc_index == EMUD_TC_INDEX_CLONE)
 		skb->tc_index = 0;
 	control = EMUD_LOOKUP(emud_control, 0);
-	if (!control)
+	if (!control) {
+		emud_keep_maps();
 		return TC_ACT_UNSPEC;
+	}
 	ends_at = *(volatile __u64 *)&control->ends_at;
 	if (unlikely(ends_at && emud_now(skb) >= ends_at))
 		return TC_ACT_UNSPEC;

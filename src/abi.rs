@@ -14,6 +14,10 @@ include!(concat!(env!("OUT_DIR"), "/emud.rs"));
 pub static LINK_OBJECT: &[u8] =
     aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/link.bpf.o"));
 
+/// The object file of bpf/usual.bpf.c: the same for links that need `EMUD_FEATURES_USUAL` only.
+pub static USUAL_OBJECT: &[u8] =
+    aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/usual.bpf.o"));
+
 /// The object file of bpf/segment.bpf.c.
 pub static SEGMENT_OBJECT: &[u8] =
     aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/segment.bpf.o"));

@@ -100,6 +100,10 @@ impl Loaded {
         test_run: bool,
         pinned: &[(String, String)],
     ) -> Result<Self, DatapathError> {
+        let object = match features & !abi::EMUD_FEATURES_USUAL {
+            0 => abi::USUAL_OBJECT,
+            _ => abi::LINK_OBJECT,
+        };
         let (quantile, blend) = (shapes::normal_quantile(), shapes::blend());
         let layout = sizes.layout();
         let [users_offset, sndbuf_offset, wmem_offset] = btf::kernel_offsets([
@@ -134,7 +138,7 @@ impl Loaded {
             .map_max_entries("emud_counts", sizes.numbers() * abi::EMUD_DIRECTIONS)
             .map_max_entries("emud_rows", rows::len_for(sizes.rows))
             .map_max_entries("emud_classes", sizes.classes.max(1))
-            .load(abi::LINK_OBJECT)?;
+            .load(object)?;
         for program in programs {
             classifier(&mut bpf, program.name())?
                 .load()
