@@ -40,7 +40,7 @@ impl Run {
         let experiment = Experiment::start(ExperimentSetup {
             metrics: None,
             config,
-            user: None,
+            users: vec![],
             log,
         })
         .unwrap();

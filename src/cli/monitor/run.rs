@@ -125,7 +125,10 @@ async fn watch(args: Args, config: Config) -> Result<u8, Failure> {
     let path = (place.as_ref()).map(|place| place.path.display().to_string());
     let (side, (requests, commands)) = Side::start(SideParts {
         control,
-        allowed: Allowed::new(config.alarms.reporters, invoking_user()),
+        allowed: Allowed::new(
+            config.alarms.reporters,
+            invoking_user().into_iter().collect(),
+        ),
         root,
         metrics,
         media: Media::default(),

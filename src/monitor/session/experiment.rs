@@ -34,8 +34,8 @@ const LIMIT: u32 = 1000;
 pub struct ExperimentSetup {
     /// The definition of contention.
     pub config: Config,
-    /// The user of the programs, which may report.
-    pub user: Option<u32>,
+    /// Users besides root that may report.
+    pub users: Vec<u32>,
     /// Where metrics are served, also of the stations of these media.
     pub metrics: Option<(TcpListener, Media)>,
     /// `None`: lines are discarded; there is a verdict nevertheless.
@@ -112,7 +112,7 @@ impl Experiment {
         let (agreed, agree) = mpsc::channel();
         let parts = Parts {
             config,
-            user: setup.user,
+            users: setup.users,
             metrics: setup.metrics,
             clock,
             log,

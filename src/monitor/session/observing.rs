@@ -29,7 +29,7 @@ const LAST_LINES: Duration = Duration::from_secs(30);
 /// What the thread takes over.
 pub(crate) struct Parts {
     pub(crate) config: Config,
-    pub(crate) user: Option<u32>,
+    pub(crate) users: Vec<u32>,
     pub(crate) metrics: Option<(TcpListener, Media)>,
     pub(crate) clock: Clock,
     pub(crate) log: SortedLog,
@@ -76,7 +76,7 @@ async fn run(parts: Parts) -> Option<Finished> {
     let mut episodes = parts.episodes.subscribe();
     let mut ended = parts.ended;
     // The starting thread waits for this.
-    let reports = (parts.user, parts.metrics);
+    let reports = (parts.users, parts.metrics);
     let mut running = match begin(
         parts.config,
         reports,
@@ -117,7 +117,7 @@ async fn run(parts: Parts) -> Option<Finished> {
 
 fn begin(
     config: Config,
-    (user, metrics): (Option<u32>, Option<(TcpListener, Media)>),
+    (users, metrics): (Vec<u32>, Option<(TcpListener, Media)>),
     clock: Clock,
     log: SortedLog,
     episodes: watch::Sender<Episodes>,
@@ -129,7 +129,7 @@ fn begin(
     let (metrics, media) = metrics.unzip();
     let (side, (requests, commands)) = Side::start(SideParts {
         control,
-        allowed: Allowed::new(config.alarms.reporters, user),
+        allowed: Allowed::new(config.alarms.reporters, users),
         root,
         metrics,
         media: media.unwrap_or_default(),

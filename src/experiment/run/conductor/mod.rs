@@ -68,7 +68,7 @@ pub fn conduct(
     let metrics = settings.metrics.as_ref().map(|at| at.try_clone());
     let experiment = Experiment::start(ExperimentSetup {
         config: settings.config.clone(),
-        user: reporter(settings),
+        users: reporters(settings),
         metrics: metrics
             .transpose()
             .map_err(system("serving metrics"))?
@@ -116,10 +116,10 @@ pub fn conduct(
     })
 }
 
-/// Returns the user who may report: of a part of a larger run nobody called emud through sudo.
-fn reporter(settings: &Settings) -> Option<u32> {
+/// Returns the users that may report: who called sudo, and whose rights the programs have.
+fn reporters(settings: &Settings) -> Vec<u32> {
     let of_programs = settings.user.as_ref().map(|user| user.uid.as_raw());
-    invoking_user().or(of_programs.filter(|_| settings.together.is_some()))
+    invoking_user().into_iter().chain(of_programs).collect()
 }
 
 /// Returns whether a single program has exclusive use of emud's terminal.

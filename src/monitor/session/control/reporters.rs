@@ -8,28 +8,31 @@ use rustix::process::geteuid;
 #[derive(Debug, Clone)]
 pub struct Allowed {
     everyone: bool,
-    /// A user in addition to root and the user of this process.
-    user: Option<u32>,
+    /// Users in addition to root and the user of this process.
+    users: Vec<u32>,
 }
 
 impl Default for Allowed {
     fn default() -> Self {
-        Self::new(Reporters::Root, None)
+        Self::new(Reporters::Root, vec![])
     }
 }
 
 impl Allowed {
-    /// `user` is the user of the programs under test.
-    pub fn new(reporters: Reporters, user: Option<u32>) -> Self {
+    /// `users`: who called sudo, and the user of the programs under test.
+    pub fn new(reporters: Reporters, users: Vec<u32>) -> Self {
         Self {
             everyone: reporters == Reporters::All,
-            user: user.filter(|_| reporters == Reporters::Own),
+            users: match reporters {
+                Reporters::Own => users,
+                Reporters::Root | Reporters::All => vec![],
+            },
         }
     }
 
     /// Returns whether the user with this number may report.
     pub fn has(&self, uid: u32) -> bool {
-        self.everyone || trusted(uid) || self.user == Some(uid)
+        self.everyone || trusted(uid) || self.users.contains(&uid)
     }
 }
 
@@ -44,11 +47,12 @@ mod tests {
 
     #[test]
     fn root_and_the_user_of_the_run_by_default() {
-        let of =
-            |reporters, user| [0, 1000, 1001].map(|uid| Allowed::new(reporters, user).has(uid));
-        assert_eq!(of(Reporters::Own, Some(1000)), [true, true, false]);
-        assert_eq!(of(Reporters::Own, None), [true, false, false]);
-        assert_eq!(of(Reporters::Root, Some(1000)), [true, false, false]);
-        assert_eq!(of(Reporters::All, None), [true; 3]);
+        let of = |reporters, users: &[u32]| {
+            [0, 1000, 1001].map(|uid| Allowed::new(reporters, users.to_vec()).has(uid))
+        };
+        assert_eq!(of(Reporters::Own, &[1000]), [true, true, false]);
+        assert_eq!(of(Reporters::Own, &[]), [true, false, false]);
+        assert_eq!(of(Reporters::Root, &[1000]), [true, false, false]);
+        assert_eq!(of(Reporters::All, &[]), [true; 3]);
     }
 }

@@ -46,7 +46,7 @@ pub async fn serve(listener: UnixListener, allowed: Allowed, requests: mpsc::Sen
         let seat = match allowed.has(uid) {
             true => room.seat(uid),
             false => Err(Refusal::NotAllowed(
-                "only root and the user who started the experiment may report (reporters in [alarms])",
+                "only root, who called sudo, and the user of a run's programs may report (reporters in [alarms])",
             )),
         };
         match seat {
