@@ -166,6 +166,8 @@ emud_cpu_turn(struct emud_cpu *c, const struct task_struct *prev, __u64 group, _
 {
 	struct emud_who who = emud_who_runs(prev, &c->scratch);
 
+	/* Interrupts take the two clocks apart, during a long interval by seconds. */
+	emud_switch_time(c, rq);
 	emud_cpu_charge(c, bpf_get_smp_processor_id(), &who, rq);
 	c->group = group;
 	c->group_rq = rq;
@@ -264,10 +266,12 @@ static __always_inline void emud_cpu_tick(__u32 cpu, __u64 now)
 	if (now < c->since)
 		return;
 	c->near = now - c->since + 2 * emud_config.tick_ns >= emud_cpu_theta_ns;
-	if (c->episode || now - c->since < emud_cpu_theta_ns)
+	if (now - c->since < emud_cpu_theta_ns)
 		return;
+	/* Also during an episode: a run may end before it. */
 	emud_cpu_settle(c, cpu, current, now);
-	emud_cpu_alarm(c, cpu, now, EMUD_HOOK_TICK);
+	if (!c->episode)
+		emud_cpu_alarm(c, cpu, now, EMUD_HOOK_TICK);
 }
 
 SEC("tp_btf/sched_switch")

@@ -95,6 +95,26 @@ impl Decoder {
         })
     }
 
+    /// Returns the CPUs that are in an episode, with its number.
+    pub fn busy_cpus(&self) -> Vec<(u64, u32)> {
+        let cpu = |(episode, scope): (&u64, &Scope)| match scope {
+            Scope::Cpu { cpu } => Some((*episode, *cpu)),
+            _ => None,
+        };
+        self.open.iter().filter_map(cpu).collect()
+    }
+
+    /// Returns the shares of a CPU's episode, from its table.
+    pub fn shares_of_cpu(&mut self, episode: u64, table: emud_table) -> Vec<Share> {
+        self.tables.push(Box::new(emud_table { episode, ..table }));
+        let cpu = emud_alarm {
+            episode,
+            resource: abi::EMUD_CPU,
+            ..emud_alarm::default()
+        };
+        self.shares(&cpu).0
+    }
+
     fn hook(&self, hook: u32) -> String {
         self.hooks.get(hook as usize).cloned().unwrap_or_default()
     }

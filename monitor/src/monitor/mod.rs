@@ -14,11 +14,11 @@ use aya::{Btf, Ebpf};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::abi::{emud_counters, emud_emulated, emud_runs};
+use crate::abi::{emud_counters, emud_emulated, emud_runs, emud_table};
 use crate::criteria::{Config, Settings, with_links};
 use crate::decode::Decoder;
 use crate::empty;
-use crate::event::{Cost, Dropped, Event, Hook, Resource, Watched};
+use crate::event::{Cost, Dropped, Event, Hook, Resource, Share, Watched};
 use crate::hooks::{Attached, Hooks, TICK};
 use crate::log::mono_ns;
 use crate::moments::Moments;
@@ -46,6 +46,8 @@ pub struct Monitor {
     hooks: Hooks,
     watched: [Watched; Resource::ALL.len()],
     counters: Array<MapData, emud_counters>,
+    /// Indexed by CPU.
+    tables: Array<MapData, emud_table>,
     /// Indexed by CPU.
     runs: Array<MapData, emud_runs>,
     emulated: HashMap<MapData, emud_emulated, u32>,
@@ -84,6 +86,7 @@ impl Monitor {
         let ring = RingBuf::try_from(take(&mut bpf, "emud_ring")?).map_err(at("emud_ring"))?;
         let counters = take(&mut bpf, "emud_counters")?;
         let runs = take(&mut bpf, "emud_runs")?;
+        let tables = take(&mut bpf, "emud_cpu_tables")?;
         let emulated = take(&mut bpf, "emud_emulated")?;
         let list = take(&mut bpf, "emud_swaps")?;
         let mut hooks = Hooks::new(btf, online);
@@ -109,6 +112,7 @@ impl Monitor {
             hooks,
             watched,
             counters: Array::try_from(counters).map_err(at("emud_counters"))?,
+            tables: Array::try_from(tables).map_err(at("emud_cpu_tables"))?,
             runs: Array::try_from(runs).map_err(at("emud_runs"))?,
             emulated: HashMap::try_from(emulated).map_err(at("emud_emulated"))?,
             known: HashSet::new(),
@@ -195,6 +199,20 @@ impl Monitor {
         let map = self.bpf.map_mut("emud_raised").ok_or(missing)?;
         let mut raised = Array::<_, u64>::try_from(map).map_err(at("emud_raised"))?;
         (0..raised.len()).try_for_each(|i| raised.set(i, 0, 0).map_err(at("emud_raised")))
+    }
+
+    /// Returns the shares so far, as in a [`Clear`](crate::Clear), of each CPU's episode that has not
+    /// ended, by its number.
+    ///
+    /// # Errors
+    /// The tables cannot be read.
+    pub fn shares_so_far(&mut self) -> Result<Vec<(u64, Vec<Share>)>, MonitorError> {
+        let busy = self.decoder.busy_cpus();
+        let shares = busy.into_iter().map(|(episode, cpu)| {
+            let table = self.tables.get(&cpu, 0).map_err(at("emud_cpu_tables"))?;
+            Ok((episode, self.decoder.shares_of_cpu(episode, table)))
+        });
+        shares.collect()
     }
 
     /// Returns the cost of the programs so far: all runs, with the time that was measured for some

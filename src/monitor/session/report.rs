@@ -3,6 +3,7 @@
 
 use std::io;
 
+use emud_monitor::MonitorError;
 use emud_monitor::criteria::table::ns;
 use emud_monitor::event::{Cost, Dropped, Hook, Resource, Watched};
 use emud_monitor::log::{
@@ -14,6 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::experiment::Asked;
 use super::judge::{Evidence, judge};
 use super::observation::{Observation, Stop};
+use super::tally::Origin;
 use super::{Source, Witness};
 
 /// The figures of a run so far.
@@ -144,10 +146,11 @@ impl<S: Source> Observation<S> {
     }
 
     /// Returns the judgement of an experiment, without its exit code.
-    pub(crate) fn judge(&self, ended: &Ended, asked: &Asked) -> Judgement {
-        let episodes = self.setup.witness.as_ref().map(Witness::episodes);
+    pub(crate) fn judge(&mut self, ended: &Ended, asked: &Asked) -> Judgement {
         let mut blind = self.unknown();
         blind.extend(ended.error());
+        blind.extend(self.shares_so_far().err().map(|e| e.to_string()));
+        let episodes = self.setup.witness.as_ref().map(Witness::episodes);
         judge(&Evidence {
             episodes: episodes.as_ref().map_or(&[], |episodes| &episodes.0),
             measured: asked.measured.until(ended.mono_ns),
@@ -161,6 +164,19 @@ impl<S: Source> Observation<S> {
             netns: asked.netns.as_ref(),
             facts: &asked.facts,
         })
+    }
+
+    /// Gives the witness the shares of the episodes that have not ended.
+    fn shares_so_far(&mut self) -> Result<(), MonitorError> {
+        let Some(witness) = &mut self.setup.witness else {
+            return Ok(());
+        };
+        for (episode, shares) in self.source.shares_so_far()? {
+            if let Some(number) = self.tally.number(Origin::Kernel, episode) {
+                witness.shares(number, &shares);
+            }
+        }
+        Ok(())
     }
 
     /// Writes the end line and the rest of other lines; `ran`: the results of the commands,

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use emud_monitor::event::{Cost, Dropped, Event, Hook, Resource, Watched};
+use emud_monitor::event::{Cost, Dropped, Event, Hook, Resource, Share, Watched};
 use emud_monitor::{Emulated, Monitor, MonitorError};
 
 /// A source of events: the monitor in the kernel. The functions are those of [`Monitor`], with its
@@ -18,6 +18,7 @@ pub trait Source {
     fn tick(&self) -> Duration;
     fn dropped(&self) -> Result<Dropped, MonitorError>;
     fn reset_limit(&mut self) -> Result<(), MonitorError>;
+    fn shares_so_far(&mut self) -> Result<Vec<(u64, Vec<Share>)>, MonitorError>;
     fn costs(&self) -> Result<Vec<Cost>, MonitorError>;
     fn empty_probe_ns(&self) -> f64;
     fn set_emulated(&mut self, devices: &[Emulated]) -> Result<(), MonitorError>;
@@ -50,6 +51,10 @@ impl Source for Monitor {
 
     fn reset_limit(&mut self) -> Result<(), MonitorError> {
         self.reset_limit()
+    }
+
+    fn shares_so_far(&mut self) -> Result<Vec<(u64, Vec<Share>)>, MonitorError> {
+        self.shares_so_far()
     }
 
     fn costs(&self) -> Result<Vec<Cost>, MonitorError> {

@@ -67,6 +67,11 @@ impl Tally {
         Some(clear)
     }
 
+    /// Returns the number in the log of an episode that is open.
+    pub fn number(&self, origin: Origin, episode: u64) -> Option<u64> {
+        Some(self.open.get(&(origin, episode))?.0)
+    }
+
     /// Resets the limit of every resource.
     pub fn reset(&mut self) {
         self.since_reset = each(|_| 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Records the episodes of an experiment for its verdict; others see them, too.
 
-use emud_monitor::event::{Alarm, Clear};
+use emud_monitor::event::{Alarm, Clear, Share};
 use tokio::sync::watch;
 
 use super::tally::Origin;
@@ -16,6 +16,11 @@ impl Episodes {
         self.0.len() as u64
     }
 
+    fn latest(&mut self, number: u64) -> Option<&mut Episode> {
+        let mut latest_first = self.0.iter_mut().rev();
+        latest_first.find(|episode| episode.alarm.episode == number)
+    }
+
     /// Returns whether one has not ended, or its end has not been reported.
     pub fn any_open(&self) -> bool {
         self.0.iter().any(|episode| episode.until_mono_ns.is_none())
@@ -25,7 +30,7 @@ impl Episodes {
 /// An episode from its alarm to its clear.
 #[derive(Debug, Clone)]
 pub struct Episode {
-    /// After a clear with shares, these are those of the whole episode.
+    /// With the shares of the whole episode, as far as they are known.
     pub alarm: Alarm,
     /// `None`: it is still open.
     pub until_mono_ns: Option<u64>,
@@ -56,16 +61,22 @@ impl Witness {
     }
 
     pub(crate) fn clear(&mut self, clear: &Clear) {
+        self.shares(clear.episode, &clear.shares);
         self.0.send_if_modified(|so_far| {
-            let mut latest_first = so_far.0.iter_mut().rev();
-            let its_own = |episode: &&mut Episode| episode.alarm.episode == clear.episode;
-            let found = latest_first.find(its_own);
-            found.is_some_and(|episode| {
-                if !clear.shares.is_empty() {
-                    episode.alarm.shares.clone_from(&clear.shares);
-                }
-                episode.until_mono_ns.replace(clear.until_mono_ns).is_none()
-            })
+            let found = so_far.latest(clear.episode);
+            found
+                .is_some_and(|episode| episode.until_mono_ns.replace(clear.until_mono_ns).is_none())
+        });
+    }
+
+    /// Replaces the shares of an alarm, which are of the time before it, unless there are none.
+    pub(crate) fn shares(&mut self, episode: u64, shares: &[Share]) {
+        self.0.send_if_modified(|so_far| {
+            let found = so_far.latest(episode).filter(|_| !shares.is_empty());
+            if let Some(episode) = found {
+                episode.alarm.shares = shares.to_vec();
+            }
+            false
         });
     }
 }

@@ -144,14 +144,18 @@ pub fn without_it_the_run_is_clean() {
 pub fn contention_by_report() {
     let folder = Folder::new();
     folder.file("p.toml", "[link]\ndelay = \"5ms\"\n");
-    let report = format!("{} alarm 'frames dropped'", emud_path().display());
-    let ran = folder
-        .run("--profile ./p.toml", &["sh", "-c", &report])
-        .expect(3);
-    let end = ran.one("end");
-    assert_eq!(end["verdict"], "contended");
-    assert_eq!(end["contention"][0]["resource"], "application");
-    assert_eq!(end["contention"][0]["what"], "frames dropped");
+    // Where every user may run it.
+    let emud = folder.path("emud");
+    std::fs::copy(emud_path(), &emud).unwrap();
+    let report = format!("{emud} alarm 'frames dropped'");
+    for user in ["", "--user nobody"] {
+        let words = format!("--profile ./p.toml {user}");
+        let ran = folder.run(&words, &["sh", "-c", &report]).expect(3);
+        let end = ran.one("end");
+        assert_eq!(end["verdict"], "contended");
+        assert_eq!(end["contention"][0]["resource"], "application");
+        assert_eq!(end["contention"][0]["what"], "frames dropped");
+    }
 }
 
 /// What a program reports belongs to its run, not to others on this host.
@@ -268,10 +272,10 @@ pub fn a_busy_cpu_is_contention() {
         let its = shares.filter(|share| share["group"] == HOG);
         its.map(move |share| share["share"].as_f64().unwrap() * ns)
     });
-    // Others may have left that CPU no idle time for longer.
+    // Others may have left that CPU no idle time for longer. Interrupts and the hypervisor take some.
     let by_it: f64 = by_it.sum();
     assert!(
-        (by_it / used_ns - 1.0).abs() < 0.1,
+        (by_it / used_ns - 1.0).abs() < 0.25,
         "{by_it} ns of {used_ns}: {end}"
     );
 }

@@ -72,6 +72,10 @@ impl Source for Fed {
         Ok(())
     }
 
+    fn shares_so_far(&mut self) -> Result<Vec<(u64, Vec<Share>)>, MonitorError> {
+        Ok(vec![])
+    }
+
     fn costs(&self) -> Result<Vec<Cost>, MonitorError> {
         let cost = |program: &str, events| Cost {
             program: program.into(),
