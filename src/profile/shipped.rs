@@ -28,7 +28,6 @@ macro_rules! shipped {
 pub const SHIPPED: &[Shipped] = shipped![
     "5g",
     "adsl24",
-    "adsl24-2m",
     "badnet-latency",
     "badnet-loss",
     "cable",

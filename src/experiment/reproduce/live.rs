@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One run of a shipped scenario with changes, and what its programs counted.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -10,6 +11,7 @@ use emud_monitor::log::{ExitLine, OutputLine, OutputStream, RunVerdict};
 use rustix::fs::{MemfdFlags, memfd_create};
 use serde::Deserialize;
 
+use super::ping::Echoed;
 use super::{Bench, ReproduceError};
 use crate::experiment::run::{RunError, Settings, conduct, text};
 use crate::experiment::scenario::{Overrides, Plan, shipped as scenarios};
@@ -40,6 +42,7 @@ pub(super) struct Counts {
     sent: Vec<Sent>,
     received: Vec<Received>,
     transferred: Vec<Transferred>,
+    echoed: Vec<Echoed>,
 }
 
 impl Bench<'_> {
@@ -105,7 +108,9 @@ impl Bench<'_> {
             sent: vec![],
             received: vec![],
             transferred: vec![],
+            echoed: vec![],
         };
+        let mut others = BTreeMap::<&str, String>::new();
         for line in outputs
             .iter()
             .filter(|line| line.stream == OutputStream::Stdout)
@@ -114,8 +119,13 @@ impl Bench<'_> {
                 Ok(Count::Sent(sent)) => counts.sent.push(sent),
                 Ok(Count::Received(received)) => counts.received.push(received),
                 Ok(Count::Transferred(transferred)) => counts.transferred.push(transferred),
-                Err(_) => return Err(failed(format!("{}: {}", line.node, line.text))),
+                Err(_) => *others.entry(&line.node).or_default() += &format!("{}\n", line.text),
             }
+        }
+        for (node, output) in others {
+            let echoed = Echoed::parse(node, &output);
+            let echoed = echoed.ok_or_else(|| failed(format!("{node}: {}", output.trim_end())))?;
+            counts.echoed.push(echoed);
         }
         Ok(counts)
     }
@@ -165,6 +175,11 @@ impl Counts {
 
     pub fn received(&self, port: u16) -> Option<&Received> {
         self.received.iter().find(|received| received.port == port)
+    }
+
+    /// Of the ping in a node.
+    pub fn echoed(&self, node: &str) -> Option<&Echoed> {
+        self.echoed.iter().find(|echoed| echoed.node == node)
     }
 
     pub fn transferred(&self) -> Option<&Transferred> {
@@ -221,6 +236,7 @@ mod tests {
             ],
             received: vec![received(1, 100, 60, 1000), received(2, 125, 3, 500)],
             transferred: vec![],
+            echoed: vec![],
         }
     }
 

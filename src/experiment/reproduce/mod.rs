@@ -10,7 +10,11 @@ mod c_wireless;
 mod figure;
 mod live;
 mod newreno;
+mod ping;
 mod report;
+mod s_overhead;
+mod t_links;
+mod t_star;
 mod t_tree;
 
 use crate::datapath::attach::HolderStart;
@@ -43,6 +47,9 @@ pub const EXPERIMENTS: &[Experiment] = &[
     c_aqm::EXPERIMENT,
     c_wireless::EXPERIMENT,
     c_diffserv::EXPERIMENT,
+    s_overhead::EXPERIMENT,
+    t_links::EXPERIMENT,
+    t_star::EXPERIMENT,
     t_tree::EXPERIMENT,
 ];
 

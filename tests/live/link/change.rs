@@ -146,7 +146,7 @@ pub fn set(engine: Engine) {
     verdict.near("up.delay", 80e6, number("/up/delay/mean_ns").unwrap(), 0.5);
     verdict.near("up.loss", 0.01, number("/up/loss").unwrap(), 1e-12);
     verdict.near("down.loss", 0.01, number("/down/loss").unwrap(), 1e-12);
-    verdict.near("up.rate", 1e6, number("/up/rate_bit_s").unwrap(), 1e-3);
+    verdict.near("up.rate", 2e6, number("/up/rate_bit_s").unwrap(), 1e-3);
     verdict.near("down.rate", 2e6, number("/down/rate_bit_s").unwrap(), 1e-3);
     let in_force = |lab: &Lab| {
         let shown = lab.show();

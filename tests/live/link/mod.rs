@@ -62,7 +62,6 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             odd::ordinary_user,
             odd::own_device,
             odd::user_namespace,
-            restore::hostile_user,
             restore::own_run,
             change::set_is_atomic,
             frames::queues,
@@ -83,6 +82,8 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             tamper::moved,
             tamper::run_is_invalid,
             tamper::monitored;
+        Host:
+            restore::hostile_user;
         Guest:
             smoke::lives_and_goes;
         Full:

@@ -36,8 +36,9 @@ pub fn tests() -> Vec<Trial> {
             alarms::stop_after,
             alarms::timed_for_moments,
             alarms::unknown_is_not_clean,
-            robust::hostile_user,
             robust::killed;
+        Host:
+            robust::hostile_user;
         Full:
             episodes::cpu,
             episodes::disk,

@@ -86,6 +86,8 @@ pub fn tests() -> Vec<Trial> {
             babel::broch,
             in_place::link_that_stays_is_said,
             reproduce::diffserv,
+            reproduce::links,
+            reproduce::star,
             reproduce::tree,
             verdict::a_hog_is_named,
             verdict::without_it_the_run_is_clean;

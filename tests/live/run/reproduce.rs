@@ -49,6 +49,14 @@ pub fn diffserv() {
     agrees("c-diffserv");
 }
 
+pub fn links() {
+    agrees("t-links");
+}
+
+pub fn star() {
+    agrees("t-star");
+}
+
 pub fn tree() {
     agrees("t-tree");
 }

@@ -18,15 +18,7 @@ fn shipped_profiles_say_what_their_sources_say() {
     // Round trip: mean, sd in ms, loss in percent.
     for (name, rtt, sd, loss, up, down) in [
         ("hsdpa", 396.0, 98.0, 0.0, Some(384_000), Some(384_000)),
-        ("adsl24", 25.0, 9.0, 0.0, Some(1_000_000), Some(24_000_000)),
-        (
-            "adsl24-2m",
-            25.0,
-            9.0,
-            0.0,
-            Some(2_000_000),
-            Some(24_000_000),
-        ),
+        ("adsl24", 25.0, 9.0, 0.0, Some(2_000_000), Some(24_000_000)),
         ("pinger-europe", 37.72, 22.42, 1.11, None, None),
         ("pinger-north-america", 59.38, 41.30, 0.17, None, None),
         ("pinger-na-eu", 174.19, 28.43, 0.91, None, None),

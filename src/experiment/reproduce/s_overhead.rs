@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! S: what Ethernet leaves of its rate to UDP and TCP.
+
+use super::live::Variant;
+use super::{Bench, Experiment, Figure, ReproduceError, Tolerance};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "s-overhead",
+    description: "Data rates of UDP and TCP through Ethernet of 100 Mbit/s and, without --quick, 1 Gbit/s",
+    source: "Sørensen, tandem (\"snake\") distribution of files over switches",
+    method: "UDP counted by its receiver, without the first second, and one TCP transfer counted by its \
+             sender, through the scenario s-overhead; 38 bytes a frame besides the packet",
+    scenarios: &["s-overhead"],
+    measure,
+};
+
+/// Data of UDP and of TCP with time stamps in a frame.
+const DATA: [f64; 2] = [1470.0, 1448.0];
+/// Headers of IP and the transport, with time stamps, and what Ethernet adds.
+const REST: [f64; 2] = [28.0 + 38.0, 52.0 + 38.0];
+const PORT: u16 = 6001;
+/// The load of UDP, of the rate.
+const LOAD: f64 = 1.1;
+
+fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
+    // TCP's last window is on its way at the end: 8 ms.
+    let seconds = if bench.quick { 15.0 } else { 60.0 };
+    let rates: &[(f64, [f64; 2])] = match bench.quick {
+        true => &[(100.0, [95.703, 94.148])],
+        false => &[(100.0, [95.703, 94.148]), (1000.0, [957.03, 941.48])],
+    };
+    let mut figures = vec![];
+    for (rate, published) in rates {
+        let packets = rate * LOAD * 1e6 * seconds / 8.0 / DATA[0];
+        let udp = [
+            ("RATE", format!("{:.0}", rate * LOAD)),
+            ("PACKETS", format!("{packets:.0}")),
+        ];
+        let tcp = [("TRANSFER", format!("{seconds:.0}s"))];
+        for (of, (name, env)) in [("UDP", &udp[..]), ("TCP", &tcp[..])]
+            .into_iter()
+            .enumerate()
+        {
+            let title = format!("{name} of {rate} Mbit/s");
+            let counts = bench.run(&Variant {
+                title: &title,
+                scenario: "s-overhead",
+                set: &[&format!("rate={rate}Mbit")],
+                env,
+                ..Variant::default()
+            })?;
+            let bit_s = match of {
+                0 => counts.rate(PORT),
+                _ => (counts.transferred()).map(|t| t.bytes as f64 * 8e9 / t.duration_ns as f64),
+            };
+            let figure = Figure::new(title, "Mbit/s").published(published[of]);
+            let figure = figure.theory(rate * DATA[of] / (DATA[of] + REST[of]));
+            let figure = figure.within(Tolerance::Share(0.001));
+            figures.push(figure.measured(bit_s.map(|rate| rate / 1e6), Some(counts.verdict)));
+        }
+    }
+    Ok(figures)
+}
