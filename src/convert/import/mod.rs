@@ -10,7 +10,7 @@ mod mahimahi;
 mod mobility;
 mod netem;
 mod netem_profile;
-mod ping;
+pub(crate) mod ping;
 mod ping_toml;
 mod rate_log;
 mod table;

@@ -203,7 +203,7 @@ fn sequence(line: &str) -> Option<i64> {
 }
 
 /// Reads `10 packets transmitted, 9 received, ...`: sent and answered.
-fn counts(line: &str) -> Option<(u64, u64)> {
+pub(crate) fn counts(line: &str) -> Option<(u64, u64)> {
     let (sent, rest) = line.split_once(" packets transmitted, ")?;
     let received = rest.split_whitespace().next()?;
     Some((sent.trim().parse().ok()?, received.parse().ok()?))

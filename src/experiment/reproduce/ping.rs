@@ -3,6 +3,7 @@
 
 use super::figure::{Figure, Tolerance};
 use super::live::Counts;
+use crate::convert::import::ping::counts;
 
 /// What the host adds to a round trip at most, ms.
 const HOST_MS: f64 = 0.5;
@@ -23,20 +24,16 @@ pub(super) struct Echoed {
 impl Echoed {
     /// `None`: the output of something else.
     pub fn parse(node: &str, output: &str) -> Option<Self> {
-        let line = |of: &str| output.lines().find(|line| line.contains(of));
-        let numbers = |line: &str| -> Vec<f64> {
-            line.split(|c: char| !c.is_ascii_digit() && c != '.')
-                .filter_map(|word| word.parse().ok())
-                .collect()
-        };
-        let counts = numbers(line(" packets transmitted, ")?);
-        let times = numbers(line("rtt min/avg/max/mdev = ")?);
+        let (sent, answered) = output.lines().find_map(counts)?;
+        let mut lines = output.lines();
+        let times = lines.find_map(|line| line.strip_prefix("rtt min/avg/max/mdev = "))?;
+        let mut times = times.split(['/', ' ']).map(str::parse);
         Some(Self {
             node: node.to_owned(),
-            sent: *counts.first()? as u64,
-            answered: *counts.get(1)? as u64,
-            mean_ms: *times.get(1)?,
-            sd_ms: *times.get(3)?,
+            sent,
+            answered,
+            mean_ms: times.nth(1)?.ok()?,
+            sd_ms: times.nth(1)?.ok()?,
         })
     }
 }
