@@ -10,7 +10,7 @@
 
 /* Incremented when a struct below changes: show, set and detach reject a
  * classifier that a different emud version loaded, instead of misreading it. */
-#define EMUD_ABI 10
+#define EMUD_ABI 11
 
 #define EMUD_UP 0 /* egress of the device */
 #define EMUD_DOWN 1 /* ingress of the device */
@@ -662,9 +662,10 @@ struct emud_control {
 	__u32 segmenter[EMUD_DIRECTIONS]; /* device for super-packets; 0: none */
 	__u64 ends_at; /* ns: packets that come then or later pass unchanged; 0: it does not end by itself */
 	__u32 features; /* of the loaded classifier, enum emud_feature */
-	__u32 reserved; /* 0 */
+	__u32 next; /* the generation from turns_at on */
+	__u64 turns_at; /* ns; 0: no change is ahead */
 };
-_Static_assert(sizeof(struct emud_control) == 40, "shared with Rust");
+_Static_assert(sizeof(struct emud_control) == 48, "shared with Rust");
 
 struct emud_counters {
 	__u64 packets; /* seen, wire packets */

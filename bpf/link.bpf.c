@@ -295,7 +295,7 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 	struct emud_control *control;
 	struct emud_packet *p;
 	__u32 segmenter, generation, base;
-	__u64 ends_at;
+	__u64 ends_at, turns_at;
 	int verdict;
 
 	if (skb->tc_index == EMUD_TC_INDEX) {
@@ -322,7 +322,11 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 	ends_at = *(volatile __u64 *)&control->ends_at;
 	if (unlikely(ends_at && emud_now(skb) >= ends_at))
 		return TC_ACT_UNSPEC;
+	/* Before the generation: user space writes that first, then 0. */
+	turns_at = *(volatile __u64 *)&control->turns_at;
 	generation = *(volatile __u32 *)&control->generation;
+	if (unlikely(turns_at && emud_now(skb) >= turns_at))
+		generation = *(volatile __u32 *)&control->next;
 	segmenter = *(volatile __u32 *)&control->segmenter[direction];
 	base = direction * EMUD_GENERATIONS + (generation & EMUD_LINKS_GENERATION);
 	if (emud_uses(SHORT) && likely(generation & EMUD_SHORT << direction) &&

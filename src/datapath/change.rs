@@ -25,71 +25,155 @@ const RESTART: &str = "trace.restart";
 /// # Errors
 /// Nothing is attached, or an assignment is invalid; nothing changes then.
 pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> {
-    let mut nl = Netlink::open()?;
-    let link = nl.link(interface)?;
-    let _lock = interface::lock(link.index, interface::PATIENCE)?;
-    let mut there = attachment::running(&mut nl, &link)?;
-    let before = Profile::parse(&there.saved.profile, "the profile in the kernel")?;
-    let (restarts, assignments): (Vec<_>, Vec<_>) =
-        (assignments.iter().cloned()).partition(|a| a.trim() == RESTART);
-    if !restarts.is_empty() {
-        if !before.is_timed() {
-            return Err(LinkError::NoTime(link.name));
+    Change::prepare(interface, assignments)?.apply()
+}
+
+/// A change that is written into the kernel and not yet active. The link has its lock until then.
+pub struct Change {
+    nl: Netlink,
+    link: Link,
+    there: Attachment,
+    both: [Vec<Compiled>; 2],
+    prepared: Prepared,
+    /// The profile after the change.
+    text: String,
+    new_rules: bool,
+    caps: bool,
+    _lock: interface::InterfaceLock,
+}
+
+impl Change {
+    /// Examines and writes assignments of [`change`]; if the value is dropped, nothing changes.
+    ///
+    /// # Errors
+    /// As [`change`].
+    pub fn prepare(interface: &str, assignments: &[String]) -> Result<Self, LinkError> {
+        let mut nl = Netlink::open()?;
+        let link = nl.link(interface)?;
+        let lock = interface::lock(link.index, interface::PATIENCE)?;
+        let mut there = attachment::running(&mut nl, &link)?;
+        let before = Profile::parse(&there.saved.profile, "the profile in the kernel")?;
+        let (restarts, assignments): (Vec<_>, Vec<_>) =
+            (assignments.iter().cloned()).partition(|a| a.trim() == RESTART);
+        if !restarts.is_empty() {
+            if !before.is_timed() {
+                return Err(LinkError::NoTime(link.name));
+            }
+            there.saved.restarted_ns = Some(now_ns());
         }
-        there.saved.restarted_ns = Some(now_ns());
+        let after = before.with_changes(&assignments)?;
+        has_room(&link, &there.saved, &before, &after)?;
+        are_emulated(&link, &there.saved, &assignments)?;
+        only_phases_change(&link, &before, &after)?;
+        plan::can_change_packets(&link, &after)?;
+        let both = compile_there(&there.maps, &after, &there.saved)?;
+        if there.saved.engine == Engine::Hold {
+            let needed = held::needs(&after, &both, there.saved.directions);
+            held::fits(&link.name, needed, there.saved.hold_limit)?;
+        }
+        let rules = compile_rules(&after)?;
+        let caps = segments::plan(&mut nl, &link, &after, &mut there.saved)?;
+        // Reservations that can fail come before anything is active.
+        let prepared = prepare(&mut nl, &link, &mut there, &both, &rules)?;
+        Ok(Self {
+            text: timeline::kept(&after).to_toml(),
+            new_rules: before.rules != after.rules,
+            nl,
+            link,
+            there,
+            both,
+            prepared,
+            caps,
+            _lock: lock,
+        })
     }
-    let assignments = &assignments[..];
-    let after = before.with_changes(assignments)?;
-    if let Some(what) = there.saved.sizes.lacks(&Sizes::of(&after)) {
-        return Err(LinkError::NoRoom {
-            interface: link.name,
+
+    /// Activates it.
+    ///
+    /// # Errors
+    /// The kernel returns an error; nothing changes then.
+    pub fn apply(mut self) -> Result<(), LinkError> {
+        self.enforce(None)?;
+        self.counted_anew()
+    }
+
+    /// Activates it with the first packet at or after `at_ns` of CLOCK_MONOTONIC.
+    ///
+    /// # Errors
+    /// As [`Self::apply`].
+    pub fn schedule(mut self, at_ns: u64) -> Result<Scheduled, LinkError> {
+        self.enforce(Some(at_ns))?;
+        Ok(Scheduled(self))
+    }
+
+    fn enforce(&mut self, at_ns: Option<u64>) -> Result<(), LinkError> {
+        let there = &mut self.there;
+        let before = std::mem::replace(&mut there.saved.profile, std::mem::take(&mut self.text));
+        // The record lists what detach has to revert before it is done.
+        there.saved.write(&mut there.maps)?;
+        let new = (self.prepared, at_ns);
+        let done = put_in_force(&mut self.nl, &self.link, there, &self.both, new, self.caps);
+        if done.is_err() {
+            there.saved.profile = before;
+            there.saved.write(&mut there.maps)?;
+        }
+        done
+    }
+
+    fn counted_anew(&mut self) -> Result<(), LinkError> {
+        if self.new_rules {
+            self.there.maps.clear_hits()?;
+        }
+        Ok(())
+    }
+}
+
+/// A change that the kernel makes at its time, whether or not this process is there.
+pub struct Scheduled(Change);
+
+impl Scheduled {
+    /// Completes it after its time, for which it does not wait.
+    ///
+    /// # Errors
+    /// The kernel returns an error; the link is the new one nevertheless.
+    pub fn settle(mut self) -> Result<(), LinkError> {
+        self.0.there.maps.settle()?;
+        self.0.counted_anew()
+    }
+}
+
+/// The maps were made for the link of the attach.
+fn has_room(
+    link: &Link,
+    saved: &Saved,
+    before: &Profile,
+    after: &Profile,
+) -> Result<(), LinkError> {
+    let joins = after.joins_directions() && !before.joins_directions();
+    let joins = joins.then(|| "a bottleneck that both directions share");
+    match saved.sizes.lacks(&Sizes::of(after)).or(joins) {
+        Some(what) => Err(LinkError::NoRoom {
+            interface: link.name.clone(),
             what,
-        });
+        }),
+        None => Ok(()),
     }
-    if after.joins_directions() && !before.joins_directions() {
-        return Err(LinkError::NoRoom {
-            interface: link.name,
-            what: "a bottleneck that both directions share",
-        });
-    }
-    for direction in DIRECTIONS
-        .into_iter()
-        .filter(|d| !there.saved.directions[*d as usize])
-    {
+}
+
+/// An assignment to a direction that has no link would do nothing.
+fn are_emulated(link: &Link, saved: &Saved, assignments: &[String]) -> Result<(), LinkError> {
+    for direction in DIRECTIONS {
         let prefix = format!("{}.", direction_name(direction));
-        if let Some(argument) = assignments
-            .iter()
-            .find(|a| a.trim_start().starts_with(&prefix))
+        let of_it = |a: &&String| a.trim_start().starts_with(&prefix);
+        if let Some(argument) = assignments.iter().find(of_it)
+            && !saved.directions[direction as usize]
         {
             return Err(LinkError::NotEmulated {
                 argument: argument.clone(),
                 direction: direction_name(direction),
-                interface: link.name,
+                interface: link.name.clone(),
             });
         }
-    }
-    only_phases_change(&link, &before, &after)?;
-    plan::can_change_packets(&link, &after)?;
-    let both = compile_there(&there.maps, &after, &there.saved)?;
-    if there.saved.engine == Engine::Hold {
-        let needed = held::needs(&after, &both, there.saved.directions);
-        held::fits(&link.name, needed, there.saved.hold_limit)?;
-    }
-    let rules = compile_rules(&after)?;
-    let caps = segments::plan(&mut nl, &link, &after, &mut there.saved)?;
-    // Reservations that can fail come before anything is active.
-    let prepared = prepare(&mut nl, &link, &mut there, &both, &rules)?;
-    let text = std::mem::replace(&mut there.saved.profile, timeline::kept(&after).to_toml());
-    // The record lists what detach has to revert before it is done.
-    there.saved.write(&mut there.maps)?;
-    let done = put_in_force(&mut nl, &link, &mut there, &both, prepared, caps);
-    if done.is_err() {
-        there.saved.profile = text;
-        there.saved.write(&mut there.maps)?;
-        return done;
-    }
-    if before.rules != after.rules {
-        there.maps.clear_hits()?;
     }
     Ok(())
 }
@@ -111,7 +195,7 @@ pub fn begin_at(interface: &str, mono_ns: u64, end_ns: Option<u64>) -> Result<()
     let both = compile_there(&there.maps, &profile, &there.saved)?;
     let rules = compile_rules(&profile)?;
     let prepared = prepare(&mut nl, &link, &mut there, &both, &rules)?;
-    put_in_force(&mut nl, &link, &mut there, &both, prepared, false)?;
+    put_in_force(&mut nl, &link, &mut there, &both, (prepared, None), false)?;
     if let Some(end_ns) = end_ns {
         there.maps.end_at(end_ns)?;
     }
@@ -165,7 +249,7 @@ fn put_in_force(
     link: &Link,
     there: &mut Attachment,
     both: &[Vec<Compiled>; 2],
-    prepared: Prepared,
+    (prepared, at_ns): (Prepared, Option<u64>),
     caps: bool,
 ) -> Result<(), LinkError> {
     make_room(nl, link, there, both, &[])?;
@@ -174,7 +258,10 @@ fn put_in_force(
     }
     // With the room, and notes on what could not be capped.
     there.saved.write(&mut there.maps)?;
-    Ok(there.maps.enforce(prepared)?)
+    Ok(match at_ns {
+        None => there.maps.enforce(prepared)?,
+        Some(at_ns) => there.maps.enforce_at(prepared, at_ns)?,
+    })
 }
 
 /// Phases are separate links: a change of the profile's own link, except `state`, would never be

@@ -13,17 +13,19 @@ use std::io;
 use std::thread::{self, JoinHandle};
 
 use rustix::rand::{GetRandomFlags, getrandom};
+use rustix::thread::clock_nanosleep_absolute;
+use rustix::time::ClockId;
 use tokio::runtime::{Builder, Runtime};
 
 /// Returns the time now in ns on CLOCK_MONOTONIC, the clock of every departure time.
 pub fn now_ns() -> u64 {
-    let t = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let t = rustix::time::clock_gettime(ClockId::Monotonic);
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
 /// Returns the time of day in ns since 1970 (CLOCK_REALTIME), the clock of the kernel's timestamps.
 pub(crate) fn wall_ns() -> u64 {
-    let t = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    let t = rustix::time::clock_gettime(ClockId::Realtime);
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
@@ -32,6 +34,14 @@ pub(crate) fn timespec(ns: u64) -> rustix::time::Timespec {
     rustix::time::Timespec {
         tv_sec: (ns / 1_000_000_000) as i64,
         tv_nsec: (ns % 1_000_000_000) as i64,
+    }
+}
+
+/// Sleeps until a time of CLOCK_MONOTONIC in ns; a signal does not end it.
+pub(crate) fn sleep_until(ns: u64) {
+    while now_ns() < ns {
+        // Interrupted: again.
+        let _ = clock_nanosleep_absolute(ClockId::Monotonic, &timespec(ns));
     }
 }
 

@@ -13,7 +13,7 @@ use crate::profile::rule_keys;
 /// A generation of links that is written and not yet active: its number, and which directions take
 /// the short path, as bits of the control word.
 #[must_use]
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Prepared(u32);
 
 impl Maps {
@@ -46,6 +46,7 @@ impl Maps {
         both: [&[Compiled]; 2],
         rules: &rule_keys::Compiled,
     ) -> Result<Prepared, DatapathError> {
+        self.settle()?;
         let control = self.control()?;
         let lacks = features::of(both) & !control.features;
         if lacks != 0 {
@@ -85,6 +86,27 @@ impl Maps {
         self.clear_rules(previous)
     }
 
+    /// Activates a prepared generation from a time of CLOCK_MONOTONIC in ns on: the kernel compares
+    /// it with each packet's, and no process has to be punctual. [`Maps::settle`] completes it.
+    pub fn enforce_at(&mut self, prepared: Prepared, ns: u64) -> Result<(), DatapathError> {
+        let next = self.word(prepared)?;
+        self.change_control(|control| control.next = next)?;
+        self.change_control(|control| control.turns_at = ns)
+    }
+
+    /// Completes [`Maps::enforce_at`], at once if its time has not come: the process that was to do
+    /// it is gone then, and what the link is to be is in the record already.
+    pub fn settle(&mut self) -> Result<(), DatapathError> {
+        let control = self.control_word()?;
+        if control.turns_at == 0 {
+            return Ok(());
+        }
+        let previous = control.generation & abi::EMUD_LINKS_GENERATION;
+        self.turn_to(control.next)?;
+        self.change_control(|control| control.turns_at = 0)?;
+        self.clear_rules(previous)
+    }
+
     /// Returns the timelines of all active links.
     fn timelines(&self) -> Result<Vec<abi::emud_timeline>, DatapathError> {
         let generation = of_links(self.control()?);
@@ -97,6 +119,7 @@ impl Maps {
 
     /// [`Self::apply`] for a profile's own links that need no table.
     pub fn apply_links(&mut self, both: [abi::emud_link; 2]) -> Result<(), DatapathError> {
+        self.settle()?;
         let next = (of_links(self.control()?) + 1) % abi::EMUD_GENERATIONS;
         for (direction, link) in (0..).zip(both) {
             self.links
@@ -107,9 +130,14 @@ impl Maps {
     }
 
     /// Activates a generation of links.
-    fn turn(&mut self, Prepared(word): Prepared) -> Result<(), DatapathError> {
+    fn turn(&mut self, prepared: Prepared) -> Result<(), DatapathError> {
+        self.turn_to(self.word(prepared)?)
+    }
+
+    /// Returns the control word that activates a generation of links.
+    fn word(&self, Prepared(links): Prepared) -> Result<u32, DatapathError> {
         let before = self.control()?.generation & !(abi::EMUD_LINKS_GENERATION | short::ALL);
-        self.turn_to(before.wrapping_add(abi::EMUD_CHANGE) | word)
+        Ok(before.wrapping_add(abi::EMUD_CHANGE) | links)
     }
 
     /// Activates both generations.

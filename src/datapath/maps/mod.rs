@@ -19,6 +19,7 @@ mod syscall;
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray};
 
 use crate::abi;
+use crate::host::now_ns;
 pub use error::DatapathError;
 use error::at;
 pub(crate) use find::{control_of, look};
@@ -93,6 +94,15 @@ impl Maps {
 
     /// Returns which generation is active, and the device.
     pub fn control(&self) -> Result<abi::emud_control, DatapathError> {
+        let mut control = self.control_word()?;
+        // The classifier does the same with each packet.
+        if control.turns_at != 0 && now_ns() >= control.turns_at {
+            control.generation = control.next;
+        }
+        Ok(control)
+    }
+
+    fn control_word(&self) -> Result<abi::emud_control, DatapathError> {
         self.control.get(&0, 0).map_err(at("emud_control"))
     }
 
@@ -100,7 +110,7 @@ impl Maps {
         &mut self,
         change: impl FnOnce(&mut abi::emud_control),
     ) -> Result<(), DatapathError> {
-        let mut control = self.control()?;
+        let mut control = self.control_word()?;
         change(&mut control);
         self.control.set(0, control, 0).map_err(at("emud_control"))
     }
@@ -108,22 +118,16 @@ impl Maps {
     /// Makes the first write after loading: the device, and the inode number of its network
     /// namespace (32 bits in every kernel; 0: no real device).
     pub fn init(&mut self, ifindex: u32, netns: u64) -> Result<(), DatapathError> {
-        let control = abi::emud_control {
-            abi: abi::EMUD_ABI,
-            ifindex,
-            netns: u32::try_from(netns).unwrap_or(0),
-            ..self.control()?
-        };
-        self.control.set(0, control, 0).map_err(at("emud_control"))
+        self.change_control(|control| {
+            control.abi = abi::EMUD_ABI;
+            control.ifindex = ifindex;
+            control.netns = u32::try_from(netns).unwrap_or(0);
+        })
     }
 
     /// Sets what the classifier can do that uses these maps.
     pub fn set_features(&mut self, features: u32) -> Result<(), DatapathError> {
-        let control = abi::emud_control {
-            features,
-            ..self.control()?
-        };
-        self.control.set(0, control, 0).map_err(at("emud_control"))
+        self.change_control(|control| control.features = features)
     }
 
     /// Sets the ifindex of the device that segments super-packets of each direction; 0: none.
@@ -139,6 +143,11 @@ impl Maps {
     /// Returns the time of [`Self::end_at`]; `None`: the link does not end by itself.
     pub fn ends_at(&self) -> Result<Option<u64>, DatapathError> {
         Ok(Some(self.control()?.ends_at).filter(|ns| *ns > 0))
+    }
+
+    /// Returns the time from which on the link is that of the record; `None`: it is that already.
+    pub fn turns_at(&self) -> Result<Option<u64>, DatapathError> {
+        Ok(Some(self.control_word()?.turns_at).filter(|ns| *ns > 0))
     }
 
     /// Returns the active link of a direction.

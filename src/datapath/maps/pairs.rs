@@ -90,6 +90,7 @@ impl Maps {
         pairs: &[Pair],
         replace: bool,
     ) -> Result<Result<Applied, Full>, DatapathError> {
+        self.settle()?;
         let control = self.control()?;
         let (now, next) = halves(control);
         let mut all = self.read_pairs()?;

@@ -26,6 +26,7 @@ mod slot;
 mod stamp;
 mod theory;
 mod timeline;
+mod turning;
 
 use aya::programs::{TestRun, TestRunOptions};
 use emud::abi;
