@@ -79,7 +79,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         address: args.address,
         weight: args.weight,
         allow_root: args.allow_root,
-        part,
+        part: agent::Part::Process(part),
         note: say,
     })?;
     Ok(())

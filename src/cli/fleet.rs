@@ -11,7 +11,8 @@ use emud::fleet::etcd::{Access, Client};
 use emud::fleet::keys::Keys;
 use emud::fleet::merge::{HostLog, merge};
 use emud::fleet::plan::{MTU, Options, PORT};
-use emud::fleet::{FleetError, status, verdict};
+use emud::fleet::protocol::Asked;
+use emud::fleet::{FleetError, simulate, status, verdict};
 use emud::host::random_seed;
 
 use super::Failure;
@@ -26,6 +27,8 @@ Examples:
   emud fleet plan chain --etcd http://192.0.2.1:2379
   emud fleet run dumbbell --etcd http://192.0.2.1:2379 --log d.log
   emud fleet status --etcd http://192.0.2.1:2379
+  emud fleet set left-right loss=1% down.rate=2Mbit --etcd http://192.0.2.1:2379
+  emud fleet simulate --agents 10,100 --etcd http://192.0.2.1:2379
   emud fleet stop --etcd http://192.0.2.1:2379
 
 Exit codes as for `emud run`; besides, 66 an agent is missing, 69 a host cannot build its part or etcd
@@ -122,10 +125,34 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// Change links of the active run, on all hosts at the same time
+    Set {
+        /// Names of links in the scenario
+        #[arg(value_name = "LINK[,LINK]")]
+        links: String,
+        /// Keys of the profile: [up.|down.]KEY=VALUE
+        #[arg(value_name = "KEY=VALUE", required = true)]
+        changes: Vec<String>,
+        #[command(flatten)]
+        store: Store,
+    },
     /// End the active run
     Stop {
         #[command(flatten)]
         store: Store,
+    },
+    /// Measure how many hosts an etcd coordinates: runs of agents that build nothing
+    Simulate {
+        #[command(flatten)]
+        store: Store,
+        /// Numbers of agents, one run each
+        #[arg(long, value_name = "N[,N]", value_delimiter = ',', default_value = "10,30,100",
+              value_parser = clap::value_parser!(u32).range(1..=9999))]
+        agents: Vec<u32>,
+        /// Links of each agent, all to other hosts
+        #[arg(long, value_name = "N", default_value_t = 10,
+              value_parser = clap::value_parser!(u32).range(0..=i64::from(simulate::MAX_LINKS)))]
+        links: u32,
     },
 }
 
@@ -200,12 +227,43 @@ pub fn run(args: Args) -> Result<u8, Failure> {
             }
             Ok(super::DONE)
         }
+        Verb::Set {
+            links,
+            changes,
+            store,
+        } => {
+            let (client, keys) = store.client()?;
+            let links = links.split(',').map(str::to_owned).collect();
+            let asked = Asked { links, changes };
+            let seconds = controller::block_on(controller::set(&client, &keys, &asked))?;
+            super::out(&format!("in effect at {seconds:.3} s of the run\n"))?;
+            Ok(super::DONE)
+        }
         Verb::Stop { store } => {
             let (client, keys) = store.client()?;
             match controller::block_on(controller::stop(&client, &keys))? {
                 true => Ok(super::DONE),
                 false => Err(FleetError::Absent("no run is active".into()).into()),
             }
+        }
+        Verb::Simulate {
+            store,
+            agents,
+            links,
+        } => {
+            let access = store.access()?;
+            let mut done = vec![];
+            for count in agents {
+                let ran = simulate::simulate(&access, count, links, say);
+                done.push(ran.map_err(|e| {
+                    // What was measured before is not lost.
+                    let _ = super::out(&simulate::text(&done));
+                    let failure = Failure::from(e);
+                    Failure::new(failure.code, format!("{count} agents: {}", failure.message))
+                })?);
+            }
+            super::out(&simulate::text(&done))?;
+            Ok(super::DONE)
         }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `emud agent`: holds the key of a host, and carries out its part of runs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use super::facts::{Facts, SystemClock, own_address};
 use super::keys::{Keys, unusable};
 use super::outbox::{Letter, Outbox, keep, send};
 use super::plan::HostPlan;
-use super::protocol::{Built, FromChild, HostResult, Revision, Start, ToChild, digest};
+use super::protocol::{Built, FromChild, HostResult, Revision, Start, ToChild};
 use super::{FleetError, LEASE};
 use crate::host::signals::Signals;
 use crate::host::single_threaded;
@@ -44,10 +44,19 @@ pub struct Setup {
     pub weight: Option<f64>,
     /// Whether programs run as root.
     pub allow_root: bool,
-    /// Arguments of `emud fleet-part`.
-    pub part: Vec<String>,
+    /// What carries out its parts.
+    pub part: Part,
     /// Called with sentences for the user.
     pub note: fn(&str),
+}
+
+/// What carries out the part of a host.
+#[derive(Debug, Clone)]
+pub enum Part {
+    /// `emud fleet-part` with these arguments.
+    Process(Vec<String>),
+    /// Nothing is built: [`super::simulate`].
+    Simulated(mpsc::UnboundedSender<Instant>),
 }
 
 /// Runs until a signal arrives.
@@ -81,6 +90,11 @@ async fn serve_forever(setup: &Setup, client: &Client) -> Result<(), FleetError>
     let responder = Responder::start(address);
     let responder = responder.map_err(FleetError::system(format!("listen at {address}")))?;
     let facts = Facts::collect(address, &responder, setup.weight, setup.allow_root)?;
+    serve(setup, client, facts).await
+}
+
+/// Registers the host, again after every loss of its lease.
+pub(super) async fn serve(setup: &Setup, client: &Client, facts: Facts) -> Result<(), FleetError> {
     let mut agent = Agent {
         setup,
         client,
@@ -120,6 +134,8 @@ struct Active {
     started: Option<Start>,
     done: BTreeSet<String>,
     over: bool,
+    /// Changes, and whether the part knows their times.
+    sets: BTreeMap<String, bool>,
     /// Whether the result is written; the child may still run.
     result: bool,
 }
@@ -142,7 +158,7 @@ impl Agent<'_> {
         let done = loop {
             tokio::select! {
                 biased;
-                _ = lost.wait_for(|lost| *lost) => {
+                () = is_true(&mut lost) => {
                     break Err(FleetError::LeaseLost(LEASE.as_secs()));
                 }
                 line = next(&mut active) => {
@@ -208,9 +224,10 @@ impl Agent<'_> {
             // The lease decides.
             return;
         }
-        let revision = now.entries.get(&self.keys.revision());
+        let entry = now.entries.get(&self.keys.revision());
+        let lease = entry.map_or(0, |entry| entry.lease);
         let revision: Option<Revision> =
-            revision.and_then(|entry| serde_json::from_slice(&entry.value).ok());
+            entry.and_then(|entry| serde_json::from_slice(&entry.value).ok());
         let id = revision.as_ref().map(|revision| revision.id.as_str());
         if let Some(old) = active.take_if(|active| Some(active.id.as_str()) != id) {
             if !old.result {
@@ -222,7 +239,7 @@ impl Agent<'_> {
         }
         let Some(revision) = revision else { return };
         if active.is_none() && self.finished.as_ref() != Some(&revision.id) {
-            self.begin(active, &revision, outbox).await;
+            self.begin(active, &revision, lease, outbox).await;
         }
         let Some(active) = active else { return };
         let start = now.entries.get(&self.keys.t0());
@@ -242,19 +259,47 @@ impl Agent<'_> {
             active.done = done.clone();
             active.child.tell(&ToChild::Done(done));
         }
+        self.sets(active, now);
         if !active.over && now.entries.contains_key(&self.keys.over()) {
             active.over = true;
             active.child.tell(&ToChild::Over);
         }
     }
 
+    /// Passes on changes of links, and when they take effect.
+    fn sets(&self, active: &mut Active, now: &Snapshot) {
+        let value = |key: String| Some(now.entries.get(&key)?.value.as_slice());
+        let sets = self.keys.sets();
+        let of = |key: &String| key.strip_prefix(&sets).map(str::to_owned);
+        for id in now.entries.keys().filter_map(of) {
+            if !active.sets.contains_key(&id)
+                && let Some(asked) = value(sets.clone() + &id)
+                && let Ok(asked) = serde_json::from_slice(asked)
+            {
+                active.sets.insert(id.clone(), false);
+                active.child.tell(&ToChild::Set(id.clone(), asked));
+            }
+            if active.sets.get(&id) == Some(&false)
+                && let Some(turn) = value(self.keys.turns() + &id)
+                && let Ok(turn) = serde_json::from_slice(turn)
+            {
+                active.sets.insert(id.clone(), true);
+                active.child.tell(&ToChild::Turn(id, turn));
+            }
+        }
+    }
+
     /// Starts the part of a new run, if this host has one.
-    async fn begin(&mut self, active: &mut Option<Active>, revision: &Revision, outbox: &Outbox) {
-        let Some(wanted) = revision.digests.get(&self.setup.host) else {
-            return;
-        };
-        match self.part(wanted).await {
-            Ok(child) => {
+    async fn begin(
+        &mut self,
+        active: &mut Option<Active>,
+        revision: &Revision,
+        lease: i64,
+        outbox: &Outbox,
+    ) {
+        match self.part(lease).await {
+            Ok(None) => self.finished = Some(revision.id.clone()),
+            Ok(Some(child)) => {
                 (self.setup.note)(&format!("run {} of {} begins", revision.id, revision.name));
                 *active = Some(Active {
                     id: revision.id.clone(),
@@ -263,6 +308,7 @@ impl Agent<'_> {
                     started: None,
                     done: BTreeSet::new(),
                     over: false,
+                    sets: BTreeMap::new(),
                     result: false,
                 });
             }
@@ -278,20 +324,28 @@ impl Agent<'_> {
         }
     }
 
-    async fn part(&self, wanted: &str) -> Result<Child, FleetError> {
+    /// Starts the child; `None`: this host has no plan under the lease of the run.
+    async fn part(&self, lease: i64) -> Result<Option<Child>, FleetError> {
         let key = self.keys.plan(&self.setup.host);
-        let entry = self.client.get(&key).await?;
-        let entry = entry.ok_or_else(|| FleetError::Plan("the plan is missing".into()))?;
-        if digest(&entry.value) != *wanted {
-            return Err(FleetError::Plan(
-                "the plan has another digest than the run".into(),
-            ));
-        }
+        let since = Instant::now();
+        let entry = loop {
+            match self.client.get(&key).await {
+                // As long as the lease lasts, that is not the end of the run.
+                Err(FleetError::Unreachable(_)) if since.elapsed() < LEASE => sleep(AGAIN).await,
+                done => break done?,
+            }
+        };
+        let Some(entry) = entry.filter(|entry| entry.lease == lease) else {
+            return Ok(None);
+        };
         let text = String::from_utf8(entry.value);
         let text = text.map_err(|e| FleetError::Plan(format!("the plan: {e}")))?;
         serde_json::from_str::<HostPlan>(&text)
             .map_err(|e| FleetError::Plan(format!("the plan cannot be read: {e}")))?;
-        Child::start(&text, &self.setup.part)
+        match &self.setup.part {
+            Part::Process(arguments) => Child::start(&text, arguments).map(Some),
+            Part::Simulated(heard) => Ok(Some(Child::simulated(&text, heard.clone()))),
+        }
     }
 
     /// Passes on what the part reports; `None`: it has ended.
@@ -304,6 +358,7 @@ impl Agent<'_> {
             }
             Some(FromChild::Done(node)) => self.sign(active, self.keys.done(&node), outbox),
             Some(FromChild::Complete) => self.sign(active, self.keys.complete(host), outbox),
+            Some(FromChild::Set(id, done)) => send(outbox, self.keys.set_done(host, &id), &done),
             Some(FromChild::Result(result)) => self.result(active, *result, outbox),
             None => {
                 let status = active.child.status().await;
@@ -362,6 +417,11 @@ impl Agent<'_> {
         result.run.clone_from(&active.id);
         send(outbox, self.keys.result(&self.setup.host), &result);
     }
+}
+
+async fn is_true(flag: &mut watch::Receiver<bool>) {
+    // An error: nobody will change it any more.
+    let _ = flag.wait_for(|flag| *flag).await;
 }
 
 async fn next(active: &mut Option<Active>) -> Option<FromChild> {

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, kill_process};
@@ -16,6 +16,7 @@ use tokio::time::timeout;
 
 use super::FleetError;
 use super::protocol::{FromChild, ToChild};
+use super::simulate;
 use crate::datapath::engine::hold::spawn::this_program;
 
 /// How long a part may take for its clean-up before it is killed.
@@ -23,9 +24,14 @@ const CLEAN_UP: Duration = Duration::from_secs(2);
 
 /// A running part. Dropping it kills it.
 pub(super) struct Child {
-    process: Process,
+    /// `None`: simulated.
+    works: Option<Works>,
     tell: mpsc::UnboundedSender<String>,
     lines: mpsc::UnboundedReceiver<FromChild>,
+}
+
+struct Works {
+    process: Process,
     /// In memory: a full disk does not matter.
     log: File,
 }
@@ -56,13 +62,24 @@ impl Child {
             tokio::spawn(read(from, each));
         }
         let child = Self {
-            process,
+            works: Some(Works { process, log }),
             tell,
             lines,
-            log,
         };
         child.line(plan.to_owned());
         Ok(child)
+    }
+
+    /// Starts a task that answers like a part without nodes.
+    pub fn simulated(plan: &str, heard: mpsc::UnboundedSender<Instant>) -> Self {
+        let (tell, told) = mpsc::unbounded_channel();
+        let (each, lines) = mpsc::unbounded_channel();
+        tokio::spawn(simulate::part(plan.to_owned(), told, each, heard));
+        Self {
+            works: None,
+            tell,
+            lines,
+        }
     }
 
     /// Sends a line.
@@ -84,33 +101,36 @@ impl Child {
 
     /// Returns how the process ended.
     pub async fn status(&mut self) -> String {
-        match self.process.wait().await {
-            Ok(status) => status.to_string(),
-            Err(e) => e.to_string(),
+        match &mut self.works {
+            None => "simulated".to_owned(),
+            Some(works) => match works.process.wait().await {
+                Ok(status) => status.to_string(),
+                Err(e) => e.to_string(),
+            },
         }
     }
 
     /// Ends the process: first its programs and clean-up, then, after 2 s, in any case.
     pub async fn end(mut self) {
-        if let Some(pid) = self.pid() {
+        let Some(works) = &mut self.works else { return };
+        if let Some(pid) = works.pid() {
             // It may have ended.
             let _ = kill_process(pid, Signal::TERM);
         }
-        if timeout(CLEAN_UP, self.process.wait()).await.is_err() {
-            let _ = self.process.kill().await;
+        if timeout(CLEAN_UP, works.process.wait()).await.is_err() {
+            let _ = works.process.kill().await;
         }
-    }
-
-    fn pid(&self) -> Option<Pid> {
-        Pid::from_raw(i32::try_from(self.process.id()?).ok()?)
     }
 
     /// Returns the bytes of the log from an offset on, at most `len`.
     pub fn log(&self, offset: u64, len: usize) -> std::io::Result<Vec<u8>> {
+        let Some(works) = &self.works else {
+            return Ok(vec![]);
+        };
         let mut bytes = vec![0; len];
         let mut filled = 0;
         while filled < len {
-            match self
+            match works
                 .log
                 .read_at(&mut bytes[filled..], offset + filled as u64)?
             {
@@ -120,6 +140,12 @@ impl Child {
         }
         bytes.truncate(filled);
         Ok(bytes)
+    }
+}
+
+impl Works {
+    fn pid(&self) -> Option<Pid> {
+        Pid::from_raw(i32::try_from(self.process.id()?).ok()?)
     }
 }
 

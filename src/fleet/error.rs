@@ -60,6 +60,9 @@ pub enum FleetError {
     /// An agent or a run is not there.
     #[error("{0}")]
     Absent(String),
+    /// A host refuses a change: why, and the exit code.
+    #[error("{0}; no link has changed")]
+    Refused(String, u8),
     /// A clock is not known well enough.
     #[error("the clock: {0}")]
     Clock(String),
@@ -100,6 +103,7 @@ impl FleetError {
             Self::Url(_) => 64,
             Self::Placement(_) | Self::Plan(_) => 65,
             Self::Absent(_) => 66,
+            Self::Refused(_, code) => *code,
             Self::Tls(_) => 78,
             Self::Unreachable(_) | Self::LeaseLost(_) | Self::Unmet(_) | Self::Clock(_) => 69,
             Self::Rejected { .. } | Self::Answer { .. } => 76,

@@ -4,17 +4,21 @@
 //! | key | value | lease of |
 //! |---|---|---|
 //! | `agents/HOST` | [`super::facts::Facts`] | the agent |
+//! | `claim` | [`super::protocol::Revision`] | the controller |
 //! | `plans/HOST` | [`super::plan::HostPlan`] | the controller |
 //! | `run/revision` | [`super::protocol::Revision`] | the controller |
 //! | `run/t0` | [`super::protocol::Start`] | the controller |
 //! | `run/over` | reason | the controller |
+//! | `run/set/ID` | [`super::protocol::Asked`] | the controller |
+//! | `run/turn/ID` | [`super::protocol::Turn`] | the controller |
 //! | `run/done/NODE` | empty; only nodes for which another host waits | the agent |
 //! | `hosts/HOST/built` | [`super::protocol::Built`] | the agent |
 //! | `hosts/HOST/complete` | empty | the agent |
+//! | `hosts/HOST/set/ID` | [`super::protocol::SetDone`] | the agent |
 //! | `hosts/HOST/log/N` | bytes of the host's log | the agent |
 //! | `hosts/HOST/result` | [`super::protocol::HostResult`] | the agent |
 //!
-//! An agent follows `run/` only, the controller `agents/`, `run/` and `hosts/`: what one agent writes
+//! A plan is part of the run if both have one lease. An agent follows `run/` only, the controller `agents/`, `run/` and `hosts/`: what one agent writes
 //! is not sent to all others.
 
 /// The keys of a fleet.
@@ -42,6 +46,16 @@ impl Keys {
         format!("{}agents/{host}", self.0)
     }
 
+    /// Returns the key of the controller that may write plans.
+    pub fn claim(&self) -> String {
+        format!("{}claim", self.0)
+    }
+
+    /// Returns the beginning of the keys of plans.
+    pub fn plans(&self) -> String {
+        format!("{}plans/", self.0)
+    }
+
     /// Returns the key of a host's plan.
     pub fn plan(&self, host: &str) -> String {
         format!("{}plans/{host}", self.0)
@@ -65,6 +79,21 @@ impl Keys {
     /// Returns the key of the end.
     pub fn over(&self) -> String {
         format!("{}run/over", self.0)
+    }
+
+    /// Returns the beginning of the keys of changes.
+    pub fn sets(&self) -> String {
+        format!("{}run/set/", self.0)
+    }
+
+    /// Returns the beginning of the keys of the times of changes.
+    pub fn turns(&self) -> String {
+        format!("{}run/turn/", self.0)
+    }
+
+    /// Returns the key of what a host says about a change.
+    pub fn set_done(&self, host: &str, id: &str) -> String {
+        format!("{}hosts/{host}/set/{id}", self.0)
     }
 
     /// Returns the beginning of the keys of programs that have ended.

@@ -22,6 +22,7 @@ pub mod placement;
 pub mod plan;
 mod plan_read;
 pub mod protocol;
+pub mod simulate;
 pub mod status;
 pub mod underlay;
 pub mod verdict;

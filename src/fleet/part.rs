@@ -17,10 +17,10 @@ use tokio::sync::{mpsc, watch};
 use super::FleetError;
 use super::clock::{Estimate, here, path_mtu, probe};
 use super::plan::{HostPlan, Peer};
-use super::protocol::{Built, FromChild, HostResult, Ready, ToChild, digest};
+use super::protocol::{Asked, Built, FromChild, HostResult, Ready, SetDone, ToChild, Turn, digest};
 use crate::datapath::attach::HolderStart;
 use crate::experiment::lab::free_interface;
-use crate::experiment::run::{Heard, Said, Settings, Together, User, conduct};
+use crate::experiment::run::{Heard, Said, Set, Settings, Together, User, conduct};
 use crate::netlink::{OVERHEAD_IPV4, OVERHEAD_IPV6};
 
 /// What a part needs beside its plan.
@@ -257,6 +257,13 @@ impl<W: Write + Send + 'static> Part<W> {
                     Said::Done(node) if awaited.contains(&node) => say(&to, &FromChild::Done(node)),
                     Said::Done(_) => {}
                     Said::Complete => say(&to, &FromChild::Complete),
+                    Said::Set(id, done) => {
+                        let done = match done {
+                            Ok(()) => SetDone::Prepared,
+                            Err((why, code)) => SetDone::Refused(why, code),
+                        };
+                        say(&to, &FromChild::Set(id, done));
+                    }
                 }
             }
         });
@@ -283,6 +290,22 @@ fn listen(from: impl BufRead + Send + 'static, tell: watch::Sender<Heard>, offse
                     heard.start_at_ns = Some(here(start.reference_ns, offset_ns));
                 }
                 ToChild::Done(nodes) => heard.done.extend(nodes),
+                ToChild::Set(id, Asked { links, changes }) => {
+                    let set = Set {
+                        links,
+                        changes,
+                        at_ns: None,
+                    };
+                    heard.sets.insert(id, set);
+                }
+                ToChild::Turn(id, turn) => {
+                    if let Some(set) = heard.sets.get_mut(&id) {
+                        set.at_ns = Some(match turn {
+                            Turn::At(start, _) => Some(here(start.reference_ns, offset_ns)),
+                            Turn::Refused(..) => None,
+                        });
+                    }
+                }
                 ToChild::Over => heard.over = true,
             });
         }

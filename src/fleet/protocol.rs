@@ -8,15 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use super::clock::Estimate;
 
-/// A run: which hosts, and the digest of the plan of each.
+/// A run. All agents receive it; each host's plan has a key of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revision {
     /// Random; names the run.
     pub id: String,
     /// Name of the scenario.
     pub name: String,
-    /// SHA-256 of each host's plan, hexadecimal.
-    pub digests: BTreeMap<String, String>,
 }
 
 /// Returns the SHA-256 of a text, hexadecimal.
@@ -65,6 +63,35 @@ pub struct Start {
     pub reference_ns: u64,
 }
 
+/// A change of links that all hosts make at one time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// Names of links in the scenario.
+    pub links: BTreeSet<String>,
+    /// As for `emud set`.
+    pub changes: Vec<String>,
+}
+
+/// When a change takes effect.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Turn {
+    /// CLOCK_MONOTONIC of the reference host in ns; and seconds of the measured phase.
+    At(Start, f64),
+    /// Never: why, and the exit code.
+    Refused(String, u8),
+}
+
+/// What a host says about a change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SetDone {
+    /// It is written into the kernel, and waits for its time.
+    Prepared,
+    /// It is not possible: why, and the exit code.
+    Refused(String, u8),
+}
+
 /// What a host found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HostResult {
@@ -87,13 +114,17 @@ pub struct HostResult {
 }
 
 /// A line to the child. The plan precedes the first one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToChild {
     /// The time of the start.
     Start(Start),
     /// Programs of these nodes have ended.
     Done(BTreeSet<String>),
+    /// A change that was not there before.
+    Set(String, Asked),
+    /// When it takes effect.
+    Turn(String, Turn),
     /// The measured phase is over.
     Over,
 }
@@ -108,6 +139,8 @@ pub enum FromChild {
     Done(String),
     /// All programs have ended.
     Complete,
+    /// What became of a change with links of this host.
+    Set(String, SetDone),
     /// The result.
     Result(Box<HostResult>),
 }

@@ -95,9 +95,17 @@ async fn run(client: &Client, keys: &Keys) -> Result<Option<Run>, FleetError> {
         return Ok(None);
     };
     let started = client.get(&keys.t0()).await?.is_some();
+    let (plans, _) = client.range(&keys.plans()).await?;
+    let (entries, _) = client.range(&keys.hosts()).await?;
     let mut hosts = BTreeMap::new();
-    for host in revision.digests.into_keys() {
-        let (entries, _) = client.range(&keys.host(&host)).await?;
+    for (key, plan) in plans {
+        let Some(host) = key.strip_prefix(&keys.plans()) else {
+            continue;
+        };
+        if plan.lease != entry.lease {
+            continue;
+        }
+        let host = host.to_owned();
         let built = entries.get(&keys.built(&host));
         let built = built.and_then(|entry| serde_json::from_slice(&entry.value).ok());
         let state = match built {

@@ -11,6 +11,7 @@ use crate::datapath::show::matching::NamedReport;
 use crate::datapath::show::report::{Direction, Report};
 use crate::datapath::{LinkError, attach, attachment};
 use crate::experiment::scenario::Link;
+use crate::host::now_ns;
 use crate::netlink::Netlink;
 
 use super::place::Place;
@@ -70,12 +71,14 @@ pub fn attach(place: &Place, link: &Link, how: How) -> Result<Attached, RunError
 ///
 /// # Errors
 /// [`RunError::Link`]: it was removed, or cannot be read.
-pub fn look(place: &Place, link: &Link) -> Result<(Report, String), RunError> {
+pub fn look(place: &Place, link: &Link) -> Result<(Report, Option<String>), RunError> {
     let looked = place.within(&link.node, || {
         let mut nl = Netlink::open()?;
         let device = nl.link(&link.interface)?;
-        let saved = attachment::get(&mut nl, &device)?.saved;
-        Ok((read(&link.interface)?, saved.profile))
+        let there = attachment::get(&mut nl, &device)?;
+        let ahead = there.maps.turns_at()?.is_some_and(|ns| now_ns() < ns);
+        let toml = (!ahead).then_some(there.saved.profile);
+        Ok((read(&link.interface)?, toml))
     })?;
     looked.map_err(|error| failed(link, error))
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The network of a plan: creates it with its links, and removes it.
 
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 use emud_monitor::log::RunLink;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
-use crate::datapath::change;
+use crate::datapath::change::{self, Change};
 use crate::experiment::lab;
 use crate::experiment::lab::{Files, Lab, LabError};
 use crate::experiment::scenario::{End, Link, Plan};
@@ -160,6 +161,32 @@ impl Network {
         Ok(())
     }
 
+    /// Writes a change of links into the kernel, not yet active; those that are not here belong to
+    /// other hosts.
+    ///
+    /// # Errors
+    /// [`RunError::Link`]; nothing changes then.
+    pub fn prepare(
+        &self,
+        names: &BTreeSet<String>,
+        changes: &[String],
+    ) -> Result<Vec<Change>, RunError> {
+        let of = |link: &Link| {
+            let changes = match link.reversed {
+                true => changes.iter().map(|change| reversed(change)).collect(),
+                false => changes.to_vec(),
+            };
+            let prepared = || Change::prepare(&link.interface, &changes);
+            let prepared = self.place.within(&link.node, prepared)?;
+            prepared.map_err(|error| links::failed(link, error))
+        };
+        let named = self
+            .links
+            .iter()
+            .filter(|(link, _)| names.contains(&link.name));
+        named.map(|(link, _)| of(link)).collect()
+    }
+
     /// A link loses, delays and queues packets as a wire does: the sender must have segmented them
     /// before.
     fn cap(&self, end: &End) -> Result<(), RunError> {
@@ -264,5 +291,17 @@ fn reap(holder: Pid) {
             let _ = kill_process(holder, Signal::KILL);
         }
         thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Exchanges the directions of an assignment.
+fn reversed(change: &str) -> String {
+    match (
+        change.trim().strip_prefix("up."),
+        change.trim().strip_prefix("down."),
+    ) {
+        (Some(rest), _) => format!("down.{rest}"),
+        (_, Some(rest)) => format!("up.{rest}"),
+        _ => change.to_owned(),
     }
 }

@@ -2,7 +2,7 @@
 //! A run that is one host's part of a larger one: it reports what it has reached, and continues when
 //! all hosts have.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use emud_monitor::log::mono_ns;
@@ -26,6 +26,9 @@ pub enum Said {
     Done(String),
     /// Its programs have ended.
     Complete,
+    /// A change of links of this host is written into the kernel, or is not possible: why, and the
+    /// exit code.
+    Set(String, Result<(), (String, u8)>),
 }
 
 /// What a part knows of the others.
@@ -37,6 +40,19 @@ pub struct Heard {
     pub done: BTreeSet<String>,
     /// Whether the measured phase is over.
     pub over: bool,
+    /// Changes of links by name.
+    pub sets: BTreeMap<String, Set>,
+}
+
+/// A change of links, all at one time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Set {
+    /// Names of links of the plan; others are those of other hosts.
+    pub links: BTreeSet<String>,
+    /// As for `emud set`.
+    pub changes: Vec<String>,
+    /// When it takes effect, in ns of this host's CLOCK_MONOTONIC; inner `None`: never.
+    pub at_ns: Option<Option<u64>>,
 }
 
 /// The connection of a part to the others.
@@ -106,7 +122,11 @@ impl Together {
         }
     }
 
-    fn say(&self, what: Said) {
+    pub(super) fn hear(&self) -> watch::Receiver<Heard> {
+        self.hear.clone()
+    }
+
+    pub(super) fn say(&self, what: Said) {
         // Nobody listens any more if the process is about to end.
         let _ = self.say.send(what);
     }

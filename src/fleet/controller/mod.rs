@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `emud fleet run`: writes the plan, the start and the end of a run.
+//! `emud fleet run`: writes the plans, the start and the end of a run.
 
+mod sets;
 mod steps;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -20,7 +22,10 @@ use crate::fleet::verdict::HostEnd;
 use crate::fleet::{FleetError, LEASE};
 use crate::host::signals::Signals;
 use crate::host::single_threaded;
+use sets::Sets;
 use steps::Controller;
+
+pub use sets::set;
 
 /// What to run.
 #[derive(Debug)]
@@ -59,6 +64,21 @@ pub struct Ended {
     pub built: BTreeMap<String, Ready>,
     /// The signal that ended it.
     pub signal: Option<i32>,
+    /// How long its steps took.
+    pub times: Times,
+}
+
+/// How long the steps of a run took.
+#[derive(Debug, Default)]
+pub struct Times {
+    /// Until the plans and the run were written.
+    pub plans: Duration,
+    /// From then on, until the reports of all hosts were read.
+    pub built: Duration,
+    /// When the start was requested.
+    pub start: Option<Instant>,
+    /// How long etcd took for that.
+    pub started: Duration,
 }
 
 /// Reads the agents of a fleet.
@@ -148,6 +168,20 @@ pub async fn divided(
 pub async fn run(client: &Client, keys: &Keys, request: &Request) -> Result<Ended, FleetError> {
     let mut signals = Signals::new().map_err(FleetError::system("catch signals"))?;
     let divided = divided(client, keys, request).await?;
+    carry_out(client, keys, request, &divided, &mut signals).await
+}
+
+/// [`run`] of what is divided already.
+///
+/// # Errors
+/// As [`run`].
+pub(super) async fn carry_out(
+    client: &Client,
+    keys: &Keys,
+    request: &Request,
+    divided: &Divided,
+    signals: &mut Signals,
+) -> Result<Ended, FleetError> {
     let lease = client.grant(LEASE).await?;
     let (tell, lost) = watch::channel(false);
     let keeper = tokio::spawn(keep(client.clone(), lease, tell));
@@ -155,7 +189,7 @@ pub async fn run(client: &Client, keys: &Keys, request: &Request) -> Result<Ende
         client,
         keys,
         request,
-        divided: &divided,
+        divided,
         lease,
         agents: mirror(client, keys.agents()),
         hosts: mirror(client, keys.hosts()),
@@ -164,10 +198,11 @@ pub async fn run(client: &Client, keys: &Keys, request: &Request) -> Result<Ende
         revision: Revision {
             id: String::new(),
             name: request.plan.name.clone(),
-            digests: BTreeMap::new(),
         },
+        digests: BTreeMap::new(),
+        sets: Sets::default(),
     };
-    let done = controller.carry_out(&mut signals).await;
+    let done = controller.carry_out(signals).await;
     // What stays expires.
     let _ = controller.clear().await;
     keeper.abort();

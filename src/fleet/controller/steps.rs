@@ -8,7 +8,8 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Divided, Ended, Request};
+use super::sets::Sets;
+use super::{Divided, Ended, Request, Times};
 use crate::fleet::etcd::{Client, Compare, Lease, Op, Snapshot};
 use crate::fleet::keys::Keys;
 use crate::fleet::merge::{HostClock, HostLog};
@@ -23,6 +24,8 @@ const BUILD: Duration = Duration::from_secs(60);
 const REPORT: Duration = Duration::from_secs(30);
 /// etcd's default limit of a request is 1.5 MiB, and base64 adds a third.
 const MAX_BYTES: usize = 1024 * 1024;
+/// Its default limit of steps in a transaction is 128.
+const MAX_STEPS: usize = 100;
 
 pub(super) struct Controller<'a> {
     pub(super) client: &'a Client,
@@ -35,6 +38,9 @@ pub(super) struct Controller<'a> {
     pub(super) run: watch::Receiver<Snapshot>,
     pub(super) lost: watch::Receiver<bool>,
     pub(super) revision: Revision,
+    /// Of each host's plan.
+    pub(super) digests: BTreeMap<String, String>,
+    pub(super) sets: Sets,
 }
 
 /// Why a wait ended early.
@@ -45,13 +51,19 @@ enum Early {
 
 impl Controller<'_> {
     pub(super) async fn carry_out(&mut self, signals: &mut Signals) -> Result<Ended, FleetError> {
+        let begun = Instant::now();
         self.write_plans().await?;
         let mut ended = Ended {
             hosts: BTreeMap::new(),
             logs: vec![],
             built: BTreeMap::new(),
             signal: None,
+            times: Times {
+                plans: begun.elapsed(),
+                ..Times::default()
+            },
         };
+        let written = Instant::now();
         let within = self.request.plan.ready_within + BUILD;
         match self.all_built(within, signals).await? {
             Ok(built) => ended.built = built,
@@ -60,7 +72,11 @@ impl Controller<'_> {
                 return Ok(ended);
             }
         }
+        let all = Instant::now();
+        ended.times.built = all - written;
         self.start(&ended.built).await?;
+        ended.times.start = Some(all);
+        ended.times.started = all.elapsed();
         ended.signal = self.complete(signals).await?;
         let over = Op::Put(self.keys.over(), b"over".to_vec(), self.lease);
         self.client.txn(&[], &[over]).await?;
@@ -68,7 +84,7 @@ impl Controller<'_> {
         Ok(ended)
     }
 
-    fn names(&self) -> BTreeSet<String> {
+    pub(super) fn names(&self) -> BTreeSet<String> {
         self.divided.plans.keys().cloned().collect()
     }
 
@@ -81,54 +97,116 @@ impl Controller<'_> {
         self.divided.plans.keys().map(of).collect()
     }
 
+    /// The report that each host has built its digest is still the same one: it expires with the
+    /// lease of its agent.
+    fn built_is_there(&self) -> Vec<Compare> {
+        let now = self.hosts.borrow();
+        let of = |host: &String| {
+            let key = self.keys.built(host);
+            let modified = now.entries.get(&key).map_or(0, |entry| entry.modified);
+            Compare::Modified(key, modified)
+        };
+        let mut all: Vec<_> = self.divided.plans.keys().map(of).collect();
+        all.push(self.is_mine());
+        all
+    }
+
+    /// Claims the fleet, then writes the plans, and last the run: agents begin with that.
     async fn write_plans(&mut self) -> Result<(), FleetError> {
-        let mut puts = vec![
-            Op::Delete(self.keys.hosts()),
-            Op::Delete(self.keys.done_nodes()),
-        ];
-        let mut bytes = 0;
+        let mut puts = vec![];
         for (host, plan) in &self.divided.plans {
             let text = serde_json::to_vec(plan);
             let text = text.map_err(|e| FleetError::Plan(format!("the plan of {host}: {e}")))?;
-            bytes += text.len();
-            self.revision.digests.insert(host.clone(), digest(&text));
+            if text.len() > MAX_BYTES {
+                return Err(FleetError::Plan(format!(
+                    "the plan of {host} has {} bytes, a key of etcd takes {MAX_BYTES}: use shorter \
+                     traces, or more hosts",
+                    text.len()
+                )));
+            }
+            self.digests.insert(host.clone(), digest(&text));
             puts.push(Op::Put(self.keys.plan(host), text, self.lease));
         }
-        if bytes > MAX_BYTES {
-            return Err(FleetError::Plan(format!(
-                "the plans have {bytes} bytes, one transaction takes {MAX_BYTES}: use shorter traces, \
-                 or fewer nodes"
-            )));
-        }
-        let id = serde_json::to_vec(&self.revision.digests).unwrap_or_default();
+        let id = serde_json::to_vec(&self.digests).unwrap_or_default();
         self.revision.id = format!("{}-{}", &digest(&id)[..8], self.lease.0 & 0xffff_ffff);
-        let revision = serde_json::to_vec(&self.revision).unwrap_or_default();
-        puts.push(Op::Put(self.keys.revision(), revision, self.lease));
+        self.claim().await?;
+        let mine = [self.is_mine()];
+        for part in batches(&puts) {
+            let written = self.client.txn(&mine, part).await;
+            if !written.map_err(|e| self.too_many(e))? {
+                return Err(FleetError::LeaseLost(LEASE.as_secs()));
+            }
+        }
         let mut when = self.agents_are_there();
-        when.push(Compare::Absent(self.keys.revision()));
-        if self.client.txn(&when, &puts).await? {
-            (self.request.note)(&format!(
-                "run {}: {} hosts, {bytes} bytes of plans",
-                self.revision.id,
-                self.divided.plans.len()
-            ));
+        when.extend(mine);
+        let put = Op::Put(self.keys.revision(), self.own(), self.lease);
+        match self.client.txn(&when, &[put]).await {
+            Ok(true) => {}
+            Ok(false) => {
+                return Err(FleetError::Absent(
+                    "an agent left before the run began".into(),
+                ));
+            }
+            Err(e) => return Err(self.too_many(e)),
+        }
+        let bytes: usize = puts.iter().map(Op::bytes).sum();
+        (self.request.note)(&format!(
+            "run {}: {} hosts, {bytes} bytes of plans",
+            self.revision.id,
+            self.divided.plans.len()
+        ));
+        Ok(())
+    }
+
+    /// Excludes other runs, and removes what an earlier one has left.
+    async fn claim(&self) -> Result<(), FleetError> {
+        let key = self.keys.claim();
+        let steps = [
+            Op::Delete(self.keys.hosts()),
+            Op::Delete(self.keys.done_nodes()),
+            Op::Delete(self.keys.plans()),
+            Op::Put(key.clone(), self.own(), self.lease),
+        ];
+        if self
+            .client
+            .txn(&[Compare::Absent(key.clone())], &steps)
+            .await?
+        {
             return Ok(());
         }
-        match self.client.get(&self.keys.revision()).await? {
-            Some(entry) => {
-                let other: Option<Revision> = serde_json::from_slice(&entry.value).ok();
-                let name = other.map_or_else(String::new, |other| format!(" of {}", other.name));
-                Err(FleetError::Busy(format!(
-                    "another run{name} is active (`emud fleet status`)"
-                )))
+        let other = self.client.get(&key).await?;
+        let other: Option<Revision> =
+            other.and_then(|entry| serde_json::from_slice(&entry.value).ok());
+        let name = other.map_or_else(String::new, |other| format!(" of {}", other.name));
+        Err(FleetError::Busy(format!(
+            "another run{name} is active (`emud fleet status`)"
+        )))
+    }
+
+    fn own(&self) -> Vec<u8> {
+        serde_json::to_vec(&self.revision).unwrap_or_default()
+    }
+
+    fn is_mine(&self) -> Compare {
+        Compare::Value(self.keys.claim(), self.own())
+    }
+
+    /// The run and its start are conditional on each host, and etcd limits a transaction.
+    fn too_many(&self, error: FleetError) -> FleetError {
+        match error {
+            FleetError::Rejected { message, .. } if message.contains("too many operations") => {
+                FleetError::Plan(format!(
+                    "etcd takes fewer than {} conditions in a transaction: start its members with \
+                     --max-txn-ops {}",
+                    self.divided.plans.len() + 1,
+                    (self.divided.plans.len() + 1).next_power_of_two()
+                ))
             }
-            None => Err(FleetError::Absent(
-                "an agent left before the run began".into(),
-            )),
+            other => other,
         }
     }
 
-    fn value<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
+    pub(super) fn value<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
         let now = self.hosts.borrow();
         let entry = now.entries.get(key)?;
         serde_json::from_slice(&entry.value).ok()
@@ -185,14 +263,14 @@ impl Controller<'_> {
         signals: &mut Signals,
     ) -> Result<Result<BTreeMap<String, Ready>, i32>, FleetError> {
         let until = Instant::now() + within;
+        let mut built = BTreeMap::new();
+        let mut missing = self.names();
         loop {
-            let mut built = BTreeMap::new();
-            for host in self.names() {
+            for host in missing.clone() {
                 match self.value(&self.keys.built(&host)) {
                     // That of an earlier run does not count.
-                    Some(Built::Ready(ready))
-                        if Some(&ready.digest) == self.revision.digests.get(&host) =>
-                    {
+                    Some(Built::Ready(ready)) if Some(&ready.digest) == self.digests.get(&host) => {
+                        missing.remove(&host);
                         built.insert(host, ready);
                     }
                     Some(Built::Failed { message, .. }) => {
@@ -206,21 +284,17 @@ impl Controller<'_> {
                     "{host} was lost before the start"
                 )));
             }
-            if built.len() == self.divided.plans.len() {
+            if missing.is_empty() {
                 return Ok(Ok(built));
             }
             match self.change(until, signals).await? {
                 None => {}
                 Some(Early::Signal(signal)) => return Ok(Err(signal)),
                 Some(Early::Late) => {
-                    let late = self
-                        .names()
-                        .into_iter()
-                        .filter(|host| !built.contains_key(host));
                     return Err(FleetError::Unmet(format!(
                         "not built within {} s: {}",
                         within.as_secs(),
-                        late.collect::<Vec<_>>().join(", ")
+                        Vec::from_iter(missing).join(", ")
                     )));
                 }
             }
@@ -237,22 +311,16 @@ impl Controller<'_> {
         let start = Start {
             reference_ns: reference_ns + waited + u64::try_from(LEAD.as_nanos()).unwrap_or(0),
         };
-        let mut when = self.agents_are_there();
-        {
-            let now = self.hosts.borrow();
-            for host in self.divided.plans.keys() {
-                let key = self.keys.built(host);
-                let value = now.entries.get(&key).map(|entry| entry.value.clone());
-                when.push(Compare::Value(key, value.unwrap_or_default()));
-            }
-        }
+        self.sets.begin(start);
+        let when = self.built_is_there();
         let text = serde_json::to_vec(&start).unwrap_or_default();
         let put = Op::Put(self.keys.t0(), text, self.lease);
-        match self.client.txn(&when, &[put]).await? {
-            true => Ok(()),
-            false => Err(FleetError::Absent(
+        match self.client.txn(&when, &[put]).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(FleetError::Absent(
                 "a host was lost before the start".into(),
             )),
+            Err(e) => Err(self.too_many(e)),
         }
     }
 
@@ -278,6 +346,7 @@ impl Controller<'_> {
             let complete = hosts.iter().all(|host| self.is_complete(host));
             // A part that ended by itself has failed; without it the others measure something else.
             let failed = hosts.iter().any(|host| self.result(host).is_some());
+            self.sets().await?;
             let stopped = self.run.borrow().entries.contains_key(&self.keys.over());
             if stopped {
                 (self.request.note)("the run was stopped");
@@ -285,7 +354,8 @@ impl Controller<'_> {
             if complete || failed || stopped || !self.gone().is_empty() {
                 return Ok(None);
             }
-            if let Some(Early::Signal(signal)) = self.change(never, signals).await? {
+            let until = self.sets.next().unwrap_or(never);
+            if let Some(Early::Signal(signal)) = self.change(until, signals).await? {
                 return Ok(Some(signal));
             }
         }
@@ -367,16 +437,47 @@ impl Controller<'_> {
 
     /// Deletes all keys of the run; those of agents that were lost have gone with their lease.
     pub(super) async fn clear(&self) -> Result<(), FleetError> {
-        let all = [self.keys.run(), self.keys.hosts()].map(Op::Delete);
-        let plans = self
-            .divided
-            .plans
-            .keys()
-            .map(|host| Op::Delete(self.keys.plan(host)));
-        let all: Vec<_> = all.into_iter().chain(plans).collect();
+        let all = [
+            self.keys.run(),
+            self.keys.hosts(),
+            self.keys.plans(),
+            self.keys.claim(),
+        ]
+        .map(Op::Delete);
         // Not those of another run.
-        let own = serde_json::to_vec(&self.revision).unwrap_or_default();
-        let when = [Compare::Value(self.keys.revision(), own)];
-        self.client.txn(&when, &all).await.map(drop)
+        self.client.txn(&[self.is_mine()], &all).await.map(drop)
+    }
+}
+
+/// Divides steps into transactions that etcd takes.
+fn batches(mut steps: &[Op]) -> Vec<&[Op]> {
+    let mut out = vec![];
+    while !steps.is_empty() {
+        let mut bytes = 0;
+        let fits = |op: &&Op| {
+            bytes += op.bytes();
+            bytes <= MAX_BYTES
+        };
+        let count = steps.iter().take(MAX_STEPS).take_while(fits).count();
+        let (batch, rest) = steps.split_at(count.max(1));
+        out.push(batch);
+        steps = rest;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_are_as_large_as_etcd_takes() {
+        let put = |bytes| Op::Put(String::new(), vec![0; bytes], Lease(1));
+        let sizes = |all: &[Op]| batches(all).iter().map(|b| b.len()).collect::<Vec<_>>();
+        assert_eq!(sizes(&[]), []);
+        assert_eq!(sizes(&vec![put(1); 250]), [100, 100, 50]);
+        let half = MAX_BYTES / 2;
+        assert_eq!(sizes(&[put(half), put(half), put(1)]), [2, 1]);
+        assert_eq!(sizes(&[put(MAX_BYTES), put(1), put(half)]), [1, 2]);
     }
 }

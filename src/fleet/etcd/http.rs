@@ -5,10 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Collected, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::{Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use rustix::net::sockopt;
@@ -72,16 +72,39 @@ pub(crate) async fn ask(
     body: &Value,
     token: Option<&str>,
 ) -> Result<Value, FleetError> {
-    let response = send(member, tls, path, body, token).await?;
+    let response = send(member, tls, post(path, body, token)).await?;
     let status = response.status();
+    checked(member, path, status, &whole(member, response).await?)
+}
+
+/// Returns a page of a member; `None`: it has none.
+pub(crate) async fn page(
+    member: &Endpoint,
+    tls: Option<Arc<ClientConfig>>,
+    path: &str,
+) -> Result<Option<String>, FleetError> {
+    let response = send(member, tls, Request::get(path).body(Full::default())).await?;
+    let there = response.status().is_success();
+    let bytes = whole(member, response).await?;
+    Ok(there.then(|| String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+async fn whole(member: &Endpoint, response: Response<Incoming>) -> Result<Bytes, FleetError> {
+    let read = response.into_body().collect().await;
     let broke = |e: hyper::Error| FleetError::Unreachable(format!("{member}: {e}"));
-    let bytes = response
-        .into_body()
-        .collect()
-        .await
-        .map_err(broke)?
-        .to_bytes();
-    checked(member, path, status, &bytes)
+    read.map(Collected::to_bytes).map_err(broke)
+}
+
+fn post(
+    path: &str,
+    body: &Value,
+    token: Option<&str>,
+) -> hyper::http::Result<Request<Full<Bytes>>> {
+    let mut request = Request::post(path).header(CONTENT_TYPE, "application/json");
+    if let Some(token) = token {
+        request = request.header(AUTHORIZATION, token);
+    }
+    request.body(Full::from(Bytes::from(body.to_string())))
 }
 
 /// The lines of a stream.
@@ -100,7 +123,7 @@ pub(crate) async fn open(
     body: &Value,
     token: Option<&str>,
 ) -> Result<Lines, FleetError> {
-    let response = send(member, tls, path, body, token).await?;
+    let response = send(member, tls, post(path, body, token)).await?;
     let status = response.status();
     let mut lines = Lines {
         body: response.into_body(),
@@ -149,24 +172,18 @@ impl Lines {
 async fn send(
     member: &Endpoint,
     tls: Option<Arc<ClientConfig>>,
-    path: &str,
-    body: &Value,
-    token: Option<&str>,
+    request: hyper::http::Result<Request<Full<Bytes>>>,
 ) -> Result<Response<Incoming>, FleetError> {
     let unreachable = |e: &dyn fmt::Display| FleetError::Unreachable(format!("{member}: {e}"));
+    let mut request = request.map_err(|e| unreachable(&e))?;
+    let name = HeaderValue::try_from(format!("{}:{}", member.host, member.port));
+    let name = name.map_err(|e| unreachable(&e))?;
+    request.headers_mut().insert(HOST, name);
     let address = (member.host.as_str(), member.port);
     let stream = TcpStream::connect(address)
         .await
         .map_err(|e| unreachable(&e))?;
     impatient(&stream).map_err(|e| unreachable(&e))?;
-    let mut request = Request::post(path)
-        .header(HOST, format!("{}:{}", member.host, member.port))
-        .header(CONTENT_TYPE, "application/json");
-    if let Some(token) = token {
-        request = request.header(AUTHORIZATION, token);
-    }
-    let request = request.body(Full::from(Bytes::from(body.to_string())));
-    let request = request.map_err(|e| unreachable(&e))?;
     match tls.filter(|_| member.secure) {
         None => exchange(stream, request).await.map_err(|e| unreachable(&e)),
         Some(config) => {

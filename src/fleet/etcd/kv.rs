@@ -37,6 +37,8 @@ pub enum Compare {
     Absent(String),
     /// The key is the one created at this revision.
     Created(String, i64),
+    /// The key was last written at this revision.
+    Modified(String, i64),
     /// The key has this value.
     Value(String, Vec<u8>),
 }
@@ -95,6 +97,12 @@ impl Compare {
                 "result": "EQUAL",
                 "create_revision": revision.to_string(),
             }),
+            Self::Modified(key, revision) => json!({
+                "key": encode(key),
+                "target": "MOD",
+                "result": "EQUAL",
+                "mod_revision": revision.to_string(),
+            }),
             Self::Value(key, value) => json!({
                 "key": encode(key),
                 "target": "VALUE",
@@ -106,6 +114,14 @@ impl Compare {
 }
 
 impl Op {
+    /// Returns how many bytes its key and value have.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Put(key, value, _) => key.len() + value.len(),
+            Self::Delete(prefix) => prefix.len(),
+        }
+    }
+
     fn to_json(&self) -> Value {
         match self {
             Self::Put(key, value, lease) => json!({ "request_put": {

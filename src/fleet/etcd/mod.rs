@@ -141,6 +141,18 @@ impl Client {
         opened
     }
 
+    /// Returns the sum of a metric over all members; `None`: a member does not say it.
+    pub(crate) async fn metric(&self, name: &str) -> Option<f64> {
+        let mut sum = 0.0;
+        for member in &self.0.members {
+            let page = http::page(member, self.0.tls.clone(), "/metrics");
+            let text = timeout(PATIENCE, page).await.ok()?.ok()??;
+            let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+            sum += line.trim().parse::<f64>().ok()?;
+        }
+        Some(sum)
+    }
+
     async fn token(&self) -> Result<Option<String>, FleetError> {
         let Some((name, password)) = &self.0.user else {
             return Ok(None);

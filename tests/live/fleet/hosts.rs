@@ -186,9 +186,14 @@ impl Hosts {
 
     /// Starts a scenario, and waits until its programs run.
     pub fn start(&self, scenario: &str) -> Child {
+        self.start_with(scenario, &[])
+    }
+
+    /// [`Self::start`] with arguments.
+    pub fn start_with(&self, scenario: &str, words: &[&str]) -> Child {
         let path = self.folder.file("scenario.toml", scenario);
         let printed = fs::File::create(self.printed()).unwrap();
-        let mut command = self.fleet(&["run", &path]);
+        let mut command = self.fleet(&[&["run", path.as_str()], words].concat());
         let child = command
             .stdout(Stdio::null())
             .stderr(printed)

@@ -6,6 +6,8 @@ mod begin;
 mod clean;
 mod hosts;
 mod same;
+mod set;
+mod simulate;
 mod store;
 mod tls;
 
@@ -27,6 +29,8 @@ pub fn tests() -> Vec<Trial> {
             same::narrow_underlay_is_refused,
             same::starts_together,
             same::phases_count_from_one_time,
+            set::on_all_hosts_at_one_time,
+            simulate::thirty_agents,
             clean::after_a_killed_agent,
             clean::after_a_killed_controller,
             clean::after_a_partition,

@@ -9,6 +9,7 @@ use support::emud_path;
 use support::runs::{log, rtt_ms};
 
 use super::hosts::{HOSTS, Hosts};
+use super::set::pings;
 
 /// A host may add 100 us at each link between hosts and direction (--tolerance), of which at most
 /// two are crossed here; the rest is the time of processes on a busy machine.
@@ -257,23 +258,8 @@ pub fn phases_count_from_one_time() {
     for _ in 0..5 {
         let (code, said) = hosts.run(&text, &[]);
         assert!([0, 1, 3].contains(&code), "{said}");
-        let lines = log(&hosts.folder.path("fleet.log"));
-        // "[1700000000.123456] 64 bytes from ... time=2.1 ms"
-        let sent = |node: &str| {
-            let of = |line: &Value| {
-                let text = line["text"].as_str().filter(|_| line["node"] == node)?;
-                let at: f64 = text.strip_prefix('[')?.split(']').next()?.parse().ok()?;
-                let rtt: f64 = text
-                    .split("time=")
-                    .nth(1)?
-                    .split(' ')
-                    .next()?
-                    .parse()
-                    .ok()?;
-                Some(at * 1e3 - rtt)
-            };
-            lines.iter().find_map(of).expect("a reply")
-        };
+        let path = hosts.folder.path("fleet.log");
+        let sent = |node: &str| pings(&path, node).first().expect("a reply").0 * 1e3;
         skews.push((sent("one") - sent("three")).abs());
     }
     skews.sort_by(f64::total_cmp);

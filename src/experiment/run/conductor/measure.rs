@@ -3,7 +3,7 @@
 
 use std::future::pending;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use emud_monitor::log::{ExitLine, PhaseName};
@@ -15,7 +15,7 @@ use crate::experiment::run::media::OnAir;
 use crate::experiment::run::network::Network;
 use crate::experiment::run::programs::Programs;
 use crate::experiment::run::sampler::{Found, Parts, Sampler};
-use crate::experiment::run::{RunError, together};
+use crate::experiment::run::{RunError, sets, together};
 use crate::host::signals::Signals;
 use crate::monitor::session::experiment::SETTLED;
 
@@ -50,8 +50,11 @@ impl Run<'_> {
         signals: &mut Signals,
     ) -> Result<(), RunError> {
         let together = self.settings.together.as_ref();
+        let failed = Arc::new(Mutex::new(Vec::new()));
         if let Some(together) = together {
             tokio::task::spawn_local(together.follow(programs.done.clone()));
+            let sets = sets::follow(together.clone(), network.clone(), failed.clone());
+            tokio::task::spawn_local(sets);
         }
         let prepared = async {
             programs.prepare().await?;
@@ -89,6 +92,9 @@ impl Run<'_> {
         let over = self.measure(programs, signals).await;
         self.experiment.end_measuring();
         self.found(sampler.finish());
+        if let Ok(mut failed) = failed.lock() {
+            self.facts.invalid.append(&mut failed);
+        }
         self.failed_services(programs);
         let (over, exits) = over?;
         self.exits = exits;

@@ -223,7 +223,8 @@ impl Run<'_> {
             self.link(&link.name, LinkEvent::Attached);
         }
         let netns = network.namespaces();
-        if !netns.is_empty() {
+        // A part without links must not judge those of other experiments on its host.
+        if !netns.is_empty() || self.settings.together.is_some() {
             self.experiment.judge_links_in(&netns);
         }
     }

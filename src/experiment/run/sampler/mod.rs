@@ -154,7 +154,9 @@ impl Work {
                 }
                 Ok((report, toml)) => {
                     packets += self.link(link, &report);
-                    self.changed(link, &report, toml);
+                    if let Some(toml) = toml {
+                        self.changed(link, &report, toml);
+                    }
                 }
                 Err(e) => self.gone(link, &e.to_string()),
             }

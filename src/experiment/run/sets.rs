@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Changes of links that all hosts of an experiment make at one time.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::thread::sleep;
+use std::time::Duration;
+
+use super::network::Network;
+use super::together::{Said, Set, Together};
+use crate::datapath::change::Scheduled;
+use crate::host::{now_ns, sleep_until, spawn};
+
+/// How often a thread looks for the time of its change, which is a second ahead.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Later than this after its time, a change is a failure of the run.
+const LATE_NS: u64 = 1_000_000;
+
+/// Carries out changes until the run ends. Adds to `failed` what makes the run invalid.
+pub(super) async fn follow(
+    together: Together,
+    network: Arc<Network>,
+    failed: Arc<Mutex<Vec<String>>>,
+) {
+    let failed = move |why: String| {
+        if let Ok(mut failed) = failed.lock() {
+            failed.push(why);
+        }
+    };
+    let mut hear = together.hear();
+    let mut begun = BTreeSet::new();
+    loop {
+        let sets = hear.borrow_and_update().sets.clone();
+        for (name, set) in sets {
+            if begun.insert(name.clone()) {
+                let (together, network) = (together.clone(), network.clone());
+                let tell = failed.clone();
+                let work = move || carry_out(&name, &set, &together, &network, tell);
+                if let Err(e) = spawn("emud-set", work) {
+                    failed(format!("a change of links could not begin: {e}"));
+                }
+            }
+        }
+        if hear.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Prepares a change, waits for its time, and makes it.
+fn carry_out(
+    name: &str,
+    set: &Set,
+    together: &Together,
+    network: &Network,
+    failed: impl Fn(String),
+) {
+    let prepared = match network.prepare(&set.links, &set.changes) {
+        // Links of other hosts only.
+        Ok(none) if none.is_empty() => return,
+        Ok(prepared) => prepared,
+        Err(e) => {
+            let why = (e.to_string(), e.exit_code());
+            return together.say(Said::Set(name.to_owned(), Err(why)));
+        }
+    };
+    together.say(Said::Set(name.to_owned(), Ok(())));
+    let Some(at_ns) = when(name, together) else {
+        return;
+    };
+    let late_ns = now_ns().saturating_sub(at_ns);
+    if late_ns > LATE_NS {
+        failed(format!(
+            "a change of links took effect {:.3} ms late: this host learned its time then",
+            late_ns as f64 / 1e6
+        ));
+    }
+    let scheduled: Result<Vec<_>, _> = (prepared.into_iter())
+        .map(|change| change.schedule(at_ns))
+        .collect();
+    sleep_until(at_ns);
+    let settled = scheduled.and_then(|all| all.into_iter().try_for_each(Scheduled::settle));
+    if let Err(e) = settled {
+        failed(format!("a change of links failed: {e}"));
+    }
+}
+
+/// Waits for the time of a change; `None`: it takes no effect.
+fn when(name: &str, together: &Together) -> Option<u64> {
+    let hear = together.hear();
+    loop {
+        if let Some(at_ns) = hear.borrow().sets.get(name)?.at_ns {
+            return at_ns;
+        }
+        // The process ends with the agent.
+        sleep(LOOK_EVERY);
+    }
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `emud fleet set`: changes of links that take effect on all hosts at one time, or on none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+
+use super::steps::Controller;
+use crate::fleet::etcd::{Client, Compare, Lease, Op, mirror};
+use crate::fleet::keys::Keys;
+use crate::fleet::protocol::{Asked, SetDone, Start, Turn};
+use crate::fleet::{FleetError, LEAD};
+
+/// How far ahead a change is when all hosts have prepared it.
+const AHEAD: Duration = Duration::from_secs(1);
+/// How long the hosts may take for the preparation.
+const PREPARE: Duration = Duration::from_secs(5);
+/// How long `emud fleet set` waits for the decision.
+const DECIDE: Duration = Duration::from_secs(10);
+
+/// The changes of a run.
+#[derive(Debug, Default)]
+pub(super) struct Sets {
+    /// The start on the reference's clock, and when it is.
+    start: Option<(Start, Instant)>,
+    /// Until when each change may be prepared; `None`: it is decided.
+    until: BTreeMap<String, Option<Instant>>,
+}
+
+impl Sets {
+    /// Notes the start, which is to be written now.
+    pub fn begin(&mut self, start: Start) {
+        self.start = Some((start, Instant::now() + LEAD));
+    }
+
+    /// When the next change has to be decided.
+    pub fn next(&self) -> Option<Instant> {
+        self.until.values().flatten().min().copied()
+    }
+}
+
+impl Controller<'_> {
+    /// Decides on changes: all hosts with links of it have prepared it, or one has refused it.
+    pub(super) async fn sets(&mut self) -> Result<(), FleetError> {
+        let prefix = self.keys.sets();
+        let asked: Vec<(String, Asked)> = {
+            let now = self.run.borrow_and_update();
+            let of = |(key, entry): (&String, &crate::fleet::etcd::Entry)| {
+                let id = key.strip_prefix(&prefix)?.to_owned();
+                Some((id, serde_json::from_slice(&entry.value).ok()?))
+            };
+            now.entries.iter().filter_map(of).collect()
+        };
+        for (id, asked) in asked {
+            let until = self.sets.until.entry(id.clone());
+            let Some(until) = *until.or_insert_with(|| Some(Instant::now() + PREPARE)) else {
+                continue;
+            };
+            let Some(turn) = self.decided(&id, &asked, until) else {
+                continue;
+            };
+            self.sets.until.insert(id.clone(), None);
+            let text = serde_json::to_vec(&turn).unwrap_or_default();
+            let put = Op::Put(self.keys.turns() + &id, text, self.lease);
+            self.client.txn(&[], &[put]).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns the decision; `None`: hosts have not answered yet.
+    fn decided(&self, id: &str, asked: &Asked, until: Instant) -> Option<Turn> {
+        let (mut unknown, mut silent) = (asked.links.clone(), vec![]);
+        for host in self.names() {
+            let links = &self.divided.plans.get(&host)?.links;
+            let named = links.iter().map(|link| &link.name);
+            let mine: BTreeSet<&String> =
+                named.filter(|name| asked.links.contains(*name)).collect();
+            if mine.is_empty() {
+                continue;
+            }
+            unknown.retain(|name| !mine.contains(name));
+            match self.value(&self.keys.set_done(&host, id)) {
+                Some(SetDone::Refused(why, code)) => {
+                    return Some(Turn::Refused(format!("{host}: {why}"), code));
+                }
+                Some(SetDone::Prepared) => {}
+                None => silent.push(host),
+            }
+        }
+        if let Some(name) = unknown.pop_first() {
+            let all = self.divided.plans.values().flat_map(|plan| &plan.links);
+            let all: BTreeSet<&str> = all.map(|link| link.name.as_str()).collect();
+            let all = Vec::from_iter(all).join(", ");
+            let why = format!("no link is called `{name}`: the links are {all}");
+            return Some(Turn::Refused(why, 66));
+        }
+        if !silent.is_empty() {
+            let seconds = PREPARE.as_secs();
+            let silent = silent.join(", ");
+            let why = format!("not prepared within {seconds} s: {silent}");
+            return (Instant::now() >= until).then_some(Turn::Refused(why, 75));
+        }
+        let (start, at) = self.sets.start?;
+        // The common clock is the reference's; this host's only says how much time has passed.
+        let now = Instant::now() + AHEAD;
+        let since = now.saturating_duration_since(at);
+        let reference_ns = start.reference_ns + u64::try_from(since.as_nanos()).ok()?;
+        Some(Turn::At(Start { reference_ns }, since.as_secs_f64()))
+    }
+}
+
+/// Requests a change of the active run, and waits for the decision: returns when it takes effect, in
+/// seconds of the measured phase.
+///
+/// # Errors
+/// [`FleetError::Absent`]: no run is active; [`FleetError::Refused`]: a host has refused it, and
+/// nothing changes.
+pub async fn set(client: &Client, keys: &Keys, asked: &Asked) -> Result<f64, FleetError> {
+    let absent = || FleetError::Absent("no run is in its measured phase".into());
+    let revision = client.get(&keys.revision()).await?.ok_or_else(absent)?;
+    let number = crate::host::random_seed().map_err(FleetError::system("draw a number"))?;
+    let id = format!("{number:08x}");
+    let when = [
+        Compare::Created(keys.revision(), revision.created),
+        Compare::Absent(keys.over()),
+    ];
+    let start = client.get(&keys.t0()).await?.ok_or_else(absent)?;
+    let when = [&when[..], &[Compare::Created(keys.t0(), start.created)]].concat();
+    let mut turns = mirror(client, keys.turns() + &id);
+    let text = serde_json::to_vec(asked).unwrap_or_default();
+    let put = Op::Put(keys.sets() + &id, text, Lease(revision.lease));
+    if !client.txn(&when, &[put]).await? {
+        return Err(absent());
+    }
+    let decided = turns.wait_for(|now| !now.entries.is_empty());
+    let turn = match timeout(DECIDE, decided).await {
+        Ok(Ok(now)) => now
+            .entries
+            .first_key_value()
+            .map(|(_, entry)| entry.value.clone()),
+        _ => None,
+    };
+    match turn.and_then(|turn| serde_json::from_slice(&turn).ok()) {
+        Some(Turn::At(_, seconds)) => Ok(seconds),
+        Some(Turn::Refused(why, code)) => Err(FleetError::Refused(why, code)),
+        None => Err(FleetError::Absent(format!(
+            "`emud fleet run` has not decided within {} s: whether the links change is unknown",
+            DECIDE.as_secs()
+        ))),
+    }
+}

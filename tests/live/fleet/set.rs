@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Changes that take effect on all hosts at one time.
+
+use serde_json::Value;
+use support::runs::log;
+
+use super::hosts::Hosts;
+
+/// Two links on two hosts, each with a ping every 2 ms, and a third one between the hosts.
+fn scenario() -> String {
+    let link = |name: &str, [one, two]: [&str; 2]| {
+        format!("[link.{name}]\nbetween = [\"{one}\", \"{two}\"]\nprofile.link.delay = \"2ms\"\n")
+    };
+    let ping = |to: &str| format!("command = \"exec ping -D -i 0.002 -w 6 {to}\"\n");
+    format!(
+        "[node.one]\nhost = \"a\"\n{}[node.two]\nhost = \"a\"\n[node.three]\nhost = \"c\"\n{}\
+         [node.four]\nhost = \"c\"\n{}{}[link.between]\nbetween = [\"two\", \"four\"]\n\
+         profile.link.delay = \"5ms\"\n[node.five]\nhost = \"b\"\n[link.far]\n\
+         between = [\"four\", \"five\"]\nprofile.link.delay = \"5ms\"\n",
+        ping("two"),
+        ping("four"),
+        link("left", ["one", "two"]),
+        link("right", ["three", "four"])
+    )
+}
+
+/// When each answered ping of a node was sent, in s of the day, and its round trip in ms:
+/// "[1700000000.123456] 64 bytes from ... time=2.1 ms".
+pub fn pings(path: &str, node: &str) -> Vec<(f64, f64)> {
+    let of = |line: &Value| {
+        let text = line["text"].as_str().filter(|_| line["node"] == node)?;
+        let received: f64 = text.strip_prefix('[')?.split(']').next()?.parse().ok()?;
+        let rtt: f64 = text
+            .split("time=")
+            .nth(1)?
+            .split(' ')
+            .next()?
+            .parse()
+            .ok()?;
+        Some((received - rtt / 1e3, rtt))
+    };
+    log(path).iter().filter_map(of).collect()
+}
+
+/// Between which pings the round trip changed.
+fn turned(all: &[(f64, f64)], ms: f64) -> [f64; 2] {
+    let first = all
+        .iter()
+        .position(|(_, rtt)| *rtt >= ms)
+        .expect("no change");
+    assert!(first > 0, "changed from the start");
+    [all[first - 1].0, all[first].0]
+}
+
+pub fn on_all_hosts_at_one_time() {
+    let hosts = Hosts::new(1).agents(&[]);
+    let path = hosts.folder.path("set.log");
+    let mut run = hosts.start_with(&scenario(), &["--log", &path]);
+    let refused = hosts.emud(&["set", "left,right", "up.delay=20ms", "trace.restart"]);
+    assert!(refused.contains("no link has changed"), "{refused}");
+    let unknown = hosts.emud(&["set", "left,righ", "up.delay=20ms"]);
+    assert!(
+        unknown.contains("no link is called `righ`: the links are between, far, left, right"),
+        "{unknown}"
+    );
+    let done = hosts.emud(&["set", "left,right", "up.delay=20ms", "down.delay=7ms"]);
+    let seconds: f64 = (done.strip_prefix("in effect at "))
+        .and_then(|rest| rest.split(' ').next()?.parse().ok())
+        .unwrap_or_else(|| panic!("{done}"));
+    assert!((1.0..6.0).contains(&seconds), "{done}");
+    let status = run.wait().unwrap();
+    let printed = std::fs::read_to_string(hosts.printed()).unwrap();
+    println!("{printed}");
+    // 4: packets may leave late on a busy machine, but the change must not.
+    assert!([0, 3, 4].contains(&status.code().unwrap()), "{status}");
+    assert!(!printed.contains("change of links"), "{printed}");
+    let [left, right] = ["one", "three"].map(|node| pings(&path, node));
+    let [a, b] = [&left, &right].map(|pings| turned(pings, 26.9));
+    println!(
+        "    left within {:.3} ms, right within {:.3} ms, apart at most {:.3} ms",
+        (a[1] - a[0]) * 1e3,
+        (b[1] - b[0]) * 1e3,
+        (a[1].max(b[1]) - a[0].min(b[0])) * 1e3
+    );
+    assert!(a[0] <= b[1] && b[0] <= a[1], "left {a:?}, right {b:?}");
+    // Before only the old link, after only the new one, in both directions.
+    for (pings, turned) in [(&left, a), (&right, b)] {
+        assert!(
+            pings
+                .iter()
+                .all(|(at, rtt)| (*at < turned[1]) == (*rtt < 26.9))
+        );
+    }
+    let changed: Vec<_> = (log(&path).iter())
+        .filter(|line| line["type"] == "link" && line["event"] == "changed")
+        .map(|line| line["link"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(changed.len(), 2, "{changed:?}");
+    assert!(changed.iter().any(|l| l == "left") && changed.iter().any(|l| l == "right"));
+    assert!(
+        hosts
+            .emud(&["set", "left", "loss=1%"])
+            .contains("no run is in its measured phase")
+    );
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+use super::hosts::Hosts;
+
+/// Agents without nodes carry out whole runs; more than etcd takes in a transaction are an error
+/// that names the remedy.
+pub fn thirty_agents() {
+    let etcd = ["--max-txn-ops".to_owned(), "40".to_owned()];
+    let hosts = Hosts::with(1, &etcd, "http", 1600);
+    let printed = hosts.emud(&["simulate", "--agents", "2,30,60", "--links", "20"]);
+    println!("{printed}");
+    let rows: Vec<Vec<&str>> = (printed.lines())
+        .map(|line| {
+            line.split("  ")
+                .map(str::trim)
+                .filter(|cell| !cell.is_empty())
+                .collect()
+        })
+        .filter(|row: &Vec<&str>| row.len() == 12)
+        .collect();
+    assert_eq!(rows.len(), 3, "{rows:?}");
+    for (row, [agents, links]) in rows[1..].iter().zip([["2", "40"], ["30", "600"]]) {
+        assert_eq!(row[..2], [agents, links]);
+        assert!(
+            row[2..]
+                .iter()
+                .all(|cell| cell.ends_with(" ms") || cell.ends_with(" MiB")),
+            "{row:?}"
+        );
+    }
+    assert!(printed.contains("--max-txn-ops 64"), "{printed}");
+    assert!(hosts.emud(&["status"]).contains("no run"));
+}
