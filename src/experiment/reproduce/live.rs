@@ -11,6 +11,7 @@ use emud_monitor::log::{ExitLine, OutputLine, OutputStream, RunVerdict};
 use rustix::fs::{MemfdFlags, memfd_create};
 use serde::Deserialize;
 
+use super::iperf::Iperf;
 use super::ping::Echoed;
 use super::{Bench, ReproduceError};
 use crate::experiment::run::{RunError, Settings, conduct, text};
@@ -43,6 +44,7 @@ pub(super) struct Counts {
     received: Vec<Received>,
     transferred: Vec<Transferred>,
     echoed: Vec<Echoed>,
+    iperf: Vec<Iperf>,
 }
 
 impl Bench<'_> {
@@ -109,6 +111,7 @@ impl Bench<'_> {
             received: vec![],
             transferred: vec![],
             echoed: vec![],
+            iperf: vec![],
         };
         let mut others = BTreeMap::<&str, String>::new();
         for line in outputs
@@ -123,9 +126,13 @@ impl Bench<'_> {
             }
         }
         for (node, output) in others {
-            let echoed = Echoed::parse(node, &output);
-            let echoed = echoed.ok_or_else(|| failed(format!("{node}: {}", output.trim_end())))?;
-            counts.echoed.push(echoed);
+            if let Some(echoed) = Echoed::parse(node, &output) {
+                counts.echoed.push(echoed);
+            } else if let Some(iperf) = Iperf::parse(node, &output) {
+                counts.iperf.push(iperf);
+            } else {
+                return Err(failed(format!("{node}: {}", output.trim_end())));
+            }
         }
         Ok(counts)
     }
@@ -180,6 +187,11 @@ impl Counts {
     /// Of the ping in a node.
     pub fn echoed(&self, node: &str) -> Option<&Echoed> {
         self.echoed.iter().find(|echoed| echoed.node == node)
+    }
+
+    /// Of the clients of iperf3 in a node.
+    pub fn iperf(&self, node: &str) -> Option<&Iperf> {
+        self.iperf.iter().find(|iperf| iperf.node == node)
     }
 
     pub fn transferred(&self) -> Option<&Transferred> {
@@ -237,6 +249,7 @@ mod tests {
             received: vec![received(1, 100, 60, 1000), received(2, 125, 3, 500)],
             transferred: vec![],
             echoed: vec![],
+            iperf: vec![],
         }
     }
 

@@ -36,6 +36,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "hidden",
     "mesh",
     "s-overhead",
+    "s-window",
     "star",
     "t-links",
     "t-star",

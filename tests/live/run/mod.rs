@@ -89,6 +89,7 @@ pub fn tests() -> Vec<Trial> {
             reproduce::links,
             reproduce::star,
             reproduce::tree,
+            reproduce::window,
             verdict::a_hog_is_named,
             verdict::without_it_the_run_is_clean;
     ]

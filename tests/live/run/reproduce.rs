@@ -61,6 +61,10 @@ pub fn tree() {
     agrees("t-tree");
 }
 
+pub fn window() {
+    agrees("s-window");
+}
+
 /// The kernel removes the network, and the log was only in memory: the caller checks what remains.
 pub fn killed() {
     let folder = Folder::new();
