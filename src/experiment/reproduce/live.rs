@@ -28,6 +28,8 @@ pub(super) struct Variant<'a> {
     /// For the progress.
     pub title: &'a str,
     pub scenario: &'a str,
+    /// Size of the topology, instead of that of the scenario.
+    pub nodes: Option<u32>,
     /// Shipped profile for the only link with a profile, instead of that of the scenario.
     pub profile: Option<&'a str>,
     /// Changes of the profile, as for `emud set`.
@@ -155,7 +157,10 @@ fn outputs(log: &Path) -> io::Result<Vec<OutputLine>> {
 
 impl Variant<'_> {
     fn plan(&self) -> Result<Plan, ReproduceError> {
-        let mut plan = scenarios::load(self.scenario)?.plan(&Overrides::default())?;
+        let mut plan = scenarios::load(self.scenario)?.plan(&Overrides {
+            nodes: self.nodes,
+            ..Overrides::default()
+        })?;
         for link in &mut plan.links {
             if let Some(name) = self.profile {
                 link.profile = profiles::find(name)?;
@@ -196,6 +201,13 @@ impl Counts {
 
     pub fn transferred(&self) -> Option<&Transferred> {
         self.transferred.first()
+    }
+
+    /// Of the sender to a port.
+    pub fn transferred_to(&self, port: u16) -> Option<&Transferred> {
+        self.transferred
+            .iter()
+            .find(|transferred| transferred.port == port)
     }
 
     /// Share of the packets to a port that did not arrive.

@@ -14,6 +14,7 @@ mod newreno;
 mod ping;
 mod report;
 mod s_overhead;
+mod s_ring;
 mod s_window;
 mod t_links;
 mod t_star;
@@ -50,6 +51,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     c_wireless::EXPERIMENT,
     c_diffserv::EXPERIMENT,
     s_overhead::EXPERIMENT,
+    s_ring::EXPERIMENT,
     s_window::EXPERIMENT,
     t_links::EXPERIMENT,
     t_star::EXPERIMENT,

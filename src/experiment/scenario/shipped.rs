@@ -36,6 +36,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "hidden",
     "mesh",
     "s-overhead",
+    "s-ring",
     "s-window",
     "star",
     "t-links",

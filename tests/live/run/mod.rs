@@ -87,6 +87,7 @@ pub fn tests() -> Vec<Trial> {
             in_place::link_that_stays_is_said,
             reproduce::diffserv,
             reproduce::links,
+            reproduce::ring,
             reproduce::star,
             reproduce::tree,
             reproduce::window,

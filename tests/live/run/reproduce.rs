@@ -53,6 +53,10 @@ pub fn links() {
     agrees("t-links");
 }
 
+pub fn ring() {
+    agrees("s-ring");
+}
+
 pub fn star() {
     agrees("t-star");
 }
