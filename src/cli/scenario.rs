@@ -41,7 +41,7 @@ enum Verb {
     Plan {
         /// Scenario to plan: shipped name or path to a TOML file
         scenario: String,
-        /// Size of a topology: number of routers, nodes, pairs or peers
+        /// Size of a topology: number of routers, nodes (of each switch), pairs or peers
         #[arg(long, value_name = "N")]
         nodes: Option<u32>,
         /// Longest measured phase

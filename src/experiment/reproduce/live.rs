@@ -11,6 +11,7 @@ use emud_monitor::log::{ExitLine, OutputLine, OutputStream, RunVerdict};
 use rustix::fs::{MemfdFlags, memfd_create};
 use serde::Deserialize;
 
+use super::iperf::Iperf;
 use super::ping::Echoed;
 use super::{Bench, ReproduceError};
 use crate::experiment::run::{RunError, Settings, conduct, text};
@@ -27,6 +28,8 @@ pub(super) struct Variant<'a> {
     /// For the progress.
     pub title: &'a str,
     pub scenario: &'a str,
+    /// Size of the topology, instead of that of the scenario.
+    pub nodes: Option<u32>,
     /// Shipped profile for the only link with a profile, instead of that of the scenario.
     pub profile: Option<&'a str>,
     /// Changes of the profile, as for `emud set`.
@@ -43,6 +46,7 @@ pub(super) struct Counts {
     received: Vec<Received>,
     transferred: Vec<Transferred>,
     echoed: Vec<Echoed>,
+    iperf: Vec<Iperf>,
 }
 
 impl Bench<'_> {
@@ -109,6 +113,7 @@ impl Bench<'_> {
             received: vec![],
             transferred: vec![],
             echoed: vec![],
+            iperf: vec![],
         };
         let mut others = BTreeMap::<&str, String>::new();
         for line in outputs
@@ -123,9 +128,13 @@ impl Bench<'_> {
             }
         }
         for (node, output) in others {
-            let echoed = Echoed::parse(node, &output);
-            let echoed = echoed.ok_or_else(|| failed(format!("{node}: {}", output.trim_end())))?;
-            counts.echoed.push(echoed);
+            if let Some(echoed) = Echoed::parse(node, &output) {
+                counts.echoed.push(echoed);
+            } else if let Some(iperf) = Iperf::parse(node, &output) {
+                counts.iperf.push(iperf);
+            } else {
+                return Err(failed(format!("{node}: {}", output.trim_end())));
+            }
         }
         Ok(counts)
     }
@@ -148,7 +157,10 @@ fn outputs(log: &Path) -> io::Result<Vec<OutputLine>> {
 
 impl Variant<'_> {
     fn plan(&self) -> Result<Plan, ReproduceError> {
-        let mut plan = scenarios::load(self.scenario)?.plan(&Overrides::default())?;
+        let mut plan = scenarios::load(self.scenario)?.plan(&Overrides {
+            nodes: self.nodes,
+            ..Overrides::default()
+        })?;
         for link in &mut plan.links {
             if let Some(name) = self.profile {
                 link.profile = profiles::find(name)?;
@@ -182,8 +194,20 @@ impl Counts {
         self.echoed.iter().find(|echoed| echoed.node == node)
     }
 
+    /// Of the clients of iperf3 in a node.
+    pub fn iperf(&self, node: &str) -> Option<&Iperf> {
+        self.iperf.iter().find(|iperf| iperf.node == node)
+    }
+
     pub fn transferred(&self) -> Option<&Transferred> {
         self.transferred.first()
+    }
+
+    /// Of the sender to a port.
+    pub fn transferred_to(&self, port: u16) -> Option<&Transferred> {
+        self.transferred
+            .iter()
+            .find(|transferred| transferred.port == port)
     }
 
     /// Share of the packets to a port that did not arrive.
@@ -237,6 +261,7 @@ mod tests {
             received: vec![received(1, 100, 60, 1000), received(2, 125, 3, 500)],
             transferred: vec![],
             echoed: vec![],
+            iperf: vec![],
         }
     }
 

@@ -8,11 +8,14 @@ mod c_aqm;
 mod c_diffserv;
 mod c_wireless;
 mod figure;
+mod iperf;
 mod live;
 mod newreno;
 mod ping;
 mod report;
 mod s_overhead;
+mod s_ring;
+mod s_window;
 mod t_links;
 mod t_star;
 mod t_tree;
@@ -48,6 +51,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
     c_wireless::EXPERIMENT,
     c_diffserv::EXPERIMENT,
     s_overhead::EXPERIMENT,
+    s_ring::EXPERIMENT,
+    s_window::EXPERIMENT,
     t_links::EXPERIMENT,
     t_star::EXPERIMENT,
     t_tree::EXPERIMENT,

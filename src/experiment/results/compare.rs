@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::difference::differences;
 use super::summary::{Row, rows};
 use super::{
-    CONFIDENCE, Difference, Estimate, Figure, FigureName, Losses, Run, RunEntry, TTest, figures,
-    losses, paired, welch,
+    CONFIDENCE, Difference, Estimate, Figure, FigureName, Losses, Run, RunEntry, TTest, bonferroni,
+    figures, losses, paired, welch, z,
 };
 
 /// The number increases when a key is removed or changes its meaning.
@@ -68,6 +68,12 @@ pub struct Compared {
     /// Paired t-test of the runs with the same seed on both sides; null: there are fewer than two pairs,
     /// or a side uses a seed twice.
     pub paired: Option<TTest>,
+    /// Z test; null: a side has fewer than 30 runs.
+    pub z: Option<TTest>,
+    /// p of the paired test, or without pairs of Welch's, corrected by Bonferroni for all figures that
+    /// have one; null: neither.
+    #[schemars(range(min = 0, max = 1))]
+    pub bonferroni: Option<f64>,
 }
 
 /// Runs `a` against runs `b`; neither is empty.
@@ -158,6 +164,10 @@ fn compared(a: &[&Run], b: &[&Run], pairs: &[(&Run, &Run)]) -> Vec<Compared> {
             .filter_map(|(a, b)| Some(value(b)? - value(a)?));
         row.paired = paired(&differences.collect::<Vec<_>>());
     }
+    let tests = found.iter().filter(|row| row.test().is_some()).count();
+    for row in &mut found {
+        row.bonferroni = row.test().map(|test| bonferroni(test.p, tests));
+    }
     found
 }
 
@@ -172,7 +182,14 @@ impl Compared {
             relative: None,
             welch: None,
             paired: None,
+            z: None,
+            bonferroni: None,
         }
+    }
+
+    /// Returns the test whose p is shown.
+    pub(super) fn test(&self) -> Option<TTest> {
+        self.paired.or(self.welch)
     }
 
     fn relate(&mut self) {
@@ -183,5 +200,6 @@ impl Compared {
         self.difference = Some(difference);
         self.relative = (a.mean != 0.0).then(|| difference / a.mean);
         self.welch = welch(&a, &b);
+        self.z = z(&a, &b);
     }
 }

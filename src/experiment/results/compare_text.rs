@@ -63,8 +63,13 @@ impl Comparison {
             true => "paired t of runs with the same seed",
             false => "Welch's t",
         };
+        let tested = self.figures.iter().filter_map(|f| f.bonferroni);
+        let (all, differ) = tested.fold((0, 0), |(all, differ), p| {
+            (all + 1, differ + usize::from(p < NOTABLE))
+        });
         Some(format!(
-            "±: {percent} % confidence interval of a mean (Student's t); p: {test}, each row alone"
+            "±: {percent} % confidence interval of a mean (Student's t); p: {test}, each row alone; with \
+             Bonferroni's correction for {all} rows {differ} differ"
         ))
     }
 }
@@ -91,7 +96,7 @@ impl Compared {
             .difference
             .map(|d| format!("{}{}", sign(d), quantity.text(d)));
         let relative = self.relative.map(|r| format!("{:+.1} %", r * 100.0));
-        let p = self.paired.or(self.welch).map(|test| match test.p {
+        let p = self.test().map(|test| match test.p {
             p if p < 0.0001 => "p < 0.0001, differs".to_owned(),
             p if p < NOTABLE => format!("p = {p:.4}, differs"),
             p => format!("p = {p:.2}"),

@@ -5,10 +5,13 @@ use super::Quantity;
 use crate::verify::moments;
 use schemars::JsonSchema;
 use serde::Serialize;
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 /// Of every interval.
 pub const CONFIDENCE: f64 = 0.95;
+
+/// From this number of runs on, their standard deviation stands for that of all possible runs.
+pub const MANY: usize = 30;
 
 /// A figure over runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
@@ -24,7 +27,7 @@ pub struct Estimate {
     pub interval: Option<[f64; 2]>,
 }
 
-/// A t-test of two means.
+/// A test of two means.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct TTest {
     /// Confidence interval of the difference.
@@ -82,6 +85,22 @@ pub fn welch(a: &Estimate, b: &Estimate) -> Option<TTest> {
     TTest::of(difference, variance.sqrt(), freedom)
 }
 
+/// As [`welch`] with the normal distribution, a Z test; none: one of them has fewer than [`MANY`] runs.
+pub fn z(a: &Estimate, b: &Estimate) -> Option<TTest> {
+    if a.n < MANY || b.n < MANY {
+        return None;
+    }
+    let error = (a.variance_of_mean()? + b.variance_of_mean()?).sqrt();
+    let normal = Normal::new(0.0, 1.0).ok()?;
+    TTest::by(&normal, b.mean - a.mean, error)
+}
+
+/// Returns p of one of several tests, corrected by Bonferroni: below 0.05 at least one of them finds a
+/// difference in runs of two identical experiments with a probability of 0.05 at most.
+pub fn bonferroni(p: f64, tests: usize) -> f64 {
+    (p * tests as f64).min(1.0)
+}
+
 /// Whether differences of pairs are none; none: fewer than two.
 pub fn paired(differences: &[f64]) -> Option<TTest> {
     let e = Estimate::of(differences)?;
@@ -90,17 +109,21 @@ pub fn paired(differences: &[f64]) -> Option<TTest> {
 
 impl TTest {
     fn of(difference: f64, error: f64, freedom: f64) -> Option<Self> {
+        Self::by(&StudentsT::new(0.0, 1.0, freedom).ok()?, difference, error)
+    }
+
+    /// `of_error`: distribution of a difference of none, in its standard errors.
+    fn by(of_error: &impl ContinuousCDF<f64, f64>, difference: f64, error: f64) -> Option<Self> {
         if error == 0.0 {
             // There is no chance in runs that gave the same.
             let p = if difference == 0.0 { 1.0 } else { 0.0 };
             let interval = [difference; 2];
             return Some(Self { interval, p });
         }
-        let half = t_quantile(freedom)? * error;
-        let t = StudentsT::new(0.0, 1.0, freedom).ok()?;
+        let half = of_error.inverse_cdf(f64::midpoint(1.0, CONFIDENCE)) * error;
         Some(Self {
             interval: [difference - half, difference + half],
-            p: (2.0 * t.cdf(-difference.abs() / error)).min(1.0),
+            p: (2.0 * of_error.cdf(-difference.abs() / error)).min(1.0),
         })
     }
 }
@@ -154,6 +177,34 @@ mod tests {
         close(t.interval[0], 2.0 - 4.3027 / 3f64.sqrt());
         assert_eq!(paired(&[1.0]), None);
         assert_eq!(paired(&[2.0, 2.0]).unwrap().p, 0.0);
+    }
+
+    /// Means 10 and 10.5 of 36 and 49 runs with a standard deviation of 1.2 and 1.4: an error of
+    /// sqrt(0.04 + 0.04), z = 1.76777; tables of the normal distribution have p = 0.0771, and 1.95996 for
+    /// 95 %.
+    #[test]
+    fn many_runs_have_a_z_test() {
+        let of = |n, mean, sd| Estimate {
+            n,
+            mean,
+            sd: Some(sd),
+            interval: None,
+        };
+        let (a, b) = (of(36, 10.0, 1.2), of(49, 10.5, 1.4));
+        let test = z(&a, &b).unwrap();
+        close(test.p, 0.077_100);
+        close(test.interval[0], 0.5 - 1.959_96 * 0.08f64.sqrt());
+        close(test.interval[1], 0.5 + 1.959_96 * 0.08f64.sqrt());
+        // The t-test is wider.
+        assert!(welch(&a, &b).unwrap().p > test.p);
+        assert_eq!(z(&of(29, 10.0, 1.2), &b), None);
+        assert_eq!(z(&b, &of(29, 10.0, 1.2)), None);
+    }
+
+    #[test]
+    fn several_tests_are_stricter_than_one() {
+        close(bonferroni(0.01, 4), 0.04);
+        assert_eq!(bonferroni(0.4, 4), 1.0);
     }
 
     #[test]

@@ -17,6 +17,9 @@ impl Topology {
             Kind::Chain => self.chain(&mut graph, count),
             Kind::Mesh => self.mesh(&mut graph, count),
             Kind::Dumbbell => self.dumbbell(&mut graph, count),
+            Kind::Ring => self.row(&mut graph, count, true),
+            Kind::Tandem => self.row(&mut graph, count, false),
+            Kind::Switches => self.switches(&mut graph, count),
             Kind::Star => star::generate(self, &mut graph, count),
         }
         graph
@@ -80,6 +83,32 @@ impl Topology {
                 let name = graph.nodes[node].node.name.clone();
                 graph.join(name, &self.at, [node, router], self.access.as_ref());
             }
+        }
+    }
+
+    /// n1 - n2 - n3 ..., for a ring - n1.
+    fn row(&self, graph: &mut Graph, count: u32, closed: bool) {
+        let nodes = graph.add_many("n", count, &self.at);
+        let next = nodes.clone().cycle().skip(1);
+        let links = nodes.len() - usize::from(!closed);
+        for ends in nodes.zip(next).take(links) {
+            let name = format!("n{}-n{}", ends.0 + 1, ends.1 + 1);
+            graph.join(name, &self.at, ends.into(), self.profile.as_ref());
+        }
+    }
+
+    /// s1 - s2 ..., each with as many nodes.
+    fn switches(&self, graph: &mut Graph, each: u32) {
+        let nodes = graph.add_many("n", each * self.switches, &self.at);
+        let switches = graph.add_many("s", self.switches, &self.at);
+        for node in nodes {
+            let name = graph.nodes[node].node.name.clone();
+            let ends = [node, switches.start + node / each as usize];
+            graph.join(name, &self.at, ends, self.access.as_ref());
+        }
+        for (number, ends) in (1..).zip(switches.clone().zip(switches.skip(1))) {
+            let name = format!("s{number}-s{}", number + 1);
+            graph.join(name, &self.at, ends.into(), self.profile.as_ref());
         }
     }
 }

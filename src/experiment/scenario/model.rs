@@ -6,7 +6,7 @@ use std::time::Duration;
 use ipnet::Ipv4Net;
 
 use super::kinds::{Later, Name, Network, Plain, SomeLasting, Spacing, TwoNames};
-use super::limits::{MAX_NODES, MAX_PAIRS, MAX_PEERS, MAX_ROUTERS};
+use super::limits::{MAX_NODES, MAX_PAIRS, MAX_PEERS_OF_CLASS, MAX_ROUTERS, MAX_SWITCHES};
 use super::medium::{MediumDraft, OnAir};
 use crate::profile::Profile;
 use crate::profile::kinds::{Count, OneOf};
@@ -99,11 +99,14 @@ pub(crate) struct Asked {
 pub(crate) struct Topology {
     pub at: At,
     pub kind: Kind,
-    /// Number of routers, nodes or pairs; for a star the number of peers of all classes.
+    /// Number of routers, nodes or pairs; of switches the number of nodes of each; for a star the
+    /// number of peers of all classes.
     pub count: u32,
-    /// Profile of every hop, of every pair, or of the bottleneck.
+    /// Number of switches.
+    pub switches: u32,
+    /// Profile of every hop, of every pair, of the bottleneck, or between switches.
     pub profile: Option<Asked>,
-    /// Profile of the senders' and receivers' access links.
+    /// Profile of the access links of a dumbbell or of switches.
     pub access: Option<Asked>,
     /// Classes of a star's peers.
     pub classes: Vec<Class>,
@@ -116,7 +119,8 @@ table! {
     pub struct TopologyKeys {
         kind: Option<Kind> = None, "kind" as OneOf<Kind>;
         routers: Option<u32> = None, "routers" as Count<1, MAX_ROUTERS>;
-        nodes: Option<u32> = None, "nodes" as Count<2, MAX_NODES>;
+        nodes: Option<u32> = None, "nodes" as Count<1, MAX_NODES>;
+        switches: u32 = 2, "switches" as Count<2, MAX_SWITCHES>;
         pairs: Option<u32> = None, "pairs" as Count<1, MAX_PAIRS>;
         profile: Option<Value> = None, "profile" as Later;
         access: Option<Value> = None, "access" as Later;
@@ -133,6 +137,9 @@ words! {
         Star = "star",
         Mesh = "mesh",
         Dumbbell = "dumbbell",
+        Ring = "ring",
+        Tandem = "tandem",
+        Switches = "switches",
     }
 }
 
@@ -148,7 +155,7 @@ pub(crate) struct Class {
 table! {
     #[derive(Debug)]
     pub struct ClassKeys {
-        peers: Option<u32> = None, "peers" as Count<1, MAX_PEERS>;
+        peers: Option<u32> = None, "peers" as Count<1, MAX_PEERS_OF_CLASS>;
         profile: Option<Value> = None, "profile" as Later;
     }
     struct ClassDraft {}

@@ -36,6 +36,8 @@ pub const SHIPPED: &[Shipped] = shipped![
     "hidden",
     "mesh",
     "s-overhead",
+    "s-ring",
+    "s-window",
     "star",
     "t-links",
     "t-star",

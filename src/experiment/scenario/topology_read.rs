@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads `[topology]`.
 
-use super::limits::MAX_MESH;
+use super::limits;
 use super::medium::OnAir;
 use super::model::{Asked, Class, ClassDraft, Kind, Topology, TopologyDraft};
 use super::read::Reading;
@@ -14,6 +14,8 @@ fn keys_of(kind: Kind) -> &'static [&'static str] {
         Kind::Chain => &["routers", "profile", "medium", "spacing"],
         Kind::Mesh => &["nodes", "profile", "medium", "spacing"],
         Kind::Dumbbell => &["pairs", "profile", "access"],
+        Kind::Ring | Kind::Tandem => &["nodes", "profile"],
+        Kind::Switches => &["nodes", "switches", "profile", "access"],
         Kind::Star => &["class"],
     }
 }
@@ -41,7 +43,7 @@ pub(crate) fn read(reading: &mut Reading, entry: &Entry) -> Option<Topology> {
     let peers = || classes.iter().map(|class| class.peers).sum();
     let count = match kind {
         Kind::Chain => &draft.routers,
-        Kind::Mesh => &draft.nodes,
+        Kind::Mesh | Kind::Ring | Kind::Tandem | Kind::Switches => &draft.nodes,
         Kind::Dumbbell => &draft.pairs,
         Kind::Star => &None,
     };
@@ -50,27 +52,50 @@ pub(crate) fn read(reading: &mut Reading, entry: &Entry) -> Option<Topology> {
     if count == Some(0) && reading.reader.mistakes.is_empty() {
         let help = "add peers: [topology.class.peer], below it peers = 4";
         reading.mistake(at, "the star has no peers", help);
+    } else if let (Kind::Star, Some(peers)) = (kind, count)
+        && peers > limits::MAX_PEERS
+    {
+        let help = format!("a star has up to {}", limits::MAX_PEERS);
+        reading.mistake(at, format!("{peers} peers"), help);
     } else if count.is_none() && !draft.broken {
         let key = keys_of(kind)[0];
         let title = format!("a {} without `{key}`", kind.word());
         reading.mistake(at, title, format!("set the number: {key} = 4"));
     }
-    if let (Kind::Mesh, None, Some(nodes)) = (kind, &on_air, &draft.nodes)
-        && nodes.value > MAX_MESH
-    {
-        let title = format!("`nodes` of {} is out of range", nodes.value);
-        let help = format!("write a whole number from 2 to {MAX_MESH}; more on a medium");
-        reading.mistake(&nodes.at, title, help);
-    }
-    Some(Topology {
+    let number = match kind {
+        Kind::Chain => draft.routers,
+        _ => draft.nodes,
+    };
+    let topology = Topology {
         at: at.clone(),
         kind,
         count: count?,
+        switches: draft.switches.map_or(2, |switches| switches.value),
         profile,
         access,
         classes,
         on_air,
-    })
+    };
+    if let Some(number) = number {
+        fits(reading, &topology, &number);
+    }
+    Some(topology)
+}
+
+/// The limits of a key depend on the kind and on other keys.
+fn fits(reading: &mut Reading, topology: &Topology, number: &Located<u32>) {
+    let (key, least, most) = limits::of(topology);
+    if (least..=most).contains(&number.value) {
+        return;
+    }
+    let title = format!("`{key}` of {} is out of range", number.value);
+    let more = match topology.kind {
+        Kind::Mesh if topology.on_air.is_none() => "; more on a medium",
+        Kind::Switches => " for so many switches",
+        _ => "",
+    };
+    let help = format!("write a whole number from {least} to {most}{more}");
+    reading.mistake(&number.at, title, help);
 }
 
 /// The nodes share a medium instead of having wires.

@@ -19,8 +19,8 @@ const HOST_INTERFACE: &str = "emud-outside";
 /// Arguments of the command line that override the file.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
-    /// Size of a topology: routers of a chain, nodes of a mesh, pairs of a dumbbell, peers of a
-    /// star (divided among its classes in the file's proportion).
+    /// Size of a topology: routers of a chain, nodes of a mesh, a ring or a tandem, nodes of each
+    /// switch, pairs of a dumbbell, peers of a star (divided among its classes in the file's proportion).
     pub nodes: Option<u32>,
     /// Longest duration of the measured phase.
     pub measure: Option<Duration>,

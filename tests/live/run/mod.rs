@@ -87,8 +87,10 @@ pub fn tests() -> Vec<Trial> {
             in_place::link_that_stays_is_said,
             reproduce::diffserv,
             reproduce::links,
+            reproduce::ring,
             reproduce::star,
             reproduce::tree,
+            reproduce::window,
             verdict::a_hog_is_named,
             verdict::without_it_the_run_is_clean;
     ]

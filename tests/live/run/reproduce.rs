@@ -53,12 +53,20 @@ pub fn links() {
     agrees("t-links");
 }
 
+pub fn ring() {
+    agrees("s-ring");
+}
+
 pub fn star() {
     agrees("t-star");
 }
 
 pub fn tree() {
     agrees("t-tree");
+}
+
+pub fn window() {
+    agrees("s-window");
 }
 
 /// The kernel removes the network, and the log was only in memory: the caller checks what remains.

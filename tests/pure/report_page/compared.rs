@@ -120,6 +120,7 @@ fn repeats_with_the_same_seeds_are_paired() {
     assert!(p(&all, "paired").unwrap() < 0.01, "{:?}", p(&all, "paired"));
     assert!(p(&all, "welch").unwrap() > 0.5, "{:?}", p(&all, "welch"));
     assert_eq!(all["notes"], json!([]));
+    corrected(&all);
     let out = emud(&[&["compare"], &arguments[..]].concat());
     let text = String::from_utf8(out.stdout).unwrap();
     assert!(
@@ -131,6 +132,34 @@ fn repeats_with_the_same_seeds_are_paired() {
     assert!(p(&some, "paired").unwrap() < 0.01);
     let note = "p is of the 4 pairs of runs with the same seed; runs without a partner: 1";
     assert_eq!(some["notes"], json!([note]));
+}
+
+/// p of each row times the number of rows that have one.
+fn corrected(found: &Value) {
+    let figures = found["figures"].as_array().unwrap();
+    let shown = |figure: &Value| {
+        let paired = figure["paired"]["p"].as_f64();
+        paired.or(figure["welch"]["p"].as_f64())
+    };
+    let tests = figures.iter().filter_map(shown).count();
+    assert!(tests > 1);
+    for figure in figures {
+        let expected = shown(figure).map(|p| (p * tests as f64).min(1.0));
+        assert_eq!(figure["bonferroni"].as_f64(), expected);
+        assert_eq!(figure["z"], Value::Null, "few runs");
+    }
+}
+
+/// Thirty runs have a Z test.
+#[test]
+fn many_repeats_have_a_z_test() {
+    let files: Vec<_> = (1..=60).map(|seed| clean(seed).write()).collect();
+    let names: Vec<&str> = files.iter().map(|file| file.text()).collect();
+    let (_, found) = compare(&[&names[..30], &["--against"], &names[30..]].concat());
+    for figure in found["figures"].as_array().unwrap() {
+        let [z, welch] = ["z", "welch"].map(|test| figure[test]["p"].as_f64().unwrap());
+        assert!((z - welch).abs() < 0.02, "{figure}");
+    }
 }
 
 #[test]

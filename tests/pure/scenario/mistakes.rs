@@ -252,10 +252,10 @@ const MISTAKES: &[Case] = &[
         "\"star\"",
     ),
     Case(
-        "[topology]\nkind = \"ring\"\n",
+        "[topology]\nkind = \"circle\"\n",
         2,
-        "\"ring\"",
-        "cannot be `ring`",
+        "\"circle\"",
+        "cannot be `circle`",
         "\"chain\"",
     ),
     Case(
@@ -270,7 +270,42 @@ const MISTAKES: &[Case] = &[
         3,
         "0",
         "`routers` of 0 is out of range",
-        "1 to 254",
+        "1 to 1022",
+    ),
+    Case(
+        "[topology]\nkind = \"ring\"\nnodes = 2\n",
+        3,
+        "2",
+        "`nodes` of 2 is out of range",
+        "3 to 1024",
+    ),
+    Case(
+        "[topology]\nkind = \"switches\"\nnodes = 8\nswitches = 128\n",
+        3,
+        "8",
+        "`nodes` of 8 is out of range",
+        "1 to 7 for so many switches",
+    ),
+    Case(
+        "[topology]\nkind = \"switches\"\nnodes = 4\nswitches = 1\n",
+        4,
+        "1",
+        "`switches` of 1 is out of range",
+        "2 to 512",
+    ),
+    Case(
+        "[topology]\nkind = \"tandem\"\nnodes = 4\naccess = \"lte\"\n",
+        4,
+        "access",
+        "a tandem has no `access`",
+        "nodes, profile",
+    ),
+    Case(
+        "[topology]\nkind = \"mesh\"\nnodes = 300\nmedium = \"air\"\n[medium.air]\n",
+        3,
+        "300",
+        "`nodes` of 300 is out of range",
+        "2 to 256",
     ),
     Case(
         "[topology]\nkind = \"mesh\"\nnodes = 33\n",
@@ -292,6 +327,13 @@ const MISTAKES: &[Case] = &[
         "topology",
         "the star has no peers",
         "peers = 4",
+    ),
+    Case(
+        "[topology]\nkind = \"star\"\nclass.a.peers = 255\n",
+        3,
+        "255",
+        "`peers` of 255 is out of range",
+        "1 to 254",
     ),
     Case(
         "[topology]\nkind = \"star\"\n[topology.class.hub]\npeers = 2\n",
@@ -351,16 +393,16 @@ const MISTAKES: &[Case] = &[
 #[test]
 fn there_are_limits() {
     let classes = "[topology]\nkind = \"star\"\nclass.a.peers = 200\nclass.b.peers = 200\n";
-    let nodes: String = (0..300).map(|n| format!("[node.n{n}]\n")).collect();
-    let links = (0..600).map(|n| format!("[link.l{n}]\nbetween = [\"a\", \"b\"]\n"));
+    let nodes: String = (0..1100).map(|n| format!("[node.n{n}]\n")).collect();
+    let links = (0..1100).map(|n| format!("[link.l{n}]\nbetween = [\"a\", \"b\"]\n"));
     let links = format!(
         "[node.a]\ncommand = \"x\"\n[node.b]\n{}",
         links.collect::<String>()
     );
     for (text, title) in [
-        (classes, "401 nodes"),
-        (&nodes, "300 tables `node`"),
-        (&links, "600 tables `link`"),
+        (classes, "400 peers"),
+        (&nodes, "1100 tables `node`"),
+        (&links, "1100 tables `link`"),
     ] {
         let found = mistakes(text);
         let first = found.iter().next().unwrap();

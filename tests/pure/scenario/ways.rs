@@ -43,6 +43,10 @@ fn every_topology_of_every_size_is_connected() {
         ("kind = \"chain\"\nrouters = 1", 40, 14),
         ("kind = \"mesh\"\nnodes = 2", 16, 64),
         ("kind = \"dumbbell\"\npairs = 1", 12, 8),
+        ("kind = \"ring\"\nnodes = 3", 40, 22),
+        ("kind = \"tandem\"\nnodes = 2", 40, 14),
+        ("kind = \"switches\"\nnodes = 1", 12, 14),
+        ("kind = \"switches\"\nnodes = 1\nswitches = 5\n", 6, 14),
         (
             "kind = \"star\"\nclass.a.peers = 1\nclass.b.peers = 1",
             40,
@@ -51,6 +55,12 @@ fn every_topology_of_every_size_is_connected() {
     ] {
         let text = format!("[topology]\n{text}\n");
         for nodes in [2, 3, 7, most] {
+            // Two nodes have one link.
+            let nodes = if text.contains("ring") {
+                nodes.max(3)
+            } else {
+                nodes
+            };
             let overrides = Overrides {
                 nodes: Some(nodes),
                 command: Some(emud::experiment::scenario::Program::Shell(
@@ -90,6 +100,69 @@ fn a_wire_beside_a_topology_is_reached_from_all_of_it() {
         everybody_meets(&plan(&format!(
             "[node.extra]\ncommand = \"true\"\n[topology]\n{topology}\n"
         )));
+    }
+}
+
+/// A packet takes the shorter of the two directions of a ring; of equal ones that over the first link.
+#[test]
+fn neighbours_of_a_ring_have_one_hop() {
+    let plan = plan("[topology]\nkind = \"ring\"\nnodes = 6\n[node.n1]\ncommand = \"true\"\n");
+    let ends =
+        |wire: &emud::experiment::scenario::Wire| wire.ends.clone().map(|end| end.node.unwrap());
+    let links: Vec<_> = plan.wires.iter().map(ends).collect();
+    let expected = ["n1 n2", "n2 n3", "n3 n4", "n4 n5", "n5 n6", "n6 n1"];
+    let expected = expected.map(|pair| pair.split_once(' ').unwrap());
+    assert_eq!(links, expected.map(|(a, b)| [a.to_owned(), b.to_owned()]));
+    for (from, to, hops) in [
+        ("n1", "n2", 1),
+        ("n1", "n6", 1),
+        ("n6", "n1", 1),
+        ("n2", "n6", 2),
+        ("n1", "n4", 3),
+    ] {
+        let way = walk(&plan, from, plan.addresses(to)[0].addr()).unwrap();
+        assert_eq!(way.len(), hops + 1, "{from} to {to}: {way:?}");
+    }
+}
+
+#[test]
+fn nodes_of_two_switches_meet_over_one_link() {
+    let plan = plan("[topology]\nkind = \"switches\"\nnodes = 4\n[node.n1]\ncommand = \"true\"\n");
+    let way = |from, to| walk(&plan, from, plan.addresses(to)[0].addr()).unwrap();
+    assert_eq!(way("n1", "n4"), ["n1", "s1", "n4"]);
+    assert_eq!(way("n4", "n5"), ["n4", "s1", "s2", "n5"]);
+    assert_eq!(way("n8", "n2"), ["n8", "s2", "s1", "n2"]);
+    assert_eq!(plan.wires.len(), 9);
+    let env = |name: &str| {
+        plan.nodes
+            .iter()
+            .find(|node| node.name == name)
+            .unwrap()
+            .env
+            .clone()
+    };
+    let of = |index: &str, count: &str| {
+        [("EMUD_INDEX", index), ("EMUD_COUNT", count)].map(|(k, v)| (k.to_owned(), v.to_owned()))
+    };
+    assert_eq!(env("n8"), of("8", "8"));
+    assert_eq!(env("s2"), of("2", "2"));
+}
+
+/// Routes of a thousand nodes are still few and found soon.
+#[test]
+fn a_thousand_nodes() {
+    for (text, most) in [
+        ("kind = \"tandem\"\nnodes = 1024", 24),
+        ("kind = \"switches\"\nnodes = 511", 520),
+    ] {
+        let plan = plan(&format!(
+            "[topology]\n{text}\n[node.n1]\ncommand = \"true\"\n"
+        ));
+        assert_eq!(plan.nodes.len(), 1024);
+        apart(&plan);
+        let found = plan.nodes.iter().map(|node| node.routes.len()).max();
+        assert!(found.unwrap() <= most, "{found:?} routes of a node");
+        walk(&plan, "n1000", plan.addresses("n960")[0].addr()).unwrap();
     }
 }
 

@@ -10,6 +10,7 @@ use super::propagation::Propagation;
 use super::{MediumDraft, MediumTable, RouteChoice};
 use crate::experiment::scenario::expand::is_meant;
 use crate::experiment::scenario::graph::Graph;
+use crate::experiment::scenario::limits::MAX_STATIONS;
 use crate::experiment::scenario::plan::Route;
 use crate::medium::air;
 use crate::medium::motion::Track;
@@ -207,6 +208,13 @@ pub(crate) fn connect(drafts: &[MediumDraft], graph: &mut Graph, mistakes: &mut 
         if members.len() < 2 {
             let title = format!("medium `{}` has fewer than two stations", draft.name.value);
             let help = "write nodes = [\"...\", \"...\"], or add nodes";
+            mistakes.push(Mistake::new(&draft.name.at, title, help));
+        }
+        let most = MAX_STATIONS as usize;
+        if members.len() > most {
+            let (name, count) = (&draft.name.value, members.len());
+            let title = format!("medium `{name}` has {count} stations");
+            let help = format!("a medium has up to {most}: write nodes = [\"...\", \"...\"]");
             mistakes.push(Mistake::new(&draft.name.at, title, help));
         }
         let standard = draft.table.radio.standard;
