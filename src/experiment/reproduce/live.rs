@@ -186,6 +186,13 @@ impl Counts {
         self.transferred.first()
     }
 
+    /// Acknowledged data of the transfer to a port, bytes/s.
+    pub fn goodput(&self, port: u16) -> Option<f64> {
+        let mut all = self.transferred.iter();
+        let one = all.find(|transfer| transfer.port == port)?;
+        Some(one.bytes as f64 * 1e9 / one.duration_ns as f64)
+    }
+
     /// Share of the packets to a port that did not arrive.
     pub fn lost(&self, port: u16) -> Option<f64> {
         let (sent, received) = (self.sent(port)?, self.received(port)?);

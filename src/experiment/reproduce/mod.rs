@@ -16,6 +16,7 @@ mod s_overhead;
 mod t_links;
 mod t_star;
 mod t_tree;
+mod v_badnet;
 
 use crate::datapath::attach::HolderStart;
 use crate::experiment::run::{RunError, Settings};
@@ -51,6 +52,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
     t_links::EXPERIMENT,
     t_star::EXPERIMENT,
     t_tree::EXPERIMENT,
+    v_badnet::LATENCY,
+    v_badnet::LOSS,
 ];
 
 /// How to carry out an experiment.

@@ -41,6 +41,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "t-star",
     "t-tree",
     "two-cells",
+    "v-badnet",
     "walk",
 ];
 

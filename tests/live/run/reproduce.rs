@@ -61,6 +61,14 @@ pub fn tree() {
     agrees("t-tree");
 }
 
+pub fn loss() {
+    agrees("v-loss");
+}
+
+pub fn latency() {
+    agrees("v-latency");
+}
+
 /// The kernel removes the network, and the log was only in memory: the caller checks what remains.
 pub fn killed() {
     let folder = Folder::new();
