@@ -25,7 +25,7 @@ Examples:
   emud load memory 60MB
   emud load disk /var/tmp --read --block 256KiB
   emud load network --rate 100Mbit                   over loopback
-  emud --netns left load network right:9 --rate 1Gbit
+  emud --netns left load network 192.0.2.7:9 --rate 1Gbit
 
 Each ends with --for, SIGTERM or Ctrl-C, and prints what it really did as one line of JSON
 (docs/monitor.md).

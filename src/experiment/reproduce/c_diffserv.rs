@@ -125,6 +125,7 @@ fn pilot(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
             profile: Some(row.profile),
             set: row.set,
             env: &[("PACKETS", packets.to_string())],
+            ..Variant::default()
         })?;
         figures.extend(row.figures(&counts));
     }

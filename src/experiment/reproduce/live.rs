@@ -7,7 +7,9 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use emud_monitor::log::{ExitLine, OutputLine, OutputStream, RunVerdict};
+use emud_monitor::Config;
+use emud_monitor::event::Resource;
+use emud_monitor::log::{ExitLine, OutputLine, OutputStream, RunVerdict, Verdict};
 use rustix::fs::{MemfdFlags, memfd_create};
 use serde::Deserialize;
 
@@ -31,6 +33,8 @@ pub(super) struct Variant<'a> {
     pub profile: Option<&'a str>,
     /// Changes of the profile, as for `emud set`.
     pub set: &'a [&'a str],
+    /// Number of nodes, instead of that of the scenario.
+    pub nodes: Option<u32>,
     /// Environment of all commands.
     pub env: &'a [(&'a str, String)],
 }
@@ -39,6 +43,8 @@ pub(super) struct Variant<'a> {
 #[derive(Debug)]
 pub(super) struct Counts {
     pub verdict: RunVerdict,
+    /// Resources of which the host had too little.
+    pub contended: Vec<Resource>,
     sent: Vec<Sent>,
     received: Vec<Received>,
     transferred: Vec<Transferred>,
@@ -54,7 +60,7 @@ impl Bench<'_> {
                 1 => format!("{}: {}", variant.scenario, variant.title),
                 n => format!("{}: {}, attempt {n}", variant.scenario, variant.title),
             });
-            let counts = self.once(variant)?;
+            let counts = self.once(variant, &self.settings.config)?;
             if counts.verdict == RunVerdict::Clean || attempt >= self.attempts {
                 return Ok(counts);
             }
@@ -62,7 +68,17 @@ impl Bench<'_> {
         }
     }
 
-    fn once(&self, variant: &Variant<'_>) -> Result<Counts, ReproduceError> {
+    /// Runs a variant once, with this definition of contention, which is what it measures.
+    pub(super) fn judged(
+        &self,
+        variant: &Variant<'_>,
+        config: Config,
+    ) -> Result<Counts, ReproduceError> {
+        (self.progress)(&format!("{}: {}", variant.scenario, variant.title));
+        self.once(variant, &config)
+    }
+
+    fn once(&self, variant: &Variant<'_>, config: &Config) -> Result<Counts, ReproduceError> {
         let plan = variant.plan()?;
         let system = |error| RunError::System {
             what: "a log in memory",
@@ -76,6 +92,7 @@ impl Bench<'_> {
             sample: None,
             log_output: true,
             quiet: true,
+            config: config.clone(),
             ..self.settings.clone()
         };
         let outcome = conduct(&plan, &settings, self.holder, Some(writes))?;
@@ -103,8 +120,11 @@ impl Bench<'_> {
                 why.trim_end()
             ));
         }
+        let verdicts = &outcome.finished.verdicts;
+        let contended = verdicts.iter().filter(|(_, v)| **v == Verdict::Contended);
         let mut counts = Counts {
             verdict,
+            contended: contended.map(|(resource, _)| *resource).collect(),
             sent: vec![],
             received: vec![],
             transferred: vec![],
@@ -148,7 +168,11 @@ fn outputs(log: &Path) -> io::Result<Vec<OutputLine>> {
 
 impl Variant<'_> {
     fn plan(&self) -> Result<Plan, ReproduceError> {
-        let mut plan = scenarios::load(self.scenario)?.plan(&Overrides::default())?;
+        let nodes = Overrides {
+            nodes: self.nodes,
+            ..Overrides::default()
+        };
+        let mut plan = scenarios::load(self.scenario)?.plan(&nodes)?;
         for link in &mut plan.links {
             if let Some(name) = self.profile {
                 link.profile = profiles::find(name)?;
@@ -237,6 +261,7 @@ mod tests {
         };
         Counts {
             verdict: RunVerdict::Clean,
+            contended: vec![],
             sent: vec![
                 sent(1, 10 * second, 15 * second, 100),
                 sent(2, 11 * second, 14 * second, 90),

@@ -9,6 +9,7 @@ mod c_diffserv;
 mod c_wireless;
 mod figure;
 mod live;
+mod m_contention;
 mod newreno;
 mod ping;
 mod report;
@@ -48,6 +49,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     c_aqm::EXPERIMENT,
     c_wireless::EXPERIMENT,
     c_diffserv::EXPERIMENT,
+    m_contention::EXPERIMENT,
     s_overhead::EXPERIMENT,
     t_links::EXPERIMENT,
     t_star::EXPERIMENT,

@@ -64,6 +64,7 @@ fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
             // netem draws each delay by itself.
             set: &["delay.reorder=jitter"],
             env: &pings(bench),
+            ..Variant::default()
         })?;
         figures.extend(class.figures(title, published, &counts, "client"));
     }

@@ -45,6 +45,10 @@ fn agrees(name: &str) {
     assert_eq!(output.status.code(), Some(0), "{err}");
 }
 
+pub fn contention() {
+    agrees("m-contention");
+}
+
 pub fn diffserv() {
     agrees("c-diffserv");
 }

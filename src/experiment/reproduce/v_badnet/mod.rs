@@ -159,6 +159,7 @@ fn measure(bench: &Bench<'_>, of: &Points) -> Result<Vec<Figure>, ReproduceError
                 ("TIME", time.to_owned()),
                 ("RATE", format!("{:.3}", rate * 8e-6)),
             ],
+            ..Variant::default()
         })?;
         let run = Some(counts.verdict);
         let [by_tcp, by_udp] = [TCP, UDP].map(|port| counts.goodput(port).map(|rate| rate / 1e6));
