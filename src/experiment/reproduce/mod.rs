@@ -9,6 +9,7 @@ mod c_diffserv;
 mod c_wireless;
 mod figure;
 mod live;
+mod m_chain;
 mod m_contention;
 mod newreno;
 mod ping;
@@ -49,6 +50,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     c_aqm::EXPERIMENT,
     c_wireless::EXPERIMENT,
     c_diffserv::EXPERIMENT,
+    m_chain::EXPERIMENT,
     m_contention::EXPERIMENT,
     s_overhead::EXPERIMENT,
     t_links::EXPERIMENT,

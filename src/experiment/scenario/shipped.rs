@@ -34,6 +34,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "chain",
     "dumbbell",
     "hidden",
+    "m-chain",
     "m-contention",
     "mesh",
     "s-overhead",

@@ -85,6 +85,7 @@ pub fn tests() -> Vec<Trial> {
             babel::reroutes_when_a_relay_leaves,
             babel::broch,
             in_place::link_that_stays_is_said,
+            reproduce::chain,
             reproduce::contention,
             reproduce::diffserv,
             reproduce::latency,

@@ -45,6 +45,10 @@ fn agrees(name: &str) {
     assert_eq!(output.status.code(), Some(0), "{err}");
 }
 
+pub fn chain() {
+    agrees("m-chain");
+}
+
 pub fn contention() {
     agrees("m-contention");
 }
