@@ -95,7 +95,7 @@ options() {
     shift
     local verb=("$2")
     case $2 in
-    import | export | profile | scenario | traffic | fleet) verb+=("$3") ;;
+    import | export | profile | scenario | traffic | load | fleet) verb+=("$3") ;;
     monitor) case ${3-} in record | calibrate | reset) verb+=("$3") ;; esac ;;
     esac
     help=$(emud "${verb[@]}" --help 2>&1) || { fail "$where" "emud ${verb[*]}" "no such verb"; return; }

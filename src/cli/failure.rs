@@ -9,6 +9,7 @@ use emud::datapath::LinkError;
 use emud::datapath::engine::hold::HoldError;
 use emud::datapath::maps::DatapathError;
 use emud::experiment::lab::LabError;
+use emud::experiment::load::LoadError;
 use emud::experiment::report::PageError;
 use emud::experiment::reproduce::ReproduceError;
 use emud::experiment::results::ResultsError;
@@ -72,6 +73,7 @@ from_error!(
     FleetError,
     HoldError,
     LabError,
+    LoadError,
     RunError,
     MonitorError,
     ObserveError,

@@ -19,6 +19,7 @@ mod guard;
 mod hold_run;
 mod import;
 mod list;
+mod load;
 mod man_pages;
 mod medium;
 mod metric;
@@ -167,6 +168,7 @@ enum Verb {
     Export(export::Args),
     Verify(verify::Args),
     Traffic(traffic::Args),
+    Load(load::Args),
     Completions(generate::CompletionArgs),
     Man(generate::ManArgs),
     #[command(hide = true)]
@@ -228,6 +230,7 @@ impl Cli {
             Verb::Export(args) => export::run(&args),
             Verb::Verify(args) => return verify::run(args, &place),
             Verb::Traffic(args) => traffic::run(args),
+            Verb::Load(args) => load::run(args),
             Verb::Completions(args) => generate::completions(&args),
             Verb::Man(args) => generate::man(&args),
             Verb::Monitor(args) => return monitor::run(*args),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Subcommand;
-use emud::experiment::traffic::{self, Count, Ports, Stream, Transfer};
+use emud::experiment::traffic::{self, Blocks, Count, Ports, Stream, Transfer};
 use emud::host::signals::Signals;
 use emud::host::single_threaded;
 use emud::text::Rate;
@@ -13,7 +13,7 @@ use emud::text::Rate;
 use super::Failure;
 use super::monitor::duration;
 
-/// Send and receive test traffic: UDP at a constant rate, a TCP transfer
+/// Send and receive test traffic: UDP at a constant rate, transfers by TCP and UDP
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -21,6 +21,8 @@ Examples:
   emud traffic send 192.0.2.1:6001 --rate 7.34Mbit --packets 14267
   emud traffic receive --tcp 6001
   emud traffic transfer 192.0.2.1:6001 --for 10s
+  emud traffic receive --acknowledge 6002
+  emud traffic blocks 192.0.2.1:6002 --rate 50Mbit --for 10s
 
 Each prints one line of JSON when it ends. Delays need both ends on one machine: they are differences
 of its CLOCK_MONOTONIC.")]
@@ -55,11 +57,14 @@ enum Verb {
     /// Receive and count until SIGTERM or Ctrl-C
     Receive {
         /// UDP ports
-        #[arg(value_name = "PORT", required_unless_present = "tcp")]
+        #[arg(value_name = "PORT", required_unless_present_any = ["tcp", "acknowledge"])]
         udp: Vec<u16>,
         /// TCP port; its data is discarded
         #[arg(long, value_name = "PORT")]
         tcp: Vec<u16>,
+        /// UDP port of `emud traffic blocks`: each datagram is acknowledged
+        #[arg(long, value_name = "PORT")]
+        acknowledge: Vec<u16>,
     },
     /// Send data by TCP Reno as fast as possible
     Transfer {
@@ -72,6 +77,28 @@ enum Verb {
         /// Send buffer in bytes
         #[arg(long, value_name = "BYTES", default_value_t = 131_072)]
         window: usize,
+    },
+    /// Send numbered blocks by UDP, each again until it is acknowledged
+    Blocks {
+        /// Destination: host name or IPv4 address, and port
+        #[arg(value_name = "HOST:PORT")]
+        to: String,
+        /// Highest rate of the data, without headers
+        #[arg(long, value_name = "RATE")]
+        rate: Rate,
+        /// Duration
+        #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+        duration: Duration,
+        /// Data per block in bytes, 16 to 1472
+        #[arg(long, value_name = "BYTES", default_value_t = 1400)]
+        size: usize,
+        /// Blocks that wait for an acknowledgement at most
+        #[arg(long, value_name = "N", default_value_t = 32)]
+        #[arg(value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=65_536))]
+        window: usize,
+        /// Time without an acknowledgement after which a block is sent again
+        #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = duration)]
+        timeout: Duration,
     },
 }
 
@@ -100,7 +127,11 @@ pub fn run(args: Args) -> Result<(), Failure> {
             tos,
             linger,
         })?)],
-        Verb::Receive { udp, tcp } => receive(&udp, &tcp)?,
+        Verb::Receive {
+            udp,
+            tcp,
+            acknowledge,
+        } => receive(&udp, &tcp, &acknowledge)?,
         Verb::Transfer {
             to,
             duration,
@@ -110,6 +141,21 @@ pub fn run(args: Args) -> Result<(), Failure> {
             duration,
             window,
         })?)],
+        Verb::Blocks {
+            to,
+            rate: Rate(rate),
+            duration,
+            size,
+            window,
+            timeout,
+        } => vec![Count::Transferred(traffic::blocks(&Blocks {
+            to,
+            rate,
+            size,
+            window,
+            timeout,
+            duration,
+        })?)],
     };
     for count in counts {
         super::out(&format!("{}\n", serde_json::to_string(&count)?))?;
@@ -117,12 +163,12 @@ pub fn run(args: Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn receive(udp: &[u16], tcp: &[u16]) -> Result<Vec<Count>, Failure> {
+fn receive(udp: &[u16], tcp: &[u16], acknowledge: &[u16]) -> Result<Vec<Count>, Failure> {
     let runtime = single_threaded()?;
     let _within = runtime.enter();
     // Before the ports are open: from then on, senders may end this process.
     let mut signals = Signals::new()?;
-    let ports = Ports::bind(udp, tcp)?;
+    let ports = Ports::bind(udp, tcp, acknowledge)?;
     let stop = Arc::new(AtomicBool::new(false));
     let receiving = stop.clone();
     let receiver = std::thread::spawn(move || traffic::receive(ports, &receiving));

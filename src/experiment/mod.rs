@@ -2,6 +2,7 @@
 //! Networks of namespaces, programs in them, and the evaluation of their logs.
 
 pub mod lab;
+pub mod load;
 pub mod report;
 pub mod reproduce;
 pub mod results;

@@ -25,7 +25,7 @@ pub use error::{MAX_BYTES, TextError, read_text};
 pub use mistake::{Mistake, Mistakes};
 pub use printable::printable;
 pub use stderr::to_stderr;
-pub use units::{Nanoseconds, Percent, Rate, Time, UnitError};
+pub use units::{Nanoseconds, Percent, Rate, Size, Time, UnitError};
 pub use word::Word;
 pub(crate) use word::words;
 

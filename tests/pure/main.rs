@@ -8,6 +8,7 @@ mod completions;
 mod contrib;
 mod fleet;
 mod house;
+mod load;
 mod log;
 mod medium;
 mod profiles;

@@ -7,7 +7,9 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use emud_monitor::log::{ExitLine, OutputLine, OutputStream, RunVerdict};
+use emud_monitor::Config;
+use emud_monitor::event::Resource;
+use emud_monitor::log::{ExitLine, OutputLine, OutputStream, RunVerdict, Verdict};
 use rustix::fs::{MemfdFlags, memfd_create};
 use serde::Deserialize;
 
@@ -34,6 +36,8 @@ pub(super) struct Variant<'a> {
     pub profile: Option<&'a str>,
     /// Changes of the profile, as for `emud set`.
     pub set: &'a [&'a str],
+    /// Number of nodes, instead of that of the scenario.
+    pub nodes: Option<u32>,
     /// Environment of all commands.
     pub env: &'a [(&'a str, String)],
 }
@@ -42,6 +46,8 @@ pub(super) struct Variant<'a> {
 #[derive(Debug)]
 pub(super) struct Counts {
     pub verdict: RunVerdict,
+    /// Resources of which the host had too little.
+    pub contended: Vec<Resource>,
     sent: Vec<Sent>,
     received: Vec<Received>,
     transferred: Vec<Transferred>,
@@ -58,7 +64,7 @@ impl Bench<'_> {
                 1 => format!("{}: {}", variant.scenario, variant.title),
                 n => format!("{}: {}, attempt {n}", variant.scenario, variant.title),
             });
-            let counts = self.once(variant)?;
+            let counts = self.once(variant, &self.settings.config)?;
             if counts.verdict == RunVerdict::Clean || attempt >= self.attempts {
                 return Ok(counts);
             }
@@ -66,7 +72,17 @@ impl Bench<'_> {
         }
     }
 
-    fn once(&self, variant: &Variant<'_>) -> Result<Counts, ReproduceError> {
+    /// Runs a variant once, with this definition of contention, which is what it measures.
+    pub(super) fn judged(
+        &self,
+        variant: &Variant<'_>,
+        config: Config,
+    ) -> Result<Counts, ReproduceError> {
+        (self.progress)(&format!("{}: {}", variant.scenario, variant.title));
+        self.once(variant, &config)
+    }
+
+    fn once(&self, variant: &Variant<'_>, config: &Config) -> Result<Counts, ReproduceError> {
         let plan = variant.plan()?;
         let system = |error| RunError::System {
             what: "a log in memory",
@@ -80,6 +96,7 @@ impl Bench<'_> {
             sample: None,
             log_output: true,
             quiet: true,
+            config: config.clone(),
             ..self.settings.clone()
         };
         let outcome = conduct(&plan, &settings, self.holder, Some(writes))?;
@@ -107,8 +124,11 @@ impl Bench<'_> {
                 why.trim_end()
             ));
         }
+        let verdicts = &outcome.finished.verdicts;
+        let contended = verdicts.iter().filter(|(_, v)| **v == Verdict::Contended);
         let mut counts = Counts {
             verdict,
+            contended: contended.map(|(resource, _)| *resource).collect(),
             sent: vec![],
             received: vec![],
             transferred: vec![],
@@ -210,6 +230,12 @@ impl Counts {
             .find(|transferred| transferred.port == port)
     }
 
+    /// Acknowledged data of the transfer to a port, bytes/s.
+    pub fn goodput(&self, port: u16) -> Option<f64> {
+        let one = self.transferred_to(port)?;
+        Some(one.bytes as f64 * 1e9 / one.duration_ns as f64)
+    }
+
     /// Share of the packets to a port that did not arrive.
     pub fn lost(&self, port: u16) -> Option<f64> {
         let (sent, received) = (self.sent(port)?, self.received(port)?);
@@ -254,6 +280,7 @@ mod tests {
         };
         Counts {
             verdict: RunVerdict::Clean,
+            contended: vec![],
             sent: vec![
                 sent(1, 10 * second, 15 * second, 100),
                 sent(2, 11 * second, 14 * second, 90),

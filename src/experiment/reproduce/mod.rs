@@ -10,6 +10,8 @@ mod c_wireless;
 mod figure;
 mod iperf;
 mod live;
+mod m_chain;
+mod m_contention;
 mod newreno;
 mod ping;
 mod report;
@@ -19,6 +21,7 @@ mod s_window;
 mod t_links;
 mod t_star;
 mod t_tree;
+mod v_badnet;
 
 use crate::datapath::attach::HolderStart;
 use crate::experiment::run::{RunError, Settings};
@@ -50,12 +53,16 @@ pub const EXPERIMENTS: &[Experiment] = &[
     c_aqm::EXPERIMENT,
     c_wireless::EXPERIMENT,
     c_diffserv::EXPERIMENT,
+    m_chain::EXPERIMENT,
+    m_contention::EXPERIMENT,
     s_overhead::EXPERIMENT,
     s_ring::EXPERIMENT,
     s_window::EXPERIMENT,
     t_links::EXPERIMENT,
     t_star::EXPERIMENT,
     t_tree::EXPERIMENT,
+    v_badnet::LATENCY,
+    v_badnet::LOSS,
 ];
 
 /// How to carry out an experiment.

@@ -34,6 +34,8 @@ pub const SHIPPED: &[Shipped] = shipped![
     "chain",
     "dumbbell",
     "hidden",
+    "m-chain",
+    "m-contention",
     "mesh",
     "s-overhead",
     "s-ring",
@@ -43,6 +45,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "t-star",
     "t-tree",
     "two-cells",
+    "v-badnet",
     "walk",
 ];
 

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Senders and receivers for experiments: UDP at a constant rate, and one TCP transfer. Each prints
-//! what it counted as one line of JSON. Times are of CLOCK_MONOTONIC, which all nodes share.
+//! Senders and receivers for experiments: UDP at a constant rate, one TCP transfer, and a transfer
+//! over UDP with its own retransmission. Each prints what it counted as one line of JSON. Times are
+//! of CLOCK_MONOTONIC, which all nodes share.
 
+mod blocks;
 mod receive;
 mod send;
 mod transfer;
+pub(crate) mod window;
 
 use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
 
 use serde::{Deserialize, Serialize};
 
+pub use blocks::{Blocks, blocks};
 pub use receive::{Ports, receive};
 pub use send::{Stream, send};
 pub use transfer::{Transfer, transfer};
@@ -29,7 +34,7 @@ pub enum Count {
     Sent(Sent),
     /// Of a receiver of datagrams.
     Received(Received),
-    /// Of a sender over TCP.
+    /// Of a sender over TCP, or of blocks.
     Transferred(Transferred),
 }
 
@@ -60,6 +65,10 @@ pub struct Received {
     pub packets: u64,
     /// Of data.
     pub bytes: u64,
+    /// Packets with a number of the same sender that had arrived before. Counted only if they are
+    /// acknowledged.
+    #[serde(default)]
+    pub repeated: u64,
     /// From sending to arrival: the shortest, the mean, and the longest.
     pub delay_ns: [u64; 3],
     /// Bytes in each interval of [`BIN_NS`]; the first one begins at this multiple of it.
@@ -68,7 +77,7 @@ pub struct Received {
     pub bins: Vec<u64>,
 }
 
-/// A TCP transfer as its sender saw it.
+/// A transfer as its sender saw it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Transferred {
     /// Port of the receiver.
@@ -77,9 +86,10 @@ pub struct Transferred {
     pub bytes: u64,
     /// From the first byte to the end.
     pub duration_ns: u64,
-    /// Smoothed round-trip time every 10 ms: the shortest, the mean, and the longest.
+    /// Round-trip times: the shortest, the mean, and the longest. With TCP the smoothed one every
+    /// 10 ms, with blocks that of each acknowledgement.
     pub rtt_ns: [u64; 3],
-    /// Segments sent again.
+    /// Segments or blocks sent again.
     pub retransmissions: u64,
 }
 
@@ -106,6 +116,24 @@ impl TrafficError {
 fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> TrafficError {
     let what = what.into();
     move |error| TrafficError::System { what, error }
+}
+
+/// Returns the address, if datagrams of this size fit.
+fn checked(to: &str, size: usize) -> Result<SocketAddr, TrafficError> {
+    if !(DATAGRAM_MIN..=DATAGRAM_MAX).contains(&size) {
+        let message = format!("a datagram of {size} bytes: use {DATAGRAM_MIN} to {DATAGRAM_MAX}");
+        return Err(TrafficError::Usage(message));
+    }
+    let mut addresses = to.to_socket_addrs().map_err(failed(to))?;
+    let address = addresses.find(SocketAddr::is_ipv4);
+    address.ok_or_else(|| TrafficError::Usage(format!("{to} has no IPv4 address")))
+}
+
+/// Reads the header of a datagram; `None`: it is too short.
+fn number_and_time(data: &[u8]) -> Option<(u64, u64)> {
+    let (number, rest) = data.split_first_chunk()?;
+    let time = rest.first_chunk()?;
+    Some((u64::from_le_bytes(*number), u64::from_le_bytes(*time)))
 }
 
 /// The shortest, the mean and the longest of several times.
@@ -147,7 +175,7 @@ mod tests {
         let free = UdpSocket::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);
-        let ports = Ports::bind(&[port], &[]).unwrap();
+        let ports = Ports::bind(&[port], &[], &[]).unwrap();
         let stop = std::sync::Arc::new(AtomicBool::new(false));
         let ends = stop.clone();
         let receiver = std::thread::spawn(move || receive(ports, &ends));
@@ -181,7 +209,7 @@ mod tests {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);
-        let ports = Ports::bind(&[], &[port]).unwrap();
+        let ports = Ports::bind(&[], &[port], &[]).unwrap();
         let stop = std::sync::Arc::new(AtomicBool::new(false));
         let ends = stop.clone();
         let receiver = std::thread::spawn(move || receive(ports, &ends));

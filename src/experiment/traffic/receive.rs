@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counts what arrives at several ports.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, Read};
-use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use emud_monitor::log::mono_ns;
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 
-use super::{BIN_NS, Count, DATAGRAM_MIN, Received, Times, TrafficError, failed};
+use super::{BIN_NS, Count, DATAGRAM_MIN, Received, Times, TrafficError, failed, number_and_time};
 
 /// Room for packets while this process does not run, bytes.
 const BUFFER: usize = 8 << 20;
@@ -24,15 +25,16 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct Ports {
     udp: Vec<(u16, UdpSocket)>,
+    acknowledged: Vec<(u16, UdpSocket)>,
     tcp: Vec<TcpListener>,
 }
 
 impl Ports {
-    /// Opens ports on all IPv4 addresses.
+    /// Opens ports on all IPv4 addresses; datagrams to those of `acknowledged` are acknowledged.
     ///
     /// # Errors
     /// A port is taken, or the kernel returns an error.
-    pub fn bind(udp: &[u16], tcp: &[u16]) -> Result<Self, TrafficError> {
+    pub fn bind(udp: &[u16], tcp: &[u16], acknowledged: &[u16]) -> Result<Self, TrafficError> {
         let any = |port| (Ipv4Addr::UNSPECIFIED, port);
         let datagrams = |port: &u16| {
             let what = failed(format!("UDP port {port}"));
@@ -57,6 +59,10 @@ impl Ports {
         };
         Ok(Self {
             udp: udp.iter().map(datagrams).collect::<Result<_, _>>()?,
+            acknowledged: acknowledged
+                .iter()
+                .map(datagrams)
+                .collect::<Result<_, _>>()?,
             tcp: tcp.iter().map(streams).collect::<Result<_, _>>()?,
         })
     }
@@ -69,8 +75,12 @@ pub fn receive(ports: Ports, stop: &AtomicBool) -> Result<Vec<Count>, TrafficErr
         for listener in &ports.tcp {
             scope.spawn(move || accept(listener, stop));
         }
-        let udp: Vec<_> = (ports.udp.iter())
-            .map(|(port, socket)| scope.spawn(move || datagrams(*port, socket, stop)))
+        let silent = ports.udp.iter().map(|one| (one, None));
+        let acknowledged = (ports.acknowledged.iter()).map(|one| (one, Some(Senders::default())));
+        let udp: Vec<_> = (silent.chain(acknowledged))
+            .map(|((port, socket), senders)| {
+                scope.spawn(move || datagrams(*port, socket, senders, stop))
+            })
             .collect();
         let counted = udp.into_iter().map(|thread| match thread.join() {
             Ok(count) => count.map_err(failed("receiving")),
@@ -89,7 +99,33 @@ fn is_pause(error: &io::Error) -> bool {
     )
 }
 
-fn datagrams(port: u16, socket: &UdpSocket, stop: &AtomicBool) -> io::Result<Received> {
+/// Numbers that have arrived of a sender: all below `next`, and these.
+#[derive(Debug, Default)]
+struct Arrived {
+    next: u64,
+    early: BTreeSet<u64>,
+}
+
+type Senders = BTreeMap<SocketAddr, Arrived>;
+
+impl Arrived {
+    /// Returns whether the number is new.
+    fn insert(&mut self, number: u64) -> bool {
+        let new = number >= self.next && self.early.insert(number);
+        while self.early.remove(&self.next) {
+            self.next += 1;
+        }
+        new
+    }
+}
+
+/// With `senders`, each datagram is acknowledged: its header returns.
+fn datagrams(
+    port: u16,
+    socket: &UdpSocket,
+    mut senders: Option<Senders>,
+    stop: &AtomicBool,
+) -> io::Result<Received> {
     let mut received = Received {
         port,
         ..Received::default()
@@ -97,18 +133,21 @@ fn datagrams(port: u16, socket: &UdpSocket, stop: &AtomicBool) -> io::Result<Rec
     let mut delays = Times::default();
     let mut data = [0; 2048];
     while !stop.load(Ordering::Relaxed) {
-        let len = match socket.recv(&mut data) {
-            Ok(len) => len,
+        let (len, from) = match socket.recv_from(&mut data) {
+            Ok(datagram) => datagram,
             Err(e) if is_pause(&e) => continue,
             Err(e) => return Err(e),
         };
         let now = mono_ns();
-        if len < DATAGRAM_MIN {
+        let Some((number, sent)) = number_and_time(&data[..len]) else {
             continue;
+        };
+        if let Some(senders) = &mut senders {
+            // One that cannot be sent is lost, as any other.
+            let _ = socket.send_to(&data[..DATAGRAM_MIN], from);
+            received.repeated += u64::from(!senders.entry(from).or_default().insert(number));
         }
-        let mut sent = [0; 8];
-        sent.copy_from_slice(&data[8..16]);
-        delays.add(now.saturating_sub(u64::from_le_bytes(sent)));
+        delays.add(now.saturating_sub(sent));
         let bin = now / BIN_NS;
         if received.packets == 0 {
             received.first_bin = bin;

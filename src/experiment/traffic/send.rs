@@ -2,7 +2,7 @@
 //! Datagrams at a constant rate.
 
 use std::io;
-use std::net::{ToSocketAddrs, UdpSocket};
+use std::net::UdpSocket;
 use std::thread;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use emud_monitor::log::mono_ns;
 use rustix::io::Errno;
 use rustix::net::sockopt::set_ip_tos;
 
-use super::{DATAGRAM_MAX, DATAGRAM_MIN, Sent, TrafficError, failed};
+use super::{Sent, TrafficError, checked, failed};
 
 /// What to send.
 #[derive(Debug, Clone)]
@@ -37,18 +37,8 @@ pub struct Stream {
 /// The size does not fit, the destination is unknown, no packet had a route, or the kernel returns
 /// another error.
 pub fn send(stream: &Stream) -> Result<Sent, TrafficError> {
-    if !(DATAGRAM_MIN..=DATAGRAM_MAX).contains(&stream.size) {
-        let message = format!(
-            "a datagram of {} bytes: use {DATAGRAM_MIN} to {DATAGRAM_MAX}",
-            stream.size
-        );
-        return Err(TrafficError::Usage(message));
-    }
     let to = &stream.to;
-    let mut addresses = to.to_socket_addrs().map_err(failed(to))?;
-    let address = addresses.find(std::net::SocketAddr::is_ipv4);
-    let address =
-        address.ok_or_else(|| TrafficError::Usage(format!("{to} has no IPv4 address")))?;
+    let address = checked(to, stream.size)?;
     let socket = UdpSocket::bind("0.0.0.0:0").map_err(failed("a socket"))?;
     set_ip_tos(&socket, stream.tos).map_err(|e| failed("the type of service")(e.into()))?;
     let mut connected = has_route(socket.connect(address)).map_err(failed(to))?;

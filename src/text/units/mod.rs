@@ -6,10 +6,12 @@
 mod number;
 mod percent;
 mod rate;
+mod size;
 mod time;
 
 pub use percent::Percent;
 pub use rate::Rate;
+pub use size::Size;
 pub use time::{Nanoseconds, Time};
 
 pub(crate) use time::Span;

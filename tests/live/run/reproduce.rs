@@ -45,6 +45,14 @@ fn agrees(name: &str) {
     assert_eq!(output.status.code(), Some(0), "{err}");
 }
 
+pub fn chain() {
+    agrees("m-chain");
+}
+
+pub fn contention() {
+    agrees("m-contention");
+}
+
 pub fn diffserv() {
     agrees("c-diffserv");
 }
@@ -67,6 +75,14 @@ pub fn tree() {
 
 pub fn window() {
     agrees("s-window");
+}
+
+pub fn loss() {
+    agrees("v-loss");
+}
+
+pub fn latency() {
+    agrees("v-latency");
 }
 
 /// The kernel removes the network, and the log was only in memory: the caller checks what remains.

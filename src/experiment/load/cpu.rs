@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Threads that compute.
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+use super::{CpuLoaded, LoadError, failed, sleep_until};
+use crate::host::now_ns;
+
+/// Iterations between two readings of the clock: some microseconds.
+const SPIN: u64 = 4096;
+
+/// What to compute.
+#[derive(Debug, Clone)]
+pub struct Cpu {
+    /// Busy threads.
+    pub threads: usize,
+    /// Of a CPU for each thread, 0.0..=1.0.
+    pub share: f64,
+    /// Pause after each burst; the burst has the length that yields the share.
+    pub pause: Duration,
+}
+
+impl Cpu {
+    /// Computes until `stop` is set. A burst is CPU time, so a thread that waits for a CPU makes up
+    /// for it as long as there is one.
+    ///
+    /// # Errors
+    /// There is nothing to do, or a thread cannot be started.
+    pub fn run(&self, stop: &AtomicBool) -> Result<CpuLoaded, LoadError> {
+        if self.threads == 0 || self.share <= 0.0 {
+            let message = "a load of 0 threads or 0 %: use at least 1 thread and a share above 0 %";
+            return Err(LoadError::Usage(message.into()));
+        }
+        let pause = self.pause.as_nanos() as f64;
+        let burst_ns = match self.share {
+            share if share < 1.0 => Some((pause * share / (1.0 - share)) as u64),
+            _ => None,
+        };
+        let begin = now_ns();
+        let cpu_ns = thread::scope(|scope| {
+            let start =
+                |_| thread::Builder::new().spawn_scoped(scope, || self.busy(burst_ns, stop));
+            let threads: Vec<_> = (0..self.threads).map(start).collect();
+            if threads.iter().any(Result::is_err) {
+                stop.store(true, Ordering::Relaxed);
+            }
+            let mut all = 0;
+            for thread in threads {
+                all += thread.map_err(failed("a thread"))?.join().unwrap_or(0);
+            }
+            Ok(all)
+        })?;
+        Ok(CpuLoaded {
+            threads: self.threads,
+            cpu_ns,
+            duration_ns: now_ns() - begin,
+        })
+    }
+
+    /// Returns the CPU time of the thread.
+    fn busy(&self, burst_ns: Option<u64>, stop: &AtomicBool) -> u64 {
+        let mut begin = cpu_ns();
+        while !stop.load(Ordering::Relaxed) {
+            (0..SPIN).for_each(|n| {
+                black_box(n);
+            });
+            let now = cpu_ns();
+            if burst_ns.is_some_and(|burst| now - begin >= burst) {
+                let pause = u64::try_from(self.pause.as_nanos()).unwrap_or(u64::MAX);
+                sleep_until(now_ns().saturating_add(pause), stop);
+                begin = now;
+            }
+        }
+        cpu_ns()
+    }
+}
+
+/// Of this thread.
+fn cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::load::tests::for_a_while;
+
+    /// It uses at most what it shall, and most of it even on a busy machine.
+    #[test]
+    fn a_share_of_a_cpu() {
+        let load = Cpu {
+            threads: 2,
+            share: 0.25,
+            pause: Duration::from_millis(3),
+        };
+        let loaded = for_a_while(400, |stop| load.run(stop)).unwrap();
+        let share = loaded.cpu_ns as f64 / loaded.duration_ns as f64 / 2.0;
+        assert!((0.02..0.27).contains(&share), "{share} {loaded:?}");
+        assert!(loaded.duration_ns >= 400_000_000, "{loaded:?}");
+    }
+
+    #[test]
+    fn all_of_a_cpu() {
+        let load = Cpu {
+            threads: 1,
+            share: 1.0,
+            pause: Duration::from_millis(10),
+        };
+        let loaded = for_a_while(200, |stop| load.run(stop)).unwrap();
+        assert!(loaded.cpu_ns > 20_000_000, "{loaded:?}");
+        let nothing = Cpu { share: 0.0, ..load };
+        let error = nothing.run(&AtomicBool::new(false)).unwrap_err();
+        assert_eq!(error.exit_code(), 64);
+    }
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Memory that is written over and over.
+
+use std::fs;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{LoadError, MemoryLoaded, STOPS_WITHIN, failed, sleep_until};
+use crate::host::now_ns;
+
+/// Bytes between two checks whether to stop.
+const PIECE: usize = 1 << 20;
+/// The kernel ends this process first when memory runs out.
+const FIRST_VICTIM: &str = "1000";
+
+/// What to occupy.
+#[derive(Debug, Clone)]
+pub struct Memory {
+    /// In bytes.
+    pub size: u64,
+    /// Write it once and keep it, instead of again and again.
+    pub keep: bool,
+    /// More than the memory that is available, so that pages are swapped.
+    pub swap: bool,
+}
+
+impl Memory {
+    /// Writes until `stop` is set.
+    ///
+    /// # Errors
+    /// There is not so much memory, or with `swap` not so much memory and swap space.
+    pub fn run(&self, stop: &AtomicBool) -> Result<MemoryLoaded, LoadError> {
+        let info = fs::read_to_string("/proc/meminfo").map_err(failed("/proc/meminfo"))?;
+        self.fits(&info)?;
+        // Only lowered values need a capability.
+        let victim = fs::write("/proc/self/oom_score_adj", FIRST_VICTIM);
+        victim.map_err(failed("/proc/self/oom_score_adj"))?;
+        let lacks = || LoadError::Lacks(format!("{} bytes cannot be reserved", self.size));
+        let len = usize::try_from(self.size).map_err(|_| lacks())?;
+        let mut memory: Vec<u8> = Vec::new();
+        memory.try_reserve_exact(len).map_err(|_| lacks())?;
+        let faults = major_faults()?;
+        let begin = now_ns();
+        let (mut written, mut value) = (0, 1);
+        while memory.len() < len && !stop.load(Ordering::Relaxed) {
+            let piece = PIECE.min(len - memory.len());
+            memory.resize(memory.len() + piece, value);
+            written += piece as u64;
+        }
+        while !stop.load(Ordering::Relaxed) {
+            if self.keep {
+                sleep_until(now_ns() + STOPS_WITHIN.as_nanos() as u64, stop);
+                continue;
+            }
+            value = u8::wrapping_add(value, 1);
+            for piece in memory.chunks_mut(PIECE) {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                black_box(&mut *piece).fill(value);
+                written += piece.len() as u64;
+            }
+        }
+        black_box(&memory);
+        Ok(MemoryLoaded {
+            size: self.size,
+            written,
+            major_faults: major_faults()?.saturating_sub(faults),
+            duration_ns: now_ns() - begin,
+        })
+    }
+
+    /// Checks the size against /proc/meminfo.
+    fn fits(&self, info: &str) -> Result<(), LoadError> {
+        let bytes = |key: &str| {
+            let line = info.lines().find_map(|line| line.strip_prefix(key));
+            let digits = line.and_then(|line| line.split_whitespace().next());
+            let kib: Option<u64> = digits.and_then(|digits| digits.parse().ok());
+            kib.map(|kib| kib << 10)
+                .ok_or_else(|| LoadError::Lacks(format!("/proc/meminfo has no {key}")))
+        };
+        let (available, swap) = (bytes("MemAvailable:")?, bytes("SwapFree:")?);
+        let size = self.size;
+        if size > available + swap {
+            let message = format!(
+                "{size} bytes are more than the {available} bytes of available memory and the \
+                 {swap} bytes of free swap space: the kernel would end processes"
+            );
+            return Err(LoadError::Lacks(message));
+        }
+        if size > available && !self.swap {
+            let message = format!(
+                "{size} bytes are more than the {available} bytes of available memory (--swap \
+                 occupies up to {swap} bytes of swap space, too)"
+            );
+            return Err(LoadError::Usage(message));
+        }
+        Ok(())
+    }
+}
+
+/// Field 12 of /proc/self/stat, behind the name of the command.
+fn major_faults() -> Result<u64, LoadError> {
+    let stat = fs::read_to_string("/proc/self/stat").map_err(failed("/proc/self/stat"))?;
+    let behind = stat.rsplit(')').next().unwrap_or_default();
+    let field = behind.split_whitespace().nth(9);
+    let lacks = || LoadError::Lacks("/proc/self/stat has no major faults".into());
+    field.and_then(|field| field.parse().ok()).ok_or_else(lacks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(size: u64, swap: bool) -> Memory {
+        Memory {
+            size,
+            keep: false,
+            swap,
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_rejected() {
+        let info = "MemTotal: 9000 kB\nMemAvailable:    1000 kB\nSwapFree:  500 kB\n";
+        let of = |kib: u64, swap| {
+            let fits = load(kib << 10, swap).fits(info);
+            fits.map_err(|error| (error.exit_code(), error.to_string()))
+        };
+        assert_eq!(of(1000, false), Ok(()));
+        assert_eq!(of(1500, true), Ok(()));
+        let (code, text) = of(1001, false).unwrap_err();
+        assert!(code == 64 && text.contains("--swap occupies"), "{text}");
+        let (code, text) = of(1501, true).unwrap_err();
+        assert!(code == 69 && text.contains("would end processes"), "{text}");
+        assert!(load(1, true).fits("MemTotal: 1 kB").is_err());
+    }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! M: how long a chain of routers one host carries, and whether the monitor alarms in time.
+
+use emud_monitor::event::Resource;
+
+use super::live::Variant;
+use super::m_contention::{self, thresholds};
+use super::{Bench, Experiment, Figure, ReproduceError, Tolerance};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "m-chain",
+    description: "Routers of 100 Mbit/s in a row until TCP deviates by 5 %, and the alarm before it, as table 4.2",
+    source: m_contention::EXPERIMENT.source,
+    method: "a TCP transfer of 20 s (--quick: 5 s) through longer and longer chains of the scenario m-chain, judged by the \
+             published thresholds, whatever --monitor says",
+    scenarios: &["m-chain"],
+    measure,
+};
+
+/// 100 Mbit/s without what frames and headers take, bytes/s.
+const EXPECTED: f64 = 12.5e6 * 1448.0 / 1538.0;
+/// Of the result, from which on it is wrong.
+const DEVIATION: f64 = 0.05;
+const PORT: u16 = 6001;
+const ROUTERS: [u32; 14] = [1, 2, 4, 6, 8, 9, 10, 11, 12, 16, 24, 32, 48, 64];
+/// Of the source; the client and the server are two of them.
+const PUBLISHED_DEVIATION: f64 = 12.0;
+const PUBLISHED_ALARM: f64 = 11.0;
+/// 1 Gbit/s of internal devices is reached with 10 hops of 100 Mbit/s, so with 9 routers.
+const MOST_HOPS: f64 = 10.0;
+const ENDS: f64 = 2.0;
+const TWICE: &str = "a frame passes two devices for each hop: engine hold's TAP besides the veth";
+
+fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
+    let time = if bench.quick { "5s" } else { "20s" };
+    let (mut shortest, mut found) = (None, Found::default());
+    for routers in ROUTERS {
+        let counts = bench.judged(
+            &Variant {
+                title: &format!("{routers} routers"),
+                scenario: "m-chain",
+                nodes: Some(routers),
+                env: &[("TIME", time.to_owned())],
+                ..Variant::default()
+            },
+            thresholds(false),
+        )?;
+        let rate = counts.goodput(PORT);
+        shortest = shortest.or(rate);
+        let nodes = f64::from(routers) + ENDS;
+        let wrong = rate.is_some_and(|rate| (rate / EXPECTED - 1.0).abs() > DEVIATION);
+        for (is_so, first) in [
+            (wrong, &mut found.deviates),
+            (!counts.contended.is_empty(), &mut found.alarms),
+            (
+                counts.contended.contains(&Resource::Network),
+                &mut found.network,
+            ),
+        ] {
+            if is_so {
+                *first = first.or(Some(nodes));
+            }
+        }
+        if found.deviates.is_some() && found.network.is_some() {
+            break;
+        }
+    }
+    Ok(figures(shortest, found))
+}
+
+/// Smallest numbers of nodes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Found {
+    /// With which TCP deviates.
+    deviates: Option<f64>,
+    /// With which any criterion alarms.
+    alarms: Option<f64>,
+    /// With which that of the network alarms.
+    network: Option<f64>,
+}
+
+/// A chain without a deviation has none up to the longest one that was tried.
+fn figures(shortest: Option<f64>, found: Found) -> Vec<Figure> {
+    let longest = f64::from(ROUTERS[ROUTERS.len() - 1]) + ENDS;
+    let rate = Figure::new("1 router: TCP", "Mbit/s").theory(EXPECTED * 8e-6);
+    let rate = rate.measured(shortest.map(|rate| rate * 8e-6), None);
+    // The number depends on the machine; that it is not before the alarm does not.
+    let from = Figure::new("nodes from which TCP deviates by 5 %", "nodes");
+    let from = from
+        .published(PUBLISHED_DEVIATION)
+        .within(Tolerance::AtLeast(1.0 + ENDS))
+        .measured(shortest.and(found.deviates.or(Some(longest))), None);
+    let alarm = Figure::new("nodes from which the network criterion alarms", "nodes");
+    let alarm = alarm
+        .published(PUBLISHED_ALARM)
+        .theory(MOST_HOPS - 1.0 + ENDS)
+        .within(Tolerance::Absolute(1.0))
+        .known(1.0 + ENDS, MOST_HOPS - 1.0 + ENDS, TWICE)
+        .measured(found.network, None);
+    let after = |alarms: f64| alarms - found.deviates.unwrap_or(longest);
+    let late = Figure::new("first alarm after the deviation", "nodes");
+    let late = late
+        .published(PUBLISHED_ALARM - PUBLISHED_DEVIATION)
+        .within(Tolerance::Range(-longest, 0.0))
+        .measured(found.alarms.map(after), None);
+    vec![rate, from, alarm, late]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::reproduce::FigureVerdict;
+
+    fn verdict(deviates: Option<f64>, alarms: Option<f64>) -> FigureVerdict {
+        let found = Found {
+            deviates,
+            alarms,
+            network: alarms,
+        };
+        let [.., late] = &figures(Some(EXPECTED), found)[..] else {
+            panic!()
+        };
+        late.verdict
+    }
+
+    #[test]
+    fn an_alarm_is_never_after_the_deviation() {
+        assert_eq!(verdict(Some(12.0), Some(11.0)), FigureVerdict::Within);
+        assert_eq!(verdict(Some(12.0), Some(12.0)), FigureVerdict::Within);
+        assert_eq!(verdict(Some(12.0), Some(13.0)), FigureVerdict::Deviates);
+        assert_eq!(verdict(None, Some(13.0)), FigureVerdict::Within);
+        assert_eq!(verdict(Some(12.0), None), FigureVerdict::Missing);
+    }
+}

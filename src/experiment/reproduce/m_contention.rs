@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! M: how many nodes with the load of one resource it takes until its criterion alarms.
+
+use std::thread::available_parallelism;
+
+use emud_monitor::config::{Class, Config, GroupBy};
+use emud_monitor::event::Resource;
+
+use super::live::Variant;
+use super::{Bench, Experiment, Figure, ReproduceError, Tolerance};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "m-contention",
+    description: "Nodes with a load of one resource each until its criterion of the monitor alarms, as table 4.1",
+    source: "S. D. Maier, PhD thesis, Universität Stuttgart, 2011: a Pentium 4 with 512 MB",
+    method: "more and more loads of `emud load` in the scenario m-contention, each number for 10 s (--quick: 3 s), \
+             judged by the published thresholds, whatever --monitor says",
+    scenarios: &["m-contention"],
+    measure,
+};
+
+/// Frames of 1,500 bytes with Ethernet's header, UDP and IP: 100 Mbit/s of them.
+const NETWORK: &str = "network --size 1458 --rate 97.2Mbit";
+/// A quarter of a CPU: bursts of 10/3 ms.
+const CPU: &str = "cpu --threads 1 --share 25% --pause 10ms";
+const MEMORY: &str = "memory 60MB";
+const DISK: &str = "disk /var/tmp --read --size 100MB --block 256KiB";
+
+/// A row of the table.
+struct Row {
+    title: &'static str,
+    load: &'static str,
+    /// Whether loopback counts as a device that leads out of the machine.
+    external: bool,
+    criterion: Resource,
+    /// Numbers of nodes, ascending; with `per_cpu` for each CPU.
+    nodes: &'static [u32],
+    per_cpu: bool,
+    published: f64,
+    theory: Option<f64>,
+    tolerance: Tolerance,
+    known: Option<(f64, f64, &'static str)>,
+}
+
+const ROWS: &[Row] = &[
+    Row {
+        title: "external: network",
+        load: NETWORK,
+        external: true,
+        criterion: Resource::Network,
+        nodes: &[3, 4, 5, 6, 7],
+        per_cpu: false,
+        published: 5.0,
+        // 490 Mbit/s over 10 ms.
+        theory: Some(5.0),
+        tolerance: Tolerance::Absolute(1.0),
+        known: None,
+    },
+    Row {
+        title: "internal: network",
+        load: NETWORK,
+        external: false,
+        criterion: Resource::Network,
+        nodes: &[7, 8, 9, 10, 11, 12, 13],
+        per_cpu: false,
+        published: 11.0,
+        // 1 Gbit/s over 10 ms.
+        theory: Some(10.0),
+        tolerance: Tolerance::Absolute(1.0),
+        known: Some((
+            7.0,
+            13.0,
+            "senders that wait for a CPU catch up within the window of 10 ms, or lack time to send",
+        )),
+    },
+    Row {
+        title: "cpu: cpu, for each CPU",
+        load: CPU,
+        external: false,
+        criterion: Resource::Cpu,
+        nodes: &[1, 2, 3, 4, 5, 6, 8, 10, 12, 16],
+        per_cpu: true,
+        published: 4.0,
+        // Four quarters.
+        theory: Some(4.0),
+        tolerance: Tolerance::Absolute(0.0),
+        known: Some((
+            4.0,
+            16.0,
+            "four quarters fill a CPU only if their bursts follow one another exactly; otherwise it is idle \
+             for moments within 200 ms",
+        )),
+    },
+    Row {
+        title: "memory: cpu",
+        load: MEMORY,
+        external: false,
+        criterion: Resource::Cpu,
+        nodes: &[1, 2, 3, 4],
+        per_cpu: false,
+        published: 1.0,
+        // It never pauses.
+        theory: Some(1.0),
+        tolerance: Tolerance::Absolute(0.0),
+        known: Some((
+            1.0,
+            4.0,
+            "the scheduler moves a single load between CPUs within 200 ms",
+        )),
+    },
+    Row {
+        title: "disk: disk",
+        load: DISK,
+        external: false,
+        criterion: Resource::Disk,
+        nodes: &[1, 2, 3, 4, 6, 8],
+        per_cpu: false,
+        published: 2.0,
+        theory: None,
+        // One load leaves the disk idle between two reads.
+        tolerance: Tolerance::Range(2.0, 4.0),
+        known: Some((
+            4.0,
+            8.0,
+            "this disk answers faster, so several loads are at times between two reads at once",
+        )),
+    },
+];
+
+fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
+    let cpus = available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+    let rows = ROWS.iter().map(|row| row.figure(bench, cpus));
+    rows.collect()
+}
+
+/// The published thresholds.
+pub(super) fn thresholds(external: bool) -> Config {
+    let mut config = Config::default();
+    config.alarms.group_by = GroupBy::Command;
+    config.steal = None;
+    if let Some(network) = &mut config.network
+        && external
+    {
+        network.classes.insert("lo".to_owned(), Class::External);
+    }
+    config
+}
+
+impl Row {
+    /// Adds nodes until the criterion alarms.
+    fn figure(&self, bench: &Bench<'_>, cpus: u32) -> Result<Figure, ReproduceError> {
+        let mut fewest = None;
+        for &nodes in self.nodes {
+            let count = if self.per_cpu { nodes * cpus } else { nodes };
+            let counts = bench.judged(
+                &Variant {
+                    title: &format!("{}, {count} nodes", self.title),
+                    scenario: "m-contention",
+                    env: &[
+                        ("NODES", count.to_string()),
+                        ("LOAD", self.load.to_owned()),
+                        ("TIME", if bench.quick { "3" } else { "10" }.to_owned()),
+                    ],
+                    ..Variant::default()
+                },
+                thresholds(self.external),
+            )?;
+            if counts.contended.contains(&self.criterion) {
+                fewest = Some(f64::from(nodes));
+                break;
+            }
+        }
+        let figure = Figure::new(self.title, "nodes").published(self.published);
+        let figure = match self.theory {
+            Some(nodes) => figure.theory(nodes),
+            None => figure,
+        };
+        let figure = match self.known {
+            Some((from, to, why)) => figure.known(from, to, why),
+            None => figure,
+        };
+        // Contention is what is measured: the verdict of the run does not matter.
+        Ok(figure.within(self.tolerance).measured(fewest, None))
+    }
+}

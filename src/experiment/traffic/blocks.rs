@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A transfer over UDP with its own retransmission: numbered blocks, each acknowledged by itself.
+//!
+//! A block is a datagram of [`crate::experiment::traffic`]: number and time of sending, then data.
+//! The receiver returns the first 16 bytes, so that the sender knows which transmission is
+//! acknowledged. There is no connection and no congestion control: rate, window and timeout are
+//! constant ([`Window`]).
+
+use std::io::{self, ErrorKind};
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use emud_monitor::log::mono_ns;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+
+use super::window::{Step, Window};
+use super::{DATAGRAM_MIN, Times, TrafficError, Transferred, checked, failed, number_and_time};
+use crate::host::timespec;
+
+/// What to transfer.
+#[derive(Debug, Clone)]
+pub struct Blocks {
+    /// HOST:PORT, IPv4.
+    pub to: String,
+    /// Of the data, bit/s.
+    pub rate: u64,
+    /// Data per block, bytes, with the header.
+    pub size: usize,
+    /// Blocks that wait for an acknowledgement at most.
+    pub window: usize,
+    /// Time after which a block is sent again.
+    pub timeout: Duration,
+    /// How long to send.
+    pub duration: Duration,
+}
+
+/// Sends for this time.
+///
+/// # Errors
+/// The size does not fit, the destination is unknown or does not listen, or the kernel returns an
+/// error.
+pub fn blocks(blocks: &Blocks) -> Result<Transferred, TrafficError> {
+    let to = &blocks.to;
+    let address = checked(to, blocks.size)?;
+    let socket = UdpSocket::bind("0.0.0.0:0").map_err(failed("a socket"))?;
+    let ready = socket.connect(address).and(socket.set_nonblocking(true));
+    ready.map_err(failed(to))?;
+    let bits = blocks.size as u128 * 8_000_000_000;
+    let interval = u64::try_from(bits / u128::from(blocks.rate.max(1))).unwrap_or(u64::MAX);
+    let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let mut window = Window::new(blocks.window, interval, ns(blocks.timeout));
+    let mut rtt = Times::default();
+    let mut data = vec![0; blocks.size];
+    let begin = mono_ns();
+    let end = begin.saturating_add(ns(blocks.duration));
+    let mut now = begin;
+    while now < end {
+        match window.step(now) {
+            Step::Send(number) => {
+                data[..8].copy_from_slice(&number.to_le_bytes());
+                data[8..DATAGRAM_MIN].copy_from_slice(&now.to_le_bytes());
+                match socket.send(&data) {
+                    // Then it is lost, as any other.
+                    Err(e) if e.kind() == ErrorKind::WouldBlock => {}
+                    done => done.map(|_| ()).map_err(failed(to))?,
+                }
+            }
+            Step::Wait(until) => {
+                let wait = timespec(until.min(end) - now);
+                match poll(&mut [PollFd::new(&socket, PollFlags::IN)], Some(&wait)) {
+                    Err(Errno::INTR) | Ok(_) => {}
+                    Err(e) => return Err(failed("acknowledgements")(e.into())),
+                }
+            }
+        }
+        let acknowledged = acknowledgements(&socket, &mut window, &mut rtt);
+        acknowledged.map_err(failed(to))?;
+        now = mono_ns();
+    }
+    Ok(Transferred {
+        port: address.port(),
+        bytes: window.acknowledged() * blocks.size as u64,
+        duration_ns: now - begin,
+        rtt_ns: rtt.figures(),
+        retransmissions: window.retransmissions(),
+    })
+}
+
+/// All that have come.
+fn acknowledgements(socket: &UdpSocket, window: &mut Window, rtt: &mut Times) -> io::Result<()> {
+    let mut data = [0; DATAGRAM_MIN];
+    loop {
+        match socket.recv(&mut data) {
+            Ok(len) => {
+                if let Some((number, sent)) = number_and_time(&data[..len]) {
+                    rtt.add(mono_ns().saturating_sub(sent));
+                    window.acknowledge(number);
+                }
+            }
+            Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::traffic::{Count, Ports, receive};
+    use std::net::SocketAddr;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    /// Forwards in both directions, but not every fifth datagram.
+    fn lossy(relay: &UdpSocket, receiver: SocketAddr, stop: &AtomicBool) {
+        let (mut sender, mut data) = (receiver, [0; 2048]);
+        let mut count = 0;
+        while !stop.load(Ordering::Relaxed) {
+            let Ok((len, from)) = relay.recv_from(&mut data) else {
+                continue;
+            };
+            if from != receiver {
+                sender = from;
+            }
+            let to = if from == receiver { sender } else { receiver };
+            count += 1;
+            if count % 5 != 0 {
+                relay.send_to(&data[..len], to).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_lost_is_sent_again() {
+        let free = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let receiver = free.local_addr().unwrap();
+        drop(free);
+        let ports = Ports::bind(&[], &[], &[receiver.port()]).unwrap();
+        let relay = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let wake = Some(Duration::from_millis(20));
+        relay.set_read_timeout(wake).unwrap();
+        let to = relay.local_addr().unwrap().to_string();
+        let stop = AtomicBool::new(false);
+        let (sent, received) = thread::scope(|scope| {
+            scope.spawn(|| lossy(&relay, receiver, &stop));
+            let received = scope.spawn(|| receive(ports, &stop));
+            let sent = blocks(&Blocks {
+                to,
+                rate: 8_000_000,
+                size: 1000,
+                window: 8,
+                timeout: Duration::from_millis(10),
+                duration: Duration::from_millis(500),
+            });
+            stop.store(true, Ordering::Relaxed);
+            (sent.unwrap(), received.join().unwrap().unwrap())
+        });
+        let [Count::Received(received)] = &received[..] else {
+            panic!("{received:?}")
+        };
+        let acknowledged = sent.bytes / 1000;
+        // A block that arrived may not be acknowledged yet, but none is acknowledged that did not.
+        let arrived = received.packets - received.repeated;
+        assert!(
+            (acknowledged..=acknowledged + 8).contains(&arrived),
+            "{sent:?} {received:?}"
+        );
+        assert!(acknowledged > 8 && sent.retransmissions > 0, "{sent:?}");
+        assert!(
+            received.repeated > 0,
+            "an acknowledgement was lost: {received:?}"
+        );
+        assert!(sent.rtt_ns[0] > 0 && sent.duration_ns >= 500_000_000);
+    }
+}
