@@ -42,6 +42,7 @@ fixtures() {
     printf 'time_s,rate_Mbit\n0,5\n1,9\n' >cell.csv
     printf '1\n5\n9\n' >down.trace
     seq 0 19 | awk '{ print $1 "," 20 + $1 % 7 }' >rtt.csv
+    grep -v '^#' "$root/tests/pure/medium/house.asc" >house.asc
     seq -128 127 | awk '{ print $1 * 128 }' >my.dist
 }
 

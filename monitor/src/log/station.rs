@@ -12,12 +12,14 @@ pub struct RunMedium {
     /// Interface of its stations.
     #[schemars(length(min = 1))]
     pub name: String,
-    /// Distance in m up to which data is received, without bit errors and interference.
+    /// Distance in m up to which data is received, without bit errors and interference; null: it
+    /// depends on more than the distance.
     #[schemars(range(min = 0))]
-    pub range_m: f64,
-    /// Distance in m up to which a transmission keeps the channel busy.
+    pub range_m: Option<f64>,
+    /// Distance in m up to which a transmission keeps the channel busy; null: it depends on more than
+    /// the distance.
     #[schemars(range(min = 0))]
-    pub sense_m: f64,
+    pub sense_m: Option<f64>,
     /// Its stations.
     pub stations: Vec<RunStation>,
 }

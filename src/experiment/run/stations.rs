@@ -23,7 +23,7 @@ pub fn describe(medium: &Medium) -> RunMedium {
     };
     RunMedium {
         name: medium.interface.clone(),
-        range_m: modes.first().map_or(0.0, |mode| geometry.range_m(*mode)),
+        range_m: modes.first().and_then(|mode| geometry.range_m(*mode)),
         sense_m: geometry.sense_m(),
         stations: stations.map(station).collect(),
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::error::ScenarioError;
 use super::limits::{MAX_LINKS, MAX_MEDIA, MAX_NODES};
-use super::medium::{MediumDraft, MediumTableDraft, Mobility};
+use super::medium::{self, MediumDraft, MediumTableDraft, Mobility};
 use super::model::{Asked, Link, LinkDraft, NodeTable, Scenario, TopDraft};
 use super::plan::NodeDraft;
 use super::{keys, topology_read, value};
@@ -182,6 +182,9 @@ impl Reading<'_> {
             }
         }
         let mobility = draft.mobility.as_ref();
+        if let Some(propagation) = &mut draft.propagation {
+            medium::load_grid(&mut self.reader, propagation);
+        }
         MediumDraft {
             name: entry.key.clone(),
             mobility: mobility.and_then(|value| Mobility::read(&mut self.reader, value)),

@@ -33,18 +33,19 @@ impl Geometry {
     }
 
     /// Returns the distance in metres up to which data in a mode is decoded, without bit errors and
-    /// interference.
-    pub fn range_m(&self, mode: usize) -> f64 {
+    /// interference; none: it depends on more than the distance.
+    pub fn range_m(&self, mode: usize) -> Option<f64> {
         match &self.spread {
-            Spread::Disk(disk) => disk.range_m,
+            Spread::Disk(disk) => Some(disk.range_m),
             Spread::Radio(radio) => radio.reach_m(radio.sensitivity_dbm[mode]),
         }
     }
 
-    /// Returns the distance in metres up to which a transmission keeps the medium busy.
-    pub fn sense_m(&self) -> f64 {
+    /// Returns the distance in metres up to which a transmission keeps the medium busy; none: as
+    /// [`range_m`](Self::range_m).
+    pub fn sense_m(&self) -> Option<f64> {
         match &self.spread {
-            Spread::Disk(disk) => disk.sense_m,
+            Spread::Disk(disk) => Some(disk.sense_m),
             Spread::Radio(radio) => radio.reach_m(radio.sense_dbm),
         }
     }

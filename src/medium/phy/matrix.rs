@@ -5,7 +5,8 @@ use std::f64::consts::PI;
 
 use serde::{Deserialize, Serialize};
 
-use super::path::{LIGHT_M_PER_S, PathLoss};
+use super::loss::Loss;
+use super::path::LIGHT_M_PER_S;
 use super::power::attowatts;
 use super::standard::Standard;
 use crate::abi::mix;
@@ -96,8 +97,8 @@ pub struct Radio {
     pub power_dbm: f64,
     /// Frequency of the carrier.
     pub frequency_hz: f64,
-    /// How a signal weakens with distance.
-    pub path: PathLoss,
+    /// How a signal weakens on its way.
+    pub loss: Loss,
     /// The weakest signal for each mode, dBm.
     pub sensitivity_dbm: Vec<f64>,
     /// The weakest signal that keeps the medium busy.
@@ -110,11 +111,11 @@ pub struct Radio {
 
 impl Radio {
     /// Returns the radio of a standard.
-    pub fn new(standard: &Standard, path: PathLoss) -> Self {
+    pub fn new(standard: &Standard, loss: impl Into<Loss>) -> Self {
         Self {
             power_dbm: standard.power_dbm,
             frequency_hz: standard.frequency_hz,
-            path,
+            loss: loss.into(),
             sensitivity_dbm: standard.rates.iter().map(|(_, dbm)| *dbm).collect(),
             sense_dbm: standard.sense_dbm,
             shadowing_db: 0.0,
@@ -134,9 +135,13 @@ impl Radio {
         self.shadowing_db * radius * libm::cos(2.0 * PI * second)
     }
 
-    /// Returns the distance in metres at which this power arrives.
-    pub fn reach_m(&self, dbm: f64) -> f64 {
-        self.path.reach_m(self.power_dbm - dbm, self.frequency_hz)
+    /// Returns the distance in metres at which this power arrives; none: it depends on more than the
+    /// distance.
+    pub fn reach_m(&self, dbm: f64) -> Option<f64> {
+        match &self.loss {
+            Loss::Path(path) => Some(path.reach_m(self.power_dbm - dbm, self.frequency_hz)),
+            Loss::Grid(_) => None,
+        }
     }
 }
 
@@ -266,9 +271,10 @@ impl Matrix {
         let weakest = radio.sensitivity_dbm.iter().copied();
         let weakest = weakest.fold(radio.sense_dbm, f64::min) - NEGLIGIBLE_DB;
         Self::new(positions.len(), |from, to| {
-            let d = distance_m(positions[usize::from(from)], positions[usize::from(to)]);
-            let loss_db = radio.path.db(d, radio.frequency_hz) + radio.shadow_db(from, to);
-            let dbm = radio.power_dbm - loss_db;
+            let ends = [from, to].map(|station| positions[usize::from(station)]);
+            let d = distance_m(ends[0], ends[1]);
+            let loss_db = radio.loss.db(ends, d, radio.frequency_hz)?;
+            let dbm = radio.power_dbm - (loss_db + radio.shadow_db(from, to));
             let decodes = |mode: usize| u16::from(dbm >= radio.sensitivity_dbm[mode]) << mode;
             let reach = Reach {
                 modes: (0..radio.sensitivity_dbm.len()).map(decodes).sum(),

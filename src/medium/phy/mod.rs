@@ -3,6 +3,9 @@
 
 mod energy;
 mod geometry;
+mod grid;
+mod grid_read;
+mod loss;
 mod matrix;
 mod path;
 mod power;
@@ -11,6 +14,9 @@ mod timing;
 
 pub use energy::Watts;
 pub use geometry::{Geometry, Spread};
+pub use grid::Grid;
+pub use grid_read::GridError;
+pub use loss::Loss;
 pub(crate) use matrix::Row;
 pub use matrix::{Disk, Matrix, Position, Radio, Reach};
 pub use path::PathLoss;

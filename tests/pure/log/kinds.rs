@@ -58,8 +58,8 @@ fn run(full: bool) -> Run {
         links: vec![link],
         media: vec![RunMedium {
             name: "wlan0".into(),
-            range_m: 250.0,
-            sense_m: 550.0,
+            range_m: Some(250.0),
+            sense_m: None,
             stations: vec![RunStation {
                 node: "node".into(),
                 at_m: [0.0, -1.5],

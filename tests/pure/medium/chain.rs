@@ -48,7 +48,7 @@ fn shadowing_is_normal_and_symmetric() {
     let stations = 283_usize;
     let positions = vec![[0.0, 0.0]; stations];
     let matrix = Matrix::radio(&positions, &radio, 0.0);
-    let own_dbm = radio.power_dbm - radio.path.db(0.0, radio.frequency_hz);
+    let own_dbm = radio.power_dbm - PathLoss::FreeSpace.db(0.0, radio.frequency_hz);
     let mut offs = Vec::new();
     for from in 0..stations as u16 {
         for to in 0..from {

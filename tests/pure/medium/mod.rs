@@ -9,6 +9,7 @@ mod chain;
 mod cost;
 mod cyprus;
 mod digest;
+mod grid;
 mod hidden;
 mod import;
 mod motion;

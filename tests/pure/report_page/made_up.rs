@@ -443,8 +443,8 @@ pub fn on_air(positions: &[[f64; 2]]) -> Log {
     Log::of(Run {
         media: vec![RunMedium {
             name: "wlan0".to_owned(),
-            range_m: 250.0,
-            sense_m: 550.0,
+            range_m: Some(250.0),
+            sense_m: Some(550.0),
             stations: stations.collect(),
         }],
         ..about(3, &[])

@@ -277,6 +277,23 @@ fn the_map_of_stations_that_stand_still_has_their_lines() {
     assert!(!self::page(&clean(1)).contains("Map of"));
 }
 
+/// With a grid of losses the range is no circle.
+#[test]
+fn the_map_of_a_medium_without_a_range_has_no_circle() {
+    let mut log = on_air(&[[0.0, 0.0], [200.0, 0.0]]);
+    for line in &mut log.lines {
+        *line = line.replace("\"range_m\":250.0", "\"range_m\":null");
+    }
+    log.end(1, Some(&judgement(RunVerdict::Clean, 1)));
+    let page = page(&log);
+    let map = page.split("<h3>Map of wlan0</h3>").nth(1).unwrap();
+    assert!(
+        map.contains("Choose a station: stations with a ring"),
+        "{map}"
+    );
+    assert!(!map.contains("class=\"reach map0r") && map.contains("class=\"ring"));
+}
+
 /// 256 stations that all hear each other: a page that a browser can still show.
 #[test]
 fn the_map_of_a_large_medium_is_bounded() {

@@ -3,6 +3,7 @@
 
 use emud::experiment::scenario::{Overrides, Plan, ScenarioError};
 use emud::medium::air::{Access, Discipline};
+use emud::medium::phy::attowatts;
 use emud::text::TextError;
 
 use super::read;
@@ -233,6 +234,51 @@ fn stations_move_along_paths_and_at_random() {
     );
 }
 
+/// Two in cells with losses, one behind a wall, and one that walks.
+#[test]
+fn a_grid_has_the_losses_between_all_stations() {
+    let text = |c: &str| {
+        format!(
+            "[medium.w]\npropagation = {{ model = \"grid\", file = \"{GRID}\" }}\n\
+             [node.a]\ncommand = \"true\"\nat = [1, 1]\n[node.b]\nat = [9, 4]\n[node.c]\n{c}\n"
+        )
+    };
+    let plan = plan(&text(
+        "path = [{ at = [12, 1] }, { at = [20, 10], after = \"9s\" }]",
+    ));
+    let medium = &plan.media[0];
+    let reach = |from, to| medium.matrix().reach(from, to).copied().unwrap();
+    // 20 dBm less 72, 66 and 54 dB.
+    let expected = [-52.0, -46.0, -34.0].map(attowatts);
+    let powers = [reach(2, 0), reach(1, 2), reach(0, 1)].map(|reach| reach.power);
+    assert_eq!(powers, expected);
+    assert!(
+        medium.line().contains(&format!("file = \"{GRID}\"")),
+        "{}",
+        medium.line()
+    );
+    let mistake = |c: &str| {
+        let planned = read(&text(c)).and_then(|scenario| scenario.plan(&Overrides::default()));
+        planned.unwrap_err().to_string()
+    };
+    let outside = mistake("path = [{ at = [12, 1] }, { at = [20.5, 1], after = \"9s\" }]");
+    assert!(
+        outside.contains("`c` comes to [20.5, 1], outside of"),
+        "{outside}"
+    );
+    assert!(outside.contains("[0.0, 0.0] to [20.0, 10.0]"), "{outside}");
+    let unknown = mistake(
+        "at = [12, 1]\n[node.d]\npath = [{ at = [1, 1] }, { at = [1, 9], after = \"9s\" }]",
+    );
+    let parts = [
+        "no losses between stations `c` at [12.0, 1.0] and `d` at [1.0, 1.0]",
+        "all stations but one",
+    ];
+    assert!(parts.iter().all(|part| unknown.contains(part)), "{unknown}");
+}
+
+const GRID: &str = "tests/pure/medium/house.asc";
+
 /// (Text of the medium, parts of the message.)
 const MISTAKES: &[(&str, &[&str])] = &[
     ("range = 5", &["no key `range`", "of a medium"]),
@@ -284,6 +330,26 @@ const MISTAKES: &[(&str, &[&str])] = &[
     (
         "propagation = { model = \"two-ray\", height = \"high\" }",
         &["`height`"],
+    ),
+    (
+        "propagation = \"grid\"",
+        &["a grid is a `file`", "loss.asc"],
+    ),
+    (
+        "propagation = { model = \"grid\", file = 5 }",
+        &["a grid is a `file`"],
+    ),
+    (
+        "propagation = { model = \"grid\", file = \"/nonexistent\" }",
+        &["/nonexistent", "from each sender's cell"],
+    ),
+    (
+        "propagation = { model = \"grid\", file = \"Cargo.toml\" }",
+        &["Cargo.toml: line 2, column 1: this belongs behind"],
+    ),
+    (
+        "propagation = { model = \"grid\", file = \"tests/pure/medium/house.asc\", shadowing = \"6dB\" }",
+        &["this model has no `shadowing`", "file"],
     ),
     ("ber = 2", &["bit-error rate"]),
     ("rts = \"always\"", &["`rts`", "off"]),

@@ -52,7 +52,8 @@ proptest! {
             Ok(plan) => for medium in &plan.media {
                 let stations = medium.matrix().stations();
                 prop_assert_eq!(stations, medium.stations.len());
-                prop_assert!(medium.geometry().range_m(medium.modes()[0]).is_finite());
+                let range_m = medium.geometry().range_m(medium.modes()[0]);
+                prop_assert!(range_m.is_none_or(f64::is_finite));
                 prop_assert!(medium.air(1).timing.is_consistent());
             }
             Err(error) => prop_assert_eq!(error.exit_code(), 65),
@@ -61,6 +62,9 @@ proptest! {
 }
 
 const MEDIA: &[&str] = &[
+    "[medium.w]\npropagation = { model = \"grid\", file = \"tests/pure/medium/house.asc\" }\n\
+     [node.a]\ncommand = \"true\"\nat = [1, 1]\n[node.b]\nat = [9, 4]\n[node.c]\n\
+     path = [{ at = [12, 1] }, { at = [20, 10], after = \"9s\" }]\n",
     "[topology]\nkind = \"mesh\"\nnodes = 4\nmedium = \"wlan0\"\nspacing = \"200m\"\n\
      [medium.wlan0]\nrate = \"5.5Mbit\"\nrts = 500\nattempts = 4\nqueue = 20\n\
      [node.n1]\ncommand = \"true\"\n",

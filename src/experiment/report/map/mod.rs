@@ -40,7 +40,8 @@ pub struct Map<'a> {
     moving: Option<Axis>,
     width: f64,
     height: f64,
-    range: f64,
+    /// None: no circle shows it.
+    range: Option<f64>,
     named: bool,
     stations: Vec<Dot<'a>>,
     /// Lines between neighbours, if nothing moves.
@@ -171,7 +172,7 @@ fn map<'a>(run: &'a Run, n: usize, medium: &'a RunMedium) -> Option<Map<'a>> {
         moving: moves.then(|| axis(&scale, end_s)),
         width: WIDTH,
         height: scale.height,
-        range: scale.length_px(medium.range_m),
+        range: medium.range_m.map(|range_m| scale.length_px(range_m)),
         named: walks.len() <= NAMED,
         stations: dots.collect(),
         edges: if moves { vec![] } else { still(0.0) },
@@ -188,12 +189,16 @@ fn map<'a>(run: &'a Run, n: usize, medium: &'a RunMedium) -> Option<Map<'a>> {
 
 fn about(medium: &RunMedium, scale: &Scale, moves: Option<f64>) -> String {
     let [width_m, height_m] = scale.size_m();
+    let circle = medium.range_m.map(|range_m| {
+        let range = tenths(range_m);
+        format!("the circle is its range of {range} m, and ")
+    });
     let mut text = format!(
-        "{} x {} m. Choose a station: the circle is its range of {} m, and stations with a ring \
-         are its neighbours, which receive it and which it receives.",
+        "{} x {} m. Choose a station: {}stations with a ring are its neighbours, which receive it \
+         and which it receives.",
         width_m.round(),
         height_m.round(),
-        tenths(medium.range_m)
+        circle.unwrap_or_default()
     );
     if let Some(end_s) = moves {
         text += &format!(" {} s show {} s.", tenths(shown(end_s)), tenths(end_s));

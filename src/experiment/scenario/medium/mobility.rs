@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mobility` of a medium: a trace, or random waypoints.
 
+use super::file;
 use super::kinds::number;
 use crate::medium::motion::{RandomWaypoint, Track, read};
-use crate::text::{Entry, Located, Mistake, Reader, Value, duration, read_up_to, utf8_up_to};
+use crate::text::{Entry, Located, Mistake, Reader, Value, duration};
 
 /// How the stations of a medium move.
 #[derive(Debug)]
@@ -18,8 +19,6 @@ pub(crate) enum Mobility {
 
 /// Random waypoints are computed for this time; then the stations stand still.
 const HORIZON_NS: u64 = 3_600_000_000_000;
-/// Of a trace: `setdest` writes a line for each change of a route between any two nodes, too.
-const MOST_BYTES: usize = 64 << 20;
 /// Shorter legs would be many, and faster than positions change (100 ms).
 const LEAST_CROSSING_S: f64 = 1.0;
 const HELP: &str = "write mobility = { trace = \"FILE\" }, or { model = \"random-waypoint\", area = [1500, 300], \
@@ -48,18 +47,11 @@ impl Mobility {
                 HELP,
             ));
         };
-        let path = folder.join(name);
-        let origin = path.display().to_string();
-        let bytes = read_up_to(&path, MOST_BYTES).map_err(|error| error.to_string());
-        let wrong = |problem: String| {
+        let tracks = file::load(folder, name, read).map_err(|problem| {
             let help =
                 "a trace is one of ns-2 (setdest), BonnMotion, GPX, or CSV: time, node, x, y";
             Mistake::new(&value.at, problem, help)
-        };
-        let bytes = bytes.map_err(|error| wrong(format!("{origin}: {error}")))?;
-        let text = utf8_up_to(&bytes, &origin, MOST_BYTES);
-        let text = text.map_err(|error| wrong(error.to_string()))?.text;
-        let tracks = read(&text).map_err(|error| wrong(format!("{origin}: {error}")))?;
+        })?;
         Ok(Self::Trace(tracks))
     }
 

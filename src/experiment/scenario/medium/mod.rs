@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `[medium.NAME]`: a radio channel that several nodes share.
 
+mod cells;
+mod file;
 mod gateways;
 mod keys;
 mod kinds;
@@ -15,6 +17,7 @@ pub(crate) use kinds::metres;
 pub(crate) use mobility::Mobility;
 pub use place::{Medium, Station};
 pub(crate) use place::{connect, interfaces_are_apart, media};
+pub(crate) use propagation::load_grid;
 
 use crate::text::Located;
 

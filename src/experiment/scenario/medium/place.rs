@@ -2,9 +2,11 @@
 //! Media of a plan: their stations with positions and addresses, and the routes between them.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use ipnet::Ipv4Net;
 
+use super::cells;
 use super::kinds::its_rates;
 use super::propagation::Propagation;
 use super::{MediumDraft, MediumTable, RouteChoice};
@@ -15,7 +17,7 @@ use crate::experiment::scenario::plan::Route;
 use crate::medium::air;
 use crate::medium::motion::Track;
 use crate::medium::phy::{
-    Geometry, Matrix, Position, Radio, Spread, Timing, Watts, attowatts, ratio,
+    Geometry, Loss, Matrix, Position, Radio, Spread, Timing, Watts, attowatts, ratio,
 };
 use crate::text::{Located, Mistake};
 
@@ -89,15 +91,16 @@ impl Medium {
     /// Returns what turns positions into who hears whom.
     pub fn geometry(&self) -> Geometry {
         let ber = self.table.ber;
-        let (path, shadowing_db) = match self.table.propagation {
+        let (loss, shadowing_db) = match &self.table.propagation {
             Propagation::Disk(disk) => {
-                let spread = Spread::Disk(disk);
+                let spread = Spread::Disk(*disk);
                 return Geometry { spread, ber };
             }
-            Propagation::Radio(path, shadowing_db) => (path, shadowing_db),
+            Propagation::Radio(path, shadowing_db) => (Loss::Path(*path), *shadowing_db),
+            Propagation::Grid { grid, .. } => (Loss::Grid(Arc::clone(grid)), 0.0),
         };
         let choice = &self.table.radio;
-        let mut radio = Radio::new(choice.standard, path);
+        let mut radio = Radio::new(choice.standard, loss);
         radio.shadowing_db = shadowing_db;
         radio.power_dbm = choice.power_dbm.unwrap_or(radio.power_dbm);
         radio.sense_dbm = choice.sense_dbm.unwrap_or(radio.sense_dbm);
@@ -269,7 +272,7 @@ pub(crate) fn interfaces_are_apart(
 /// Returns the media with addresses: each the last free block of the network.
 ///
 /// # Errors
-/// The network is too small.
+/// The network is too small, or a grid has no losses of a station.
 pub(crate) fn media(
     drafts: &[MediumDraft],
     graph: &Graph,
@@ -303,9 +306,11 @@ pub(crate) fn media(
             track: graph.nodes[*node].track(),
             promiscuous: graph.nodes[*node].node.promiscuous,
         };
+        let stations: Vec<Station> = (1..).zip(members).map(station).collect();
+        cells::check(draft, &stations)?;
         media.push(Medium {
             interface: draft.name.value.clone(),
-            stations: (1..).zip(members).map(station).collect(),
+            stations,
             ipv6: draft.table.ipv6,
             record: draft.table.record.clone(),
             table: draft.table.clone(),

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `propagation` of a medium: who hears whom.
 
+use std::sync::Arc;
+
+use super::file;
 use super::kinds::{level, metres, number, unknown};
-use crate::medium::phy::{Disk, PathLoss};
-use crate::text::{Kind, Located, Mistake, Value};
+use crate::medium::phy::{Disk, Grid, PathLoss};
+use crate::profile::kinds::Text;
+use crate::text::{Entry, Kind, Located, Mistake, Reader, Value};
 
 /// Who hears whom.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,6 +15,11 @@ pub(crate) enum Propagation {
     Disk(Disk),
     /// With the standard deviation of shadowing in dB.
     Radio(PathLoss, f64),
+    /// From a file, which [`load_grid`] reads.
+    Grid {
+        file: String,
+        grid: Arc<Grid>,
+    },
 }
 
 impl Default for Propagation {
@@ -23,7 +32,7 @@ pub(crate) struct SpreadKind;
 
 /// Antennas of a two-ray model, m above ground, as in ns-2.
 const HEIGHT_M: f64 = 1.5;
-const MODELS: [&str; 4] = ["disk", "free-space", "two-ray", "log-distance"];
+const MODELS: [&str; 5] = ["disk", "free-space", "two-ray", "log-distance", "grid"];
 
 impl Kind for SpreadKind {
     type Value = Propagation;
@@ -33,7 +42,7 @@ impl Kind for SpreadKind {
             return model(value, key, value);
         };
         let help = format!("its models are {}", MODELS.join(", "));
-        let Some(named) = entries.iter().find(|entry| entry.key.value == "model") else {
+        let Some(named) = key_of(value, "model") else {
             return Err(Mistake::new(
                 &value.at,
                 format!("`{key}` has no model"),
@@ -57,6 +66,7 @@ impl Kind for SpreadKind {
                 (Propagation::Radio(_, shadowing_db), "shadowing") => {
                     *shadowing_db = level(&entry.value, name, "dB", 0.0..=20.0)?;
                 }
+                (Propagation::Grid { .. }, "file") => {}
                 (spread, _) => {
                     let keys: &[&str] = match spread {
                         Propagation::Disk(_) => &["range", "sense", "interference"],
@@ -65,6 +75,7 @@ impl Kind for SpreadKind {
                         Propagation::Radio(PathLoss::LogDistance { .. }, _) => {
                             &["exponent", "shadowing"]
                         }
+                        Propagation::Grid { .. } => &["file"],
                     };
                     return Err(unknown(&entry.key, "this model", keys));
                 }
@@ -88,6 +99,9 @@ impl Kind for SpreadKind {
                 "{{ model = \"disk\", range = \"{}m\", sense = \"{}m\", interference = \"{}m\" }}",
                 disk.range_m, disk.sense_m, disk.interference_m
             ),
+            Propagation::Grid { file, .. } => {
+                format!("{{ model = \"grid\", file = {} }}", Text::text(file))
+            }
             Propagation::Radio(path, shadowing_db) => {
                 let mut keys = match path {
                     PathLoss::FreeSpace => vec!["model = \"free-space\"".to_owned()],
@@ -125,16 +139,10 @@ fn model(
             PathLoss::TwoRay { height_m: HEIGHT_M },
             0.0,
         )),
-        "log-distance"
-            if matches!(&whole.value, Value::Table(entries) if entries
-            .iter()
-            .any(|entry| entry.key.value == "exponent")) =>
-        {
-            Ok(Propagation::Radio(
-                PathLoss::LogDistance { exponent: 0.0 },
-                0.0,
-            ))
-        }
+        "log-distance" if key_of(whole, "exponent").is_some() => Ok(Propagation::Radio(
+            PathLoss::LogDistance { exponent: 0.0 },
+            0.0,
+        )),
         "log-distance" => {
             let help = format!("write {key} = {{ model = \"log-distance\", exponent = 3.5 }}");
             Err(Mistake::new(
@@ -143,6 +151,16 @@ fn model(
                 help,
             ))
         }
+        "grid" => match key_of(whole, "file").map(|entry| &entry.value.value) {
+            Some(Value::Text(file)) => Ok(Propagation::Grid {
+                file: file.clone(),
+                grid: Arc::default(),
+            }),
+            _ => {
+                let help = format!("write {key} = {{ model = \"grid\", file = \"loss.asc\" }}");
+                Err(Mistake::new(&value.at, "a grid is a `file`", help))
+            }
+        },
         _ => {
             let help = format!("its models are {}", MODELS.join(", "));
             Err(Mistake::new(
@@ -150,6 +168,28 @@ fn model(
                 format!("`{key}` is no model of propagation"),
                 help,
             ))
+        }
+    }
+}
+
+fn key_of<'a>(whole: &'a Located<Value>, key: &str) -> Option<&'a Entry> {
+    let Value::Table(entries) = &whole.value else {
+        return None;
+    };
+    entries.iter().find(|entry| entry.key.value == key)
+}
+
+/// Reads the file of a propagation, if it has one, relative to the folder of the scenario.
+pub(crate) fn load_grid(reader: &mut Reader, propagation: &mut Located<Propagation>) {
+    let Propagation::Grid { file: name, grid } = &mut propagation.value else {
+        return;
+    };
+    match file::load(&reader.folder, name, Grid::read) {
+        Ok(read) => *grid = Arc::new(read),
+        Err(problem) => {
+            let help =
+                "a grid has the losses in dB from each sender's cell (docs/medium.md, Grids)";
+            reader.mistake(&propagation.at, problem, help);
         }
     }
 }
