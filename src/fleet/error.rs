@@ -60,7 +60,7 @@ pub enum FleetError {
     /// An agent or a run is not there.
     #[error("{0}")]
     Absent(String),
-    /// A host refuses a change: why, and the exit code.
+    /// A host rejects a change: why, and the exit code.
     #[error("{0}; no link has changed")]
     Refused(String, u8),
     /// A clock is not known well enough.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::clock::Estimate;
 
-/// A run. All agents receive it; each host's plan has a key of its own.
+/// A run. All agents receive it; each host's plan has a separate key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revision {
     /// Random; names the run.

@@ -36,8 +36,6 @@ pub(super) struct Variant<'a> {
     pub profile: Option<&'a str>,
     /// Changes of the profile, as for `emud set`.
     pub set: &'a [&'a str],
-    /// Number of nodes, instead of that of the scenario.
-    pub nodes: Option<u32>,
     /// Environment of all commands.
     pub env: &'a [(&'a str, String)],
 }

@@ -11,7 +11,7 @@ use super::together::{Said, Set, Together};
 use crate::datapath::change::Scheduled;
 use crate::host::{now_ns, sleep_until, spawn};
 
-/// How often a thread looks for the time of its change, which is a second ahead.
+/// How often a thread checks for the time of its change, which is a second ahead.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Later than this after its time, a change is a failure of the run.
 const LATE_NS: u64 = 1_000_000;

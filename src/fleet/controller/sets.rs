@@ -41,7 +41,7 @@ impl Sets {
 }
 
 impl Controller<'_> {
-    /// Decides on changes: all hosts with links of it have prepared it, or one has refused it.
+    /// Decides on changes: all hosts with links of it have prepared it, or one rejects it.
     pub(super) async fn sets(&mut self) -> Result<(), FleetError> {
         let prefix = self.keys.sets();
         let asked: Vec<(String, Asked)> = {
@@ -114,7 +114,7 @@ impl Controller<'_> {
 /// seconds of the measured phase.
 ///
 /// # Errors
-/// [`FleetError::Absent`]: no run is active; [`FleetError::Refused`]: a host has refused it, and
+/// [`FleetError::Absent`]: no run is active; [`FleetError::Refused`]: a host rejects it, and
 /// nothing changes.
 pub async fn set(client: &Client, keys: &Keys, asked: &Asked) -> Result<f64, FleetError> {
     let absent = || FleetError::Absent("no run is in its measured phase".into());

@@ -58,9 +58,9 @@ pub fn on_all_hosts_at_one_time() {
     let mut run = hosts.start_with(&scenario(), &["--log", &path]);
     let refused = hosts.emud(&["set", "left,right", "up.delay=20ms", "trace.restart"]);
     assert!(refused.contains("no link has changed"), "{refused}");
-    let unknown = hosts.emud(&["set", "left,righ", "up.delay=20ms"]);
+    let unknown = hosts.emud(&["set", "left,rite", "up.delay=20ms"]);
     assert!(
-        unknown.contains("no link is called `righ`: the links are between, far, left, right"),
+        unknown.contains("no link is called `rite`: the links are between, far, left, right"),
         "{unknown}"
     );
     let done = hosts.emud(&["set", "left,right", "up.delay=20ms", "down.delay=7ms"]);
