@@ -150,7 +150,7 @@ fn has_room(
     after: &Profile,
 ) -> Result<(), LinkError> {
     let joins = after.joins_directions() && !before.joins_directions();
-    let joins = joins.then(|| "a bottleneck that both directions share");
+    let joins = joins.then_some("a bottleneck that both directions share");
     match saved.sizes.lacks(&Sizes::of(after)).or(joins) {
         Some(what) => Err(LinkError::NoRoom {
             interface: link.name.clone(),
@@ -258,10 +258,11 @@ fn put_in_force(
     }
     // With the room, and notes on what could not be capped.
     there.saved.write(&mut there.maps)?;
-    Ok(match at_ns {
+    match at_ns {
         None => there.maps.enforce(prepared)?,
         Some(at_ns) => there.maps.enforce_at(prepared, at_ns)?,
-    })
+    }
+    Ok(())
 }
 
 /// Phases are separate links: a change of the profile's own link, except `state`, would never be
