@@ -220,8 +220,10 @@ fn facts_make_a_run_invalid() {
 fn without_a_measured_phase_nothing_can_be_said() {
     let run = Run::new("none", reports_alone());
     let socket = run.experiment.socket().unwrap().to_owned();
-    // Another monitor of this machine may have one of this name as soon as this one has gone.
-    let file = || std::fs::metadata(&socket).map(|file| file.ino()).ok();
+    // Another monitor of this machine may have one of this name as soon as this one has gone, and a
+    // file system gives the number of a deleted file to the next one.
+    let of = |file: std::fs::Metadata| (file.ino(), file.ctime(), file.ctime_nsec());
+    let file = || std::fs::metadata(&socket).map(of).ok();
     let ours = file();
     assert!(ours.is_some(), "{}", socket.display());
     let (finished, lines) = run.finish(Facts::default());
