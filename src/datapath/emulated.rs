@@ -92,6 +92,10 @@ impl Search {
             }
         }
         found.links.extend(known.values().flatten());
+        // A classifier that another one has replaced has the same maps, and is freed a little later.
+        let place = |link: &Emulated| (link.netns, link.interface, link.direction);
+        found.links.sort_by_key(place);
+        found.links.dedup();
         self.known = known;
         Ok(found)
     }
