@@ -5,12 +5,9 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use rustix::thread::clock_nanosleep_absolute;
-use rustix::time::ClockId;
-
 use super::VerifyError;
 use super::port::Port;
-use crate::host::{now_ns, timespec};
+use crate::host::{now_ns, sleep_until};
 
 /// Length of the stream's identifier before the number.
 const ID_BYTES: usize = 8;
@@ -145,6 +142,7 @@ fn send(port: &Port, wire: &dyn Wire, plan: Plan) -> Result<Vec<Sent>, VerifyErr
     let mut due_ns = now_ns() + 1_000_000;
     let mut sent = Vec::with_capacity(plan.count as usize);
     for number in 0..plan.count {
+        // Absolute, so that the late start of one packet does not move the others.
         sleep_until(due_ns);
         payload[ID_BYTES..ID_BYTES + 4].copy_from_slice(&number.to_be_bytes());
         let packet = wire.pack(&payload, number);
@@ -191,12 +189,6 @@ fn number(payload: &[u8], plan: Plan) -> Option<u32> {
     let (id, rest) = payload.split_first_chunk::<ID_BYTES>()?;
     let number = u32::from_be_bytes(*rest.first_chunk()?);
     (u64::from_be_bytes(*id) == plan.id && number < plan.count).then_some(number)
-}
-
-/// Absolute, so that the late start of one packet does not move the others.
-fn sleep_until(at_ns: u64) {
-    let at = timespec(at_ns);
-    while clock_nanosleep_absolute(ClockId::Monotonic, &at).is_err() && now_ns() < at_ns {}
 }
 
 impl Stream {

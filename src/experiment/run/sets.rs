@@ -2,7 +2,7 @@
 //! Changes of links that all hosts of an experiment make at one time.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -16,10 +16,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Later than this after its time, a change is a failure of the run.
 const LATE_NS: u64 = 1_000_000;
 
-/// Carries out changes until the run ends. Adds to `failed` what makes the run invalid.
+/// Carries out changes until the run ends. Adds to `failed` what makes the run invalid. The network
+/// belongs to the run, which takes it down.
 pub(super) async fn follow(
     together: Together,
-    network: Arc<Network>,
+    network: Weak<Network>,
     failed: Arc<Mutex<Vec<String>>>,
 ) {
     let failed = move |why: String| {
@@ -52,10 +53,13 @@ fn carry_out(
     name: &str,
     set: &Set,
     together: &Together,
-    network: &Network,
+    network: &Weak<Network>,
     failed: impl Fn(String),
 ) {
-    let prepared = match network.prepare(&set.links, &set.changes) {
+    let Some(prepared) = (network.upgrade()).map(|n| n.prepare(&set.links, &set.changes)) else {
+        return;
+    };
+    let prepared = match prepared {
         // Links of other hosts only.
         Ok(none) if none.is_empty() => return,
         Ok(prepared) => prepared,
@@ -85,11 +89,16 @@ fn carry_out(
     }
 }
 
-/// Waits for the time of a change; `None`: it takes no effect.
+/// Waits for the time of a change; `None`: it takes no effect, or the run is over.
 fn when(name: &str, together: &Together) -> Option<u64> {
     let hear = together.hear();
     loop {
-        if let Some(at_ns) = hear.borrow().sets.get(name)?.at_ns {
+        let decided = {
+            let heard = hear.borrow();
+            let at_ns = heard.sets.get(name)?.at_ns;
+            at_ns.or(heard.over.then_some(None))
+        };
+        if let Some(at_ns) = decided {
             return at_ns;
         }
         // The process ends with the agent.

@@ -53,7 +53,7 @@ impl Run<'_> {
         let failed = Arc::new(Mutex::new(Vec::new()));
         if let Some(together) = together {
             tokio::task::spawn_local(together.follow(programs.done.clone()));
-            let sets = sets::follow(together.clone(), network.clone(), failed.clone());
+            let sets = sets::follow(together.clone(), Arc::downgrade(network), failed.clone());
             tokio::task::spawn_local(sets);
         }
         let prepared = async {
