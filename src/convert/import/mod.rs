@@ -17,6 +17,7 @@ mod table;
 mod tc_aqm;
 mod tc_command;
 mod tc_filter;
+mod tc_handle;
 mod tc_red;
 mod tc_script;
 mod tc_shaper;

@@ -3,6 +3,7 @@
 //! show`.
 
 use super::tc_filter::{Filter, filter};
+use super::tc_handle::canonical;
 use crate::text::{At, Located, Mistake, clipped};
 
 pub(crate) type Word<'a> = Located<&'a str>;
@@ -115,9 +116,9 @@ pub(crate) struct Made<'a> {
     pub shown: bool,
     pub device: Option<&'a str>,
     /// `None`: the root.
-    pub parent: Option<&'a str>,
+    pub parent: Option<String>,
     /// Id of a class.
-    pub handle: Option<&'a str>,
+    pub handle: Option<String>,
     /// The tokens after the kind.
     pub options: Words<'a>,
 }
@@ -244,13 +245,8 @@ pub(crate) fn made(text: &str) -> Result<Vec<Made<'_>>, Mistake> {
         match one(words)? {
             Some(made) => {
                 let same = |m: &Made| {
-                    let place = |m: &Made| {
-                        (
-                            m.device.map(str::to_owned),
-                            m.is_class,
-                            m.parent.map(str::to_owned),
-                        )
-                    };
+                    let place =
+                        |m: &Made| (m.device.map(str::to_owned), m.is_class, m.parent.clone());
                     place(m) == place(&made) && (!made.is_class || m.handle == made.handle)
                 };
                 all.retain(|before| !same(before));
@@ -355,7 +351,7 @@ fn one(words: Vec<Word<'_>>) -> Result<Option<Made<'_>>, Mistake> {
     let mut kind = shown.then(|| verb.clone());
     let (mut device, mut parent, mut handle) = (None, None, None);
     if shown {
-        handle = words.next().map(|word| word.value);
+        handle = words.next().map(|word| canonical(word.value));
     }
     let help = "write dev eth0 root netem ..., or the part from netem on";
     loop {
@@ -367,13 +363,13 @@ fn one(words: Vec<Word<'_>>) -> Result<Option<Made<'_>>, Mistake> {
             }
             Some("parent") => {
                 words.next();
-                parent = Some(words.argument("parent", "1:1")?.value);
+                parent = Some(canonical(words.argument("parent", "1:1")?.value));
             }
             Some(word @ ("handle" | "classid" | "refcnt")) => {
                 words.next();
                 let value = words.argument(word, "1:")?;
                 if word != "refcnt" {
-                    handle = Some(value.value);
+                    handle = Some(canonical(value.value));
                 }
             }
             Some(_) if kind.is_none() => kind = words.next(),

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 
 use super::tc_command::{Word, Words, begins};
+use super::tc_handle::canonical;
 use super::tc_units::whole;
 use super::writer::{quoted, string};
 use crate::text::{Mistake, clipped};
@@ -18,7 +19,7 @@ pub(crate) struct Filter<'a> {
     pub device: Option<&'a str>,
     /// Lower priorities are checked first.
     pub priority: i64,
-    pub class: &'a str,
+    pub class: String,
     /// Keys and values of `match`; empty: every packet.
     pub matches: Vec<(&'static str, String)>,
 }
@@ -45,7 +46,7 @@ pub(crate) fn filter<'a>(words: &mut Words<'a>) -> Result<Option<Filter<'a>>, Mi
     let mut filter = Filter {
         device: None,
         priority: i64::from(u16::MAX) + 1,
-        class,
+        class: canonical(class),
         matches: Vec::new(),
     };
     let mut handle = None;

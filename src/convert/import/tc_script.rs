@@ -4,6 +4,7 @@
 use super::netem::{Netem, Under};
 use super::tc_command::{Made, filters, made};
 use super::tc_filter::Filter;
+use super::tc_handle::{canonical, major};
 use super::tc_shaper::Shaper;
 use crate::text::{At, Mistake};
 
@@ -42,8 +43,9 @@ pub(crate) fn read(text: &str) -> Result<Script, Mistake> {
             None => None,
         };
         let made = &mut all[i];
-        let chosen =
-            |filter: &&Filter| Some(filter.class) == made.parent && filter.device == made.device;
+        let chosen = |filter: &&Filter| {
+            Some(&filter.class) == made.parent.as_ref() && filter.device == made.device
+        };
         let mut chosen = filters.iter().filter(chosen).peekable();
         if let (Under::Class(class), true) = (&under, chosen.peek().is_some()) {
             let name = format!("class-{}", class.replace(':', "-"));
@@ -99,19 +101,14 @@ fn none(all: &[Made]) -> Mistake {
     }
 }
 
-/// Returns `1:` of `1:10`.
-fn major(id: &str) -> &str {
-    id.split(':').next().unwrap_or(id)
-}
-
 /// Returns its parents, the class before the qdisc.
 fn parents<'a>(all: &'a [Made<'a>], made: &Made) -> Vec<usize> {
     let mut found = Vec::new();
-    let (mut parent, device) = (made.parent, made.device);
+    let (mut parent, device) = (made.parent.as_deref(), made.device);
     while let Some(id) = parent {
         let is = |m: &Made| {
             m.device == device
-                && m.handle.is_some_and(|handle| match m.is_class {
+                && m.handle.as_deref().is_some_and(|handle| match m.is_class {
                     true => handle == id,
                     false => major(handle) == major(id),
                 })
@@ -122,7 +119,7 @@ fn parents<'a>(all: &'a [Made<'a>], made: &Made) -> Vec<usize> {
             Some(next) => {
                 found.push(next);
                 // The parent of a class may be its qdisc or another class.
-                parent = all[next].parent;
+                parent = all[next].parent.as_deref();
             }
             None => break,
         }
@@ -136,8 +133,10 @@ fn shaper_of(all: &[Made], netem: &Made) -> Option<(usize, bool)> {
         |made: &Made| made.kind.value == "tbf" || (made.is_class && made.kind.value == "htb");
     let above = parents(all, netem).into_iter().find(|i| shapes(&all[*i]));
     let below = |made: &Made| {
-        let parent = made.parent.map(major);
-        parent.is_some() && parent == netem.handle.map(major) && made.device == netem.device
+        let parent = made.parent.as_deref().map(major);
+        parent.is_some()
+            && parent == netem.handle.as_deref().map(major)
+            && made.device == netem.device
     };
     let found = || all.iter().position(|made| shapes(made) && below(made));
     above.map(|i| (i, false)).or_else(|| Some((found()?, true)))
@@ -145,13 +144,13 @@ fn shaper_of(all: &[Made], netem: &Made) -> Option<(usize, bool)> {
 
 /// Returns which packets it receives.
 fn under(all: &[Made], netem: &Made) -> Under {
-    let Some(parent) = netem.parent else {
+    let Some(parent) = netem.parent.as_deref() else {
         return Under::Nothing;
     };
     let parents = parents(all, netem);
     let qdisc = |id: &str| {
         let of = |made: &&Made| !made.is_class && made.device == netem.device;
-        let is = |made: &&Made| made.handle.map(major) == Some(major(id));
+        let is = |made: &&Made| made.handle.as_deref().map(major) == Some(major(id));
         all.iter().filter(of).find(is)
     };
     match qdisc(parent) {
@@ -165,13 +164,9 @@ fn under(all: &[Made], netem: &Made) -> Under {
 
 /// Returns whether htb sends packets there that no filter matches.
 fn is_default(htb: &Made, class: &str) -> bool {
-    let minor = class.rsplit(':').next().unwrap_or(class);
     let mut options = htb.options.words();
     let given = options
         .find(|word| *word == "default")
         .and_then(|_| options.next());
-    let number = |text: &str| u32::from_str_radix(text.trim_start_matches("0x"), 16).ok();
-    given
-        .and_then(number)
-        .is_some_and(|default| Some(default) == number(minor))
+    given.is_some_and(|minor| canonical(&format!("{}:{minor}", major(class))) == class)
 }

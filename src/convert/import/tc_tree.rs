@@ -5,6 +5,7 @@ use super::netem::{Netem, Under};
 use super::tc_aqm::{Aqm, packets};
 use super::tc_command::{Made, begins, filters, made};
 use super::tc_filter::Filter;
+use super::tc_handle::{canonical, major, of_qdisc};
 use super::tc_red::Red;
 use super::tc_units::{rate_bits, size, time_ns, whole};
 use crate::bottleneck::Schedule;
@@ -111,19 +112,18 @@ impl<'a> Tree<'a> {
 
     fn htb(&mut self, all: &[Made], root: &Made) -> Result<(), Mistake> {
         self.schedule = Schedule::Htb;
-        let major = major(root.handle.unwrap_or("1:")).to_owned();
+        let own = major(root.handle.as_deref().unwrap_or("1:"));
         let mut options = root.options.clone();
         while let Some(word) = options.next() {
             if begins(word.value, "default") {
                 let minor = options.argument("default", "10")?.value;
-                let minor = minor.trim_start_matches("0x");
-                self.default = Some(format!("{major}:{}", minor.trim_start_matches('0')));
+                self.default = Some(canonical(&format!("{own}:{minor}")));
             }
         }
         for class in all.iter().filter(|m| m.is_class && m.kind.value == "htb") {
-            let parent = class.parent.map(|id| normal(id, &major));
+            let parent = class.parent.as_deref().map(|id| of_qdisc(id, own));
             let mut read = htb_class(&mut class.clone())?;
-            read.id = normal(class.handle.unwrap_or(""), &major);
+            read.id = of_qdisc(class.handle.as_deref().unwrap_or(""), own);
             read.parent = parent.filter(|parent| !parent.ends_with(':'));
             self.classes.push(read);
         }
@@ -151,7 +151,7 @@ impl<'a> Tree<'a> {
 
     fn prio(&mut self, root: &Made) -> Result<(), Mistake> {
         self.schedule = Schedule::Priority;
-        let major = major(root.handle.unwrap_or("1:")).to_owned();
+        let own = major(root.handle.as_deref().unwrap_or("1:"));
         let (mut bands, mut map) = (3, PRIOMAP.to_vec());
         let mut options = root.options.clone();
         while let Some(word) = options.next() {
@@ -164,7 +164,7 @@ impl<'a> Tree<'a> {
                 }
             }
         }
-        let id = |band: usize| format!("{major}:{:x}", band + 1);
+        let id = |band: usize| format!("{own}:{:x}", band + 1);
         self.classes = (0..bands)
             .map(|band| Class {
                 id: id(band),
@@ -187,8 +187,8 @@ impl<'a> Tree<'a> {
     fn tbf(&mut self, all: &[Made], root: &Made) -> Result<(), Mistake> {
         (self.rate, self.queue) = tbf(&mut root.clone())?;
         let below = |made: &&Made| {
-            let parent = made.parent.map(major);
-            !made.is_class && parent.is_some() && parent == root.handle.map(major)
+            let parent = made.parent.as_deref().map(major);
+            !made.is_class && parent.is_some() && parent == root.handle.as_deref().map(major)
         };
         if let Some(below) = all.iter().find(below) {
             let mut below = below.clone();
@@ -206,18 +206,22 @@ impl<'a> Tree<'a> {
     /// What is below a class: a tbf, a netem, a queue, one below the other.
     fn leaf(&mut self, text: &str, all: &[Made], index: usize) -> Result<(), Mistake> {
         let id = self.classes[index].id.clone();
-        let is_major =
-            |made: &Made, id: &str| made.parent.map(|p| normal(p, "")) == Some(id.to_owned());
-        let mut next = all
-            .iter()
-            .find(|made| !made.is_class && is_major(made, &id));
+        let in_it = |made: &&Made| {
+            let parent = made.parent.as_deref();
+            !made.is_class && parent.is_some_and(|parent| of_qdisc(parent, major(&id)) == id)
+        };
+        let mut next = all.iter().find(in_it);
         let mut depth = 0;
         while let Some(qdisc) = next.filter(|_| depth < 4) {
             depth += 1;
             let mut qdisc = qdisc.clone();
-            let handle = qdisc.handle.map(|handle| major(handle).to_owned());
-            let below =
-                |made: &&Made| made.parent.map(major) == handle.as_deref() && handle.is_some();
+            let handle = qdisc
+                .handle
+                .as_deref()
+                .map(|handle| major(handle).to_owned());
+            let below = |made: &&Made| {
+                made.parent.as_deref().map(major) == handle.as_deref() && handle.is_some()
+            };
             next = all.iter().filter(|made| !made.is_class).find(below);
             let class = &mut self.classes[index];
             match qdisc.kind.value {
@@ -307,16 +311,4 @@ fn limit(made: &mut Made) -> Result<Option<u32>, Mistake> {
         }
     }
     Ok(None)
-}
-
-/// `1` of `1:10`.
-fn major(id: &str) -> &str {
-    id.split(':').next().unwrap_or(id)
-}
-
-/// `1:10`, also of `:10` and of `1:0010`; `1:` of what is no class.
-fn normal(id: &str, own: &str) -> String {
-    let (first, minor) = id.split_once(':').unwrap_or((id, ""));
-    let first = if first.is_empty() { own } else { first };
-    format!("{first}:{}", minor.trim_start_matches('0'))
 }

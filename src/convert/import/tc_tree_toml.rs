@@ -189,11 +189,11 @@ fn rules(out: &mut Writer, tree: &Tree, header: Header) {
         // The same for IPv4 and IPv6 is one rule.
         let before = place.checked_sub(1).map(|before| &tree.filters[before]);
         let same =
-            |before: &&Filter| (before.class, &before.matches) == (filter.class, &filter.matches);
+            |before: &&Filter| (&before.class, &before.matches) == (&filter.class, &filter.matches);
         if before.filter(same).is_some() {
             continue;
         }
-        let Some(class) = leaves(tree).find(|class| class.id == plain(filter.class)) else {
+        let Some(class) = leaves(tree).find(|class| class.id == filter.class) else {
             let text = format!(
                 "a filter to class {}, in which no packet waits",
                 filter.class
@@ -222,13 +222,5 @@ fn rules(out: &mut Writer, tree: &Tree, header: Header) {
         );
         out.key("link", quoted(format!("class-{}", id.replace(':', "-"))));
         direction(out);
-    }
-}
-
-/// `1:10` of `1:0010`.
-fn plain(id: &str) -> String {
-    match id.split_once(':') {
-        Some((major, minor)) => format!("{major}:{}", minor.trim_start_matches('0')),
-        None => id.to_owned(),
     }
 }
