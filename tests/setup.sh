@@ -16,6 +16,8 @@ containers='podman runc conmon netavark iptables'
 store='etcd-server etcd-client openssl'
 # A screen for emud top.
 screen='tmux'
+# A routing daemon on a medium.
+routing='babeld'
 # musl-tools: the C code of ring in a static binary.
 dist='musl-tools debootstrap podman runc conmon groff-base xz-utils binutils jq'
 check='clang-format bpftool python3-jsonschema'
@@ -60,7 +62,7 @@ fleet) needed="$build $demo $store" ;;
 check) needed="$build $lint" ;;
 bench) needed="$build $demo $guests $beside" ;;
 test) needed="$build $demo $guests $check" ;;
-full) needed="$build $demo $guests $check $containers $store $screen" ;;
+full) needed="$build $demo $guests $check $containers $store $screen $routing" ;;
 dist) needed="$build $guests $dist" ;;
 *)
     echo "usage: setup.sh build|check|demo|fleet|bench|test|full|dist" >&2
