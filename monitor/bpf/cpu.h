@@ -173,6 +173,18 @@ emud_cpu_turn(struct emud_cpu *c, const struct task_struct *prev, __u64 group, _
 	c->group_rq = rq;
 }
 
+/* The kernel does not report every switch: on a 6.18 machine, the last switch
+ * of one thread was missing, from the kernel's own trace as well as here; the
+ * CPU, idle since then, raised an alarm every few minutes. The end of such an
+ * interval is when the CPU is next seen idle: at a tick, or when it leaves idle. */
+static __always_inline void emud_cpu_untold_end(struct emud_cpu *c, __u32 cpu, __u64 now,
+						enum emud_hook hook)
+{
+	if (c->episode)
+		emud_cpu_clear(c, cpu, now, hook);
+	c->since = 0;
+}
+
 static __always_inline void emud_cpu_switch(const struct task_struct *prev,
 					    const struct task_struct *next)
 {
@@ -194,10 +206,13 @@ static __always_inline void emud_cpu_switch(const struct task_struct *prev,
 		__u64 rq = next->se.exec_start;
 		__u64 now = emud_switch_time(c, rq);
 
-		if (!emud_cpu_idle_basis)
-			emud_cpu_begin(c, now, rq, group);
-		else
+		if (emud_cpu_idle_basis) {
 			emud_cpu_turn(c, prev, group, rq);
+			return;
+		}
+		if (unlikely(c->episode))
+			emud_cpu_untold_end(c, cpu, now, EMUD_HOOK_SWITCH);
+		emud_cpu_begin(c, now, rq, group);
 	} else if (group != c->group) {
 		emud_cpu_turn(c, prev, group, next->se.exec_start);
 	}
@@ -225,16 +240,6 @@ static __always_inline void emud_cpu_idle_state(__u32 state)
 		       EMUD_KEY_INTERRUPTS);
 }
 
-/* The kernel does not report every switch: on a 6.18 machine, the last switch
- * of one thread was missing, from the kernel's own trace as well as here; the
- * CPU, idle since then, raised an alarm every few minutes. */
-static __always_inline void emud_cpu_untold_end(struct emud_cpu *c, __u32 cpu, __u64 now)
-{
-	if (c->episode)
-		emud_cpu_clear(c, cpu, now, EMUD_HOOK_TICK);
-	c->since = 0;
-}
-
 static __always_inline void emud_cpu_tick(__u32 cpu, __u64 now)
 {
 	__u32 zero = 0;
@@ -249,7 +254,7 @@ static __always_inline void emud_cpu_tick(__u32 cpu, __u64 now)
 	if (c->since && c->since < *armed)
 		c->since = *armed;
 	if (!emud_cpu_idle_basis && emud_is_idle(current)) {
-		emud_cpu_untold_end(c, cpu, now);
+		emud_cpu_untold_end(c, cpu, now, EMUD_HOOK_TICK);
 		return;
 	}
 	if (!c->since) {

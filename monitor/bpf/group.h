@@ -6,7 +6,13 @@
  * namespace or of a css_set, or eight bytes and eight bytes of a command), and
  * gets its name with its first slot of a table. A slot stores the number of its
  * interval: a new interval costs nothing, and old slots are reset when they are
- * next used. A group that finds no slot is added to "elsewhere".
+ * next used.
+ *
+ * A group that finds no free slot takes that of the group that ranks last, whose
+ * amount is added to "elsewhere", and ranks as that one did plus its own amount
+ * ("Space-Saving", Metwally et al. 2005): however many short programs were
+ * first, a group with a large amount keeps a slot. A share is a lower bound, by
+ * what the group had used when it lost a slot.
  */
 #ifndef EMUD_MONITOR_GROUP_H
 #define EMUD_MONITOR_GROUP_H
@@ -138,26 +144,65 @@ static __always_inline __u64 emud_hash(__u64 key)
 	return (key * 0x9e3779b97f4a7c15ULL) >> 32;
 }
 
+static __always_inline void emud_charge_elsewhere(struct emud_table *table, __u64 amount)
+{
+	if (table->elsewhere_interval != table->interval) {
+		table->elsewhere_interval = table->interval;
+		table->elsewhere = 0;
+	}
+	table->elsewhere += amount;
+}
+
+/* A sliding window still uses the previous interval. */
+static __always_inline __u32 emud_kept(enum emud_resource resource)
+{
+	return resource == EMUD_CPU || resource == EMUD_DISK ? 0 : 1;
+}
+
+/* What counts of a slot: an interval of the CPU or the disk is judged alone. */
+static __always_inline __u64 emud_counted(const struct emud_slot *slot,
+					  enum emud_resource resource)
+{
+	return emud_kept(resource) ? slot->amount + slot->prior : slot->amount;
+}
+
 /* Not on the usual path: the group has no slot in this table yet. */
 static __always_inline struct emud_slot *emud_new_slot(struct emud_table *table,
 						       const struct emud_who *who,
 						       enum emud_resource resource)
 {
+	struct emud_slot *last = NULL;
+	__u64 rank = ~0ULL;
+
 	for (__u32 n = 0; n < EMUD_PROBES; n++) {
 		__u64 i = emud_bound(emud_hash(who->key) + n, EMUD_SLOTS);
 		struct emud_slot *slot = &table->slots[i];
+		__u64 its;
 
-		/* A sliding window still uses the previous interval. */
-		if (slot->key && table->interval - slot->interval <= 1)
-			continue;
-		slot->key = who->key;
-		slot->amount = 0;
-		slot->prior = 0;
-		slot->interval = table->interval;
-		emud_name_group(slot, who, resource);
-		return slot;
+		if (!slot->key ||
+		    table->interval - slot->interval > emud_kept(resource)) {
+			last = slot;
+			rank = 0;
+			slot->amount = 0;
+			slot->prior = 0;
+			break;
+		}
+		its = slot->base + emud_counted(slot, resource);
+		if (its < rank) {
+			last = slot;
+			rank = its;
+		}
 	}
-	return NULL;
+	if (!last)
+		return NULL;
+	emud_charge_elsewhere(table, emud_counted(last, resource));
+	last->key = who->key;
+	last->base = rank;
+	last->amount = 0;
+	last->prior = 0;
+	last->interval = table->interval;
+	emud_name_group(last, who, resource);
+	return last;
 }
 
 static __always_inline struct emud_slot *emud_slot_of(struct emud_table *table, __u64 key)
@@ -171,15 +216,6 @@ static __always_inline struct emud_slot *emud_slot_of(struct emud_table *table, 
 	return NULL;
 }
 
-static __always_inline void emud_charge_elsewhere(struct emud_table *table, __u64 amount)
-{
-	if (table->elsewhere_interval != table->interval) {
-		table->elsewhere_interval = table->interval;
-		table->elsewhere = 0;
-	}
-	table->elsewhere += amount;
-}
-
 static __always_inline void emud_charge_slot(struct emud_table *table,
 					     struct emud_slot *slot, __u64 amount)
 {
@@ -189,6 +225,7 @@ static __always_inline void emud_charge_slot(struct emud_table *table,
 	}
 	if (unlikely(slot->interval != table->interval)) {
 		slot->prior = table->interval - slot->interval == 1 ? slot->amount : 0;
+		slot->base = 0;
 		slot->amount = 0;
 		slot->interval = table->interval;
 	}

@@ -84,6 +84,7 @@ struct emud_slot {
 	__u64 id; /* inode number of namespace or cgroup */
 	__u64 amount; /* ns, bytes, pages in the interval */
 	__u64 prior; /* the same in the previous interval */
+	__u64 base; /* rank of the group that gave way to this one; 0: none did */
 	__u32 interval;
 	__u32 hierarchy; /* of the cgroup, as in /proc/cgroups */
 	char name[EMUD_NAME_LEN]; /* command, or last component of the cgroup */
@@ -93,7 +94,7 @@ struct emud_table {
 	__u64 episode; /* set only in records */
 	__u32 kind; /* enum emud_record, the same */
 	__u32 interval; /* the current one */
-	__u64 elsewhere; /* amount that found no slot, */
+	__u64 elsewhere; /* amount of groups without a slot, */
 	__u32 elsewhere_interval; /* in this interval */
 	__u32 pad;
 	__u64 jiffies; /* when the interval was last looked up */

@@ -19,6 +19,7 @@ pub fn tests() -> Vec<Trial> {
         Guest:
             criteria::all,
             shares::cpu,
+            shares::cpu_after_a_crowd,
             shares::cpu_of_a_whole_episode;
         Here:
             criteria::cpu,

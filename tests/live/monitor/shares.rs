@@ -152,6 +152,39 @@ pub fn cpu_of_a_whole_episode() {
     verdict.end();
 }
 
+/// One spinner for 600 ms, after twice as many programs as a kernel table has slots.
+pub fn cpu_after_a_crowd() {
+    let mut verdict = Verdict::default();
+    let cpu = clock::spare_cpu();
+    let watch = Watch::alone(&[
+        "--only",
+        "cpu",
+        "--cpu-theta",
+        "100ms",
+        "--group-by",
+        "command",
+    ]);
+    let mut loads = ["mon-crowd", "mon-hog"].map(|name| {
+        let settings = [("cpu", cpu.as_str()), ("name", name), ("policy", "fifo")];
+        Load::start("cpu", &settings)
+    });
+    // Of the first, more than the alarm's share; the second waits for their end.
+    loads[0].say(&format!("crowd 128 {}", 3 * MS));
+    loads[1].say(&format!("spin {}", 600 * MS));
+    loads[0].hear();
+    let used = numbers(&loads[1].hear())[2] as f64;
+    let is_end = |line: &Line| line.is("clear") && line.share_of("mon-hog") > 0.0;
+    let end = watch.next(0, PATIENCE, is_end);
+    let named = end.as_ref().map_or(0.0, |end| {
+        println!("    {}", end.json);
+        end.share_of("mon-hog") * end.number("/duration_ns") as f64
+    });
+    // What it used before it had a slot is not its: a few ticks.
+    verdict.near("CPU time of the last one", 1.0, named / used, 0.1);
+    watch.end();
+    verdict.end();
+}
+
 /// Two senders, 77 and 33 of 100 Mbit/s: the threshold is met when both have been at their pace for most of a window.
 pub fn network() {
     let mut verdict = Verdict::default();

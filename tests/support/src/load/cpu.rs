@@ -3,11 +3,13 @@
 //!
 //! `spin NS`: for that long; prints when it began and ended, and its CPU time. `quarter`: a quarter
 //! of the CPU forever, sleeping at least 10 ms between bursts (M). `shell`: becomes `while :; do :;
-//! done`; prints when.
+//! done`; prints when. `crowd N NS`: so many threads, each with its name, for so long each; prints
+//! `through`.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::mpsc::Receiver;
+use std::thread;
 
 use super::{parsed, tell};
 use crate::clock::{now, sleep_until, spin_until, used};
@@ -26,6 +28,7 @@ pub fn run(commands: &Receiver<String>) {
             ("spin", n) => spin(n[0]),
             ("quarter", _) => quarter(),
             ("shell", _) => shell(),
+            ("crowd", n) => crowd(n[0], n[1]),
             _ => panic!("{command}"),
         }
     }
@@ -48,6 +51,18 @@ fn quarter() {
         }
         sleep_until(now() + PAUSE_NS);
     }
+}
+
+fn crowd(threads: u64, each_ns: u64) {
+    thread::scope(|scope| {
+        for number in 0..threads {
+            thread::Builder::new()
+                .name(format!("crowd-{number}"))
+                .spawn_scoped(scope, move || spin_until(now() + each_ns))
+                .expect("a thread");
+        }
+    });
+    tell("through");
 }
 
 fn shell() {
