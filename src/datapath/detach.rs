@@ -131,7 +131,7 @@ pub(crate) fn undo(
     restore_root(nl, link.index, saved, &mut done)?;
     restore_offloads(nl, link.index, saved, &mut done)?;
     // The devices keep the record, like the filters: both are last.
-    delete_devices(nl, saved)?;
+    delete_devices(nl, maps, saved)?;
     if saved.engine == Engine::Hold {
         for direction in DIRECTIONS {
             pieces::wake(&maps.holder(direction)?);
@@ -167,7 +167,12 @@ fn pass_everything(maps: &mut Maps) -> Result<(), DatapathError> {
 }
 
 /// The holder ends when its TAP is deleted.
-fn delete_devices(nl: &mut Netlink, saved: &Saved) -> Result<(), NetlinkError> {
+fn delete_devices(nl: &mut Netlink, maps: &Maps, saved: &Saved) -> Result<(), LinkError> {
+    for direction in DIRECTIONS {
+        if let Some(device) = pieces::renamed(nl, maps, saved, direction)? {
+            nl.delete_link(device.index)?;
+        }
+    }
     // Deleting one end of the pair deletes the other one.
     let segmenter = saved.segmenter.as_ref().map(|s| &s.ends[0]);
     for name in saved.devices.iter().flatten().chain(segmenter) {
@@ -178,7 +183,7 @@ fn delete_devices(nl: &mut Netlink, saved: &Saved) -> Result<(), NetlinkError> {
             Ok(()) => {}
             // A TAP without its holder is already gone.
             Err(e) if e.is_no_device() => {}
-            Err(e) => return Err(e),
+            Err(e) => return Err(e.into()),
         }
     }
     Ok(())

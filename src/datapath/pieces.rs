@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::attachment::Attachment;
 use super::engine::{Engine, fq, qdisc};
-use super::maps::{DatapathError, Program};
+use super::maps::{DatapathError, Maps, Program};
 use super::saved::{Saved, Segmenter};
 use super::show::report::running;
 use super::{FILTER_HANDLE, LinkError, ORPHAN_HANDLE, attachment, filter_name, hook, segmenter};
@@ -93,6 +93,26 @@ pub(crate) const fn tap_program(direction: u32) -> Program {
     } else {
         Program::TapDown
     }
+}
+
+/// Returns the device of a direction if it has another name than attach gave it. Its index alone
+/// proves nothing: a user can create a device with the index of a deleted one.
+pub(crate) fn renamed(
+    nl: &mut Netlink,
+    maps: &Maps,
+    saved: &Saved,
+    direction: u32,
+) -> Result<Option<Link>, LinkError> {
+    let Some(name) = &saved.devices[direction as usize] else {
+        return Ok(None);
+    };
+    let device = match nl.link_by_index(maps.link(direction)?.ifindex) {
+        Err(NetlinkError::NoInterface(_)) => return Ok(None),
+        found => found?,
+    };
+    let kept = attachment::kept_by(nl, &device)?;
+    let is_ours = kept.is_some_and(|program| maps.are_of(program));
+    Ok((is_ours && device.name != *name).then_some(device))
 }
 
 /// A difference from what attach created.
@@ -181,7 +201,12 @@ fn check(
                 }
                 Some(device) if !device.up => Tampering::changed(format!("device {name} is down")),
                 Some(_) => None,
-                None => Tampering::gone(format!("device {name} was deleted")),
+                None => match renamed(nl, &there.maps, &there.saved, *direction)? {
+                    Some(device) => {
+                        Tampering::changed(format!("device {name} was renamed to {}", device.name))
+                    }
+                    None => Tampering::gone(format!("device {name} was deleted")),
+                },
             }
         }
         Piece::IfbRoot(name) => match nl.find_link(name)? {

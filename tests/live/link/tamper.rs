@@ -92,6 +92,11 @@ const KINDS: &[Kind] = &[
     },
     kind("clsact", "tc qdisc del dev va clsact", "clsact was deleted"),
     kind("device down", "ip link set $D down", "is down"),
+    kind(
+        "device renamed",
+        "ip link set $D down; ip link set $D name other; ip link set other up",
+        "was renamed to other",
+    ),
     kind("device gone", "ip link del $D", "was deleted"),
     of(
         Engine::Fq,
@@ -217,6 +222,7 @@ pub fn smoke(engine: Engine) {
         "root deleted",
         "clsact",
         "device down",
+        "device renamed",
         "device gone",
     ];
     for kind in kinds(engine).filter(|kind| quick.contains(&kind.name)) {
