@@ -8,7 +8,8 @@ mod cli;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
+use clap::{CommandFactory, Parser};
 
 use cli::{Cli, Failure};
 use emud::text::{printable, to_stderr};
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(e) => {
+            let e = without_internal(e);
             let _ = e.print();
             return if e.use_stderr() {
                 EX_USAGE.into()
@@ -35,4 +37,18 @@ fn main() -> ExitCode {
             code.into()
         }
     }
+}
+
+/// clap also suggests verbs that only emud itself starts.
+fn without_internal(mut error: clap::Error) -> clap::Error {
+    let kind = ContextKind::SuggestedSubcommand;
+    if let Some(ContextValue::Strings(mut verbs)) = error.remove(kind) {
+        let emud = Cli::command();
+        let is_internal = |verb: &str| emud.find_subcommand(verb).is_some_and(|v| v.is_hide_set());
+        verbs.retain(|verb| !is_internal(verb));
+        if !verbs.is_empty() {
+            error.insert(kind, ContextValue::Strings(verbs));
+        }
+    }
+    error
 }

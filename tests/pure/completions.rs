@@ -90,3 +90,27 @@ fn verbs_and_options() {
         );
     }
 }
+
+/// What a misspelt verb suggests.
+#[test]
+fn internal_verbs_are_not_suggested() {
+    let said = |words: &[&str]| {
+        let said = run(Command::new(support::emud_path()).args(words)).expect(64);
+        said.err.replace(char::is_whitespace, " ")
+    };
+    for verb in [
+        "expor",
+        "guart",
+        "hold-ru",
+        "node-ru",
+        "fleet-par",
+        "colleck",
+    ] {
+        let said = said(&[verb]);
+        for internal in ["fleet-part", "guard", "hold-run", "node-run", "collect"] {
+            assert!(!said.contains(internal), "{said}");
+        }
+    }
+    assert!(said(&["expor"]).contains("'export'"));
+    assert!(said(&["profile", "plo"]).contains("'plot'"));
+}
