@@ -31,7 +31,7 @@ pub struct Args {
 }
 
 /// Bytes of a thread's stack, all of them locked in memory: a holder has five threads, and took 88
-/// MB where a test had asked for 16 MiB each.
+/// MB where a test had set RUST_MIN_STACK to 16 MiB.
 const STACK: &str = "1048576";
 
 /// Returns the command line for [`run`].
