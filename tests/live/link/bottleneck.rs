@@ -5,6 +5,7 @@ use std::net::UdpSocket;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use support::lab::{Engine, Lab, Verdict, inside};
 
 /// 1470 bytes of data, as in the published experiment; 1512 on the wire.
@@ -65,19 +66,28 @@ fn both(lab: &Lab, seconds: f64) -> [(u64, u64); 2] {
     receivers.map(|receiver| (sent, receiver.join().unwrap()))
 }
 
-/// [`both`] on a new link whose holder lives all the time: what passes without one is in no class.
+/// Traffic on a new link whose holder lives all the time: what passes without one is in no class.
 /// On a machine whose CPUs are given to others for 0.3 s its lease ends.
-fn both_held(text: &str) -> (Lab, [(u64, u64); 2]) {
+fn held<T>(text: &str, traffic: impl Fn(&Lab) -> T) -> (Lab, T) {
     for _ in 0..5 {
         let lab = Lab::new();
         lab.attach(Engine::Hold, text, &[]);
-        let counts = both(&lab, SECONDS);
-        match lab.shown("/up/counters/passed/no_holder") {
-            0 => return (lab, counts),
+        let result = traffic(&lab);
+        let shown = lab.show();
+        let passed = ["up", "down"].map(|direction| {
+            let counter = format!("/{direction}/counters/passed/no_holder");
+            shown.pointer(&counter).and_then(Value::as_u64).unwrap_or(0)
+        });
+        match passed.iter().sum::<u64>() {
+            0 => return (lab, result),
             passed => println!("    {passed} packets passed without a holder: again"),
         }
     }
-    panic!("no 3 s with a holder");
+    panic!("no time with a holder");
+}
+
+fn both_held(text: &str) -> (Lab, [(u64, u64); 2]) {
+    held(text, |lab| both(lab, SECONDS))
 }
 
 /// Of so many seconds at a rate, and of a queue that is sent at the end.
@@ -167,11 +177,9 @@ pub fn weights() {
 /// One server for both directions: an echo takes its time twice.
 pub fn both_directions() {
     let mut verdict = Verdict::default();
-    let lab = Lab::new();
     let shared = "[link]\nclass = \"b\"\n[bottleneck.b]\nrate = \"1Mbit\"\n";
-    lab.attach(Engine::Hold, shared, &[]);
     // 1042 bytes on the wire take 8.336 ms in each direction.
-    let said = lab.ping("-c 5 -i 0.2 -q -s 1000");
+    let (lab, said) = held(shared, |lab| lab.ping("-c 5 -i 0.2 -q -s 1000"));
     let least = said
         .split(" = ")
         .nth(1)
