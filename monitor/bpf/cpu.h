@@ -213,7 +213,10 @@ static __always_inline void emud_cpu_switch(const struct task_struct *prev,
 		if (unlikely(c->episode))
 			emud_cpu_untold_end(c, cpu, now, EMUD_HOOK_SWITCH);
 		emud_cpu_begin(c, now, rq, group);
-	} else if (group != c->group) {
+	} else if (group != c->group || emud_config.group_by == EMUD_BY_COMMAND) {
+		/* Threads begin with their parent's command, and exec and they
+		 * themselves change it: 400 of them were one group, and the
+		 * last one had the time of all. */
 		emud_cpu_turn(c, prev, group, next->se.exec_start);
 	}
 }

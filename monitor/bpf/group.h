@@ -139,8 +139,12 @@ static __always_inline void emud_name_group(struct emud_slot *slot,
 	}
 }
 
+/* Low bits of the result select a slot. The product's bit n depends on bits 0 to
+ * n of the key only: commands that differ in their seventh and eighth byte, that
+ * is in the key's top 16 bits, had four slots together before these were folded. */
 static __always_inline __u64 emud_hash(__u64 key)
 {
+	key ^= key >> 32;
 	return (key * 0x9e3779b97f4a7c15ULL) >> 32;
 }
 

@@ -3,8 +3,8 @@
 //!
 //! `spin NS`: for that long; prints when it began and ended, and its CPU time. `quarter`: a quarter
 //! of the CPU forever, sleeping at least 10 ms between bursts (M). `shell`: becomes `while :; do :;
-//! done`; prints when. `crowd N NS`: so many threads, each with its name, for so long each; prints
-//! `through`.
+//! done`; prints when. `crowd N NS LAST_NS`: so many threads, each with its name, for so long each; when
+//! all have ended `crowd-last`, which prints what `spin` does.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -28,7 +28,7 @@ pub fn run(commands: &Receiver<String>) {
             ("spin", n) => spin(n[0]),
             ("quarter", _) => quarter(),
             ("shell", _) => shell(),
-            ("crowd", n) => crowd(n[0], n[1]),
+            ("crowd", n) => crowd(n[0], n[1], n[2]),
             _ => panic!("{command}"),
         }
     }
@@ -53,16 +53,17 @@ fn quarter() {
     }
 }
 
-fn crowd(threads: u64, each_ns: u64) {
+fn crowd(threads: u64, each_ns: u64, last_ns: u64) {
+    let named = |name: String| thread::Builder::new().name(name);
     thread::scope(|scope| {
         for number in 0..threads {
-            thread::Builder::new()
-                .name(format!("crowd-{number}"))
+            named(format!("crowd-{number}"))
                 .spawn_scoped(scope, move || spin_until(now() + each_ns))
                 .expect("a thread");
         }
     });
-    tell("through");
+    let last = named("crowd-last".to_owned()).spawn(move || spin(last_ns));
+    last.expect("a thread").join().expect("it ends");
 }
 
 fn shell() {
