@@ -16,7 +16,7 @@ use crate::datapath::compiled::matching;
 use crate::datapath::show::report::{Direction, Report};
 use crate::datapath::stage::compile::{Compiled, Place, compile};
 use crate::netlink::Netlink;
-use crate::profile::Profile;
+use crate::profile::{Profile, Time};
 
 pub struct Links {
     pub profile: String,
@@ -105,6 +105,25 @@ impl Links {
             }
         });
         Ok(shares.fold(0.0, f64::max))
+    }
+
+    /// What waited in front of the first probe. The train of an earlier measurement against a
+    /// faster profile left the queue of 100 kbit/s full for seconds.
+    pub fn waiting(&self, resolution_ns: u64) -> impl Iterator<Item = String> {
+        let ways = self
+            .before
+            .iter()
+            .flat_map(|before| [("up", &before.up), ("down", &before.down)]);
+        ways.filter_map(move |(name, direction)| {
+            let backlog_ns = direction.as_ref()?.link.backlog_ns;
+            (backlog_ns > resolution_ns).then(|| {
+                format!(
+                    "{name}: the queue held packets for {} at the start, from other traffic or an \
+                     earlier measurement; the first probes waited behind them",
+                    Time(backlog_ns - backlog_ns % 1_000_000)
+                )
+            })
+        })
     }
 
     /// What the emulator, not the link, did to packets since then.

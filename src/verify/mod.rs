@@ -100,6 +100,7 @@ pub fn verify(request: &Request, progress: &dyn Fn(&'static str)) -> Result<Outc
         (None, Some(peer)) => round_trip(request, &links, peer, progress)?,
         (None, None) => return Err(VerifyError::NoPeer),
     };
+    outcome.notes.extend(links.waiting(request.resolution_ns));
     outcome.notes.extend(links.failures(&request.interface)?);
     Ok(outcome)
 }

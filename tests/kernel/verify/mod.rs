@@ -266,6 +266,27 @@ fn a_direction_without_theory_is_left_out_and_a_link_without_any_refused() {
     assert!(directions.into_iter().all(|c| c["direction"] == "down"));
 }
 
+/// Packets that wait already are part of what is measured, and named.
+#[test]
+fn a_queue_that_was_not_empty_is_reported() {
+    let space = Space::new();
+    space.attach_text("[up]\nrate = \"100kbit\"\nqueue = \"200p\"\n");
+    let measure = ["--peer-netns", &space.b, "--duration", "1s"];
+    let of_queue = |answer: &Value| {
+        let notes = answer["notes"].as_array().unwrap().iter();
+        let notes = notes.filter_map(Value::as_str);
+        notes.filter(|note| note.contains("the queue held")).count()
+    };
+    assert_eq!(of_queue(&space.verify(&measure).1), 0);
+    // The train has left nothing behind when verify ends; 60 packets take 6.9 s.
+    space::sh(&format!(
+        "ip netns exec {} ping -q -c 60 -i 0.002 -s 1400 -W 1 {} || true",
+        space.a,
+        Space::B4
+    ));
+    assert_eq!(of_queue(&space.verify(&measure).1), 1);
+}
+
 #[test]
 fn mistakes_have_their_codes() {
     let space = Space::new();
