@@ -84,6 +84,7 @@ pub fn large_index(engine: Engine) {
             a = lab.a,
             b = lab.b
         ));
+        lab.wait_for_carrier();
         let before = lab.snapshot();
         lab.attach(engine, "up.delay = \"5ms\"\n", &[]);
         // Until three replies have arrived: after its last request ping waits for two round trips

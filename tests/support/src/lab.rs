@@ -151,9 +151,17 @@ impl Lab {
                  ip -n {space} link set dev lo up"
             ));
         }
+        lab.wait_for_carrier();
         // Resolves the neighbours, and warms up the code.
         lab.ping("-c 3 -i 0.01");
         lab
+    }
+
+    /// The kernel reports a carrier some time after it is there, which would differ from a snapshot.
+    pub fn wait_for_carrier(&self) {
+        wait_until("the carrier", Duration::from_secs(10), || {
+            self.in_a("ip -o link show va").contains("state UP")
+        });
     }
 
     /// IPv6 addresses, too.
