@@ -2,6 +2,7 @@
 //! Engine `fq`: packets wait in sch_fq, which schedules by the departure time in skb->tstamp.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::net::UdpSocket;
 use std::time::Duration;
 
@@ -322,8 +323,12 @@ fn try_redirect(nl: &mut Netlink, ifb: u32) -> Result<ToIfb, String> {
     socket.set_read_timeout(Some(PROBE_WAIT)).map_err(text)?;
     let address = socket.local_addr().map_err(text)?;
     socket.send_to(b"emud", address).map_err(text)?;
-    match socket.recv(&mut [0; 8]) {
-        Ok(_) => Ok(ToIfb::Redirect),
-        Err(_) => Ok(ToIfb::Mirred),
+    loop {
+        match socket.recv(&mut [0; 8]).map_err(|e| (e.kind(), e)) {
+            Ok(_) => return Ok(ToIfb::Redirect),
+            Err((ErrorKind::WouldBlock, _)) => return Ok(ToIfb::Mirred),
+            Err((ErrorKind::Interrupted, _)) => {}
+            Err((_, e)) => return Err(text(e)),
+        }
     }
 }

@@ -49,6 +49,7 @@ pub fn transfer(transfer: &Transfer) -> Result<Transferred, TrafficError> {
             match stream.write(&data) {
                 Ok(_) => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Err(failed(to)(e)),
             }
             if start.elapsed() >= next {

@@ -11,6 +11,7 @@ use emud::netlink::Netlink;
 use support::chance::Random;
 use support::clock::{now, real_time, sleep_until};
 use support::lab::{Engine, Lab, Verdict, inside, run, sh};
+use support::udp::next;
 use support::{emud_path, enter};
 
 use crate::link::engines;
@@ -170,7 +171,7 @@ fn exchange(lab: &Lab, deadlines: &[u64]) -> (Vec<Sent>, HashMap<usize, u64>) {
         let mut arrived = HashMap::new();
         let mut payload = [0; 64];
         while now() < end_ns + 1_000_000_000 {
-            if let Ok(length) = socket.recv(&mut payload) {
+            if let Some(length) = next(&socket, &mut payload) {
                 let text = std::str::from_utf8(&payload[..length]).expect("digits");
                 arrived.insert(text.parse().expect("a number"), now());
             }

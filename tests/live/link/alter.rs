@@ -7,6 +7,7 @@ use std::time::Duration;
 use support::lab::{Engine, Lab, Verdict, inside, packets_per_s, scaled, sh};
 use support::probe::{monotonic_ns, precise_timers, sleep_until};
 use support::stats::share_error;
+use support::udp::next;
 
 /// Number, time of sending, and zeros that corruption may hit.
 const PAYLOAD: usize = 200;
@@ -45,7 +46,7 @@ fn send(way: &Way, count: u32) -> Vec<Came> {
         ready.send(()).expect("the test waits");
         let mut came = Vec::new();
         let mut payload = [0u8; 2048];
-        while let Ok(len) = socket.recv(&mut payload) {
+        while let Some(len) = next(&socket, &mut payload) {
             let now = monotonic_ns();
             assert_eq!(len, PAYLOAD);
             let sent = u64::from_ne_bytes(payload[4..CLEAN].try_into().expect("8 bytes"));

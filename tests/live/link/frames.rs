@@ -14,6 +14,7 @@ use support::lab::{Engine, Lab, Verdict, inside, run, sh};
 use support::probe::{Probe, monotonic_ns};
 use support::runs::rtt_ms;
 use support::stats::median;
+use support::udp::next;
 use support::{full, guest};
 
 const DELAY_MS: f64 = 30.0;
@@ -323,7 +324,7 @@ pub fn own_multicast(engine: Engine) {
         let sender = UdpSocket::bind((own, 0)).expect("bind");
         sender.send_to(b"own", (GROUP, 7011)).expect("send");
         let mut bytes = [0; 16];
-        socket.recv(&mut bytes).map(|n| bytes[..n].to_vec()).ok()
+        next(&socket, &mut bytes).map(|n| bytes[..n].to_vec())
     });
     let came = came.join().expect("the receiver");
     verdict.same("own copy", Some(b"own".to_vec()), came);

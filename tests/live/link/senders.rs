@@ -2,7 +2,7 @@
 //! Senders that a link must not trust: super-packets (UDP GSO), which are many wire packets, and
 //! stamps in the future (SO_TXTIME), which apply to one packet only.
 
-use std::io::{ErrorKind, IoSlice};
+use std::io::IoSlice;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::process::Command;
@@ -13,6 +13,7 @@ use support::guest;
 use support::lab::{Engine, Lab, Verdict, inside, packets_per_s, run, scaled, sh, wait_until};
 use support::probe::set_buffer;
 use support::stats::{ks_bound, ks_distance, share_error};
+use support::udp::next;
 
 /// Of payload; 100 bytes and the headers on the wire.
 const PAYLOAD: usize = 100;
@@ -108,15 +109,11 @@ fn receive(socket: &UdpSocket) -> Vec<u32> {
     let mut bytes = [0u8; 2048];
     let patience = Some(Duration::from_secs(2));
     socket.set_read_timeout(patience).expect("a timeout");
-    loop {
-        match socket.recv(&mut bytes) {
-            Ok(n) if n >= 4 => {
-                numbers.push(u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
-            }
-            Err(e) if e.kind() == ErrorKind::WouldBlock => return numbers,
-            other => panic!("{other:?}"),
-        }
+    while let Some(length) = next(socket, &mut bytes) {
+        assert!(length >= 4, "{length}");
+        numbers.push(u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
     }
+    numbers
 }
 
 /// Each wire packet of a train has a separate fate, and none overtakes, in both directions: nor a

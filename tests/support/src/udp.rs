@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A paced sender of numbered datagrams, and its receiver: this program again, in a node.
 
+use std::io::ErrorKind;
 use std::net::UdpSocket;
 use std::process::ExitCode;
 use std::thread::sleep;
@@ -57,10 +58,27 @@ fn receive(port: u16) {
     let socket = UdpSocket::bind(("0.0.0.0", port)).unwrap();
     let mut first = true;
     let mut buffer = [0; 4];
-    while socket.recv(&mut buffer).is_ok() {
+    while next(&socket, &mut buffer).is_some() {
         println!("{}", u32::from_be_bytes(buffer));
         if std::mem::take(&mut first) {
             socket.set_read_timeout(Some(QUIET)).unwrap();
+        }
+    }
+}
+
+/// The length of the next datagram; none after the socket's time-out.
+///
+/// # Panics
+/// The socket fails.
+pub fn next(socket: &UdpSocket, bytes: &mut [u8]) -> Option<usize> {
+    loop {
+        match socket.recv(bytes) {
+            Ok(length) => return Some(length),
+            Err(e) if e.kind() == ErrorKind::WouldBlock => return None,
+            // The kernel does not restart a recv with a time-out (sock_intr_errno()): seen once in
+            // 200 runs of 200 tests.
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => panic!("recv: {e}"),
         }
     }
 }
