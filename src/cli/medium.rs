@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
-use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Subcommand;
 use emud::datapath::radio::{ReplayError, replay};
+use emud::experiment::results::Follow;
 use emud::text::to_stderr;
+use emud::top::{Stations, draw_stations};
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
 use super::Failure;
+use super::failure::EX_USAGE;
+use super::top::key_of;
 
-/// Repeat what happened on a shared medium
+/// Watch a shared medium, or repeat what happened on it
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -18,6 +25,18 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// Show the stations of a running experiment live, from its log
+    #[command(after_long_help = "\
+Examples:
+  emud run --scenario hidden --log hidden.log --sample 500ms
+  emud medium watch hidden.log     ? explains columns and keys
+
+docs/medium.md")]
+    Watch {
+        /// Log that `emud run --log` writes
+        log: PathBuf,
+    },
+
     /// Repeat the air of a record, without root, and compare its deliveries with those of the run
     #[command(after_long_help = "Example:\n  emud medium replay wlan0.record --deliveries | head")]
     Replay {
@@ -33,7 +52,44 @@ enum Verb {
 const DIFFERENT: u8 = 1;
 
 pub fn run(args: &Args) -> Result<u8, Failure> {
-    let Verb::Replay { record, deliveries } = &args.verb;
+    match &args.verb {
+        Verb::Watch { log } => watch(log).map(|()| 0),
+        Verb::Replay { record, deliveries } => repeat(record, *deliveries),
+    }
+}
+
+/// A sample is 100 ms or longer, and a key waits as long.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+fn watch(log: &Path) -> Result<(), Failure> {
+    // What is wrong with the log is said before the screen changes.
+    let mut stations = Stations::new(Follow::open(log)?)?;
+    if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
+        let message = "emud medium watch needs a terminal; the log has all its figures";
+        return Err(Failure::new(EX_USAGE, message));
+    }
+    let mut terminal = ratatui::try_init()?;
+    let ended = live(&mut terminal, &mut stations);
+    ratatui::try_restore()?;
+    ended
+}
+
+fn live(terminal: &mut DefaultTerminal, stations: &mut Stations) -> Result<(), Failure> {
+    loop {
+        terminal.draw(|frame| draw_stations(stations, frame))?;
+        if event::poll(LOOK_EVERY)?
+            && let Event::Key(key) = event::read()?
+            && key.kind != KeyEventKind::Release
+            && let Some(key) = key_of(key.code, key.modifiers)
+            && stations.key(key)
+        {
+            return Ok(());
+        }
+        stations.read()?;
+    }
+}
+
+fn repeat(record: &Path, deliveries: bool) -> Result<u8, Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
     let repeated = replay(record, |at_ns, from, to, bytes| match deliveries {
         true => writeln!(out, "{at_ns} {from} {to} {bytes}"),

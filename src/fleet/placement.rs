@@ -45,8 +45,8 @@ pub fn place(plan: &Plan, hosts: &[Host], fast_ns: u64) -> Result<Vec<usize>, Fl
                     plan,
                     hosts,
                     [a, b],
-                    &format!("the medium {}", medium.interface),
-                    "a medium is on one host",
+                    &format!("the {} {}", medium.word(), medium.interface),
+                    &format!("a {} is on one host", medium.word()),
                 )
             })?;
         }

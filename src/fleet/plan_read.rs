@@ -94,7 +94,10 @@ impl HostPlan {
 
     /// Media are read from the scenario's text: they do not refer to files.
     fn media(&self) -> Result<Vec<Medium>, FleetError> {
-        if !self.text.contains("[medium.") {
+        if !["[medium.", "[segment."]
+            .iter()
+            .any(|header| self.text.contains(header))
+        {
             return Ok(vec![]);
         }
         let plan = || {

@@ -42,12 +42,12 @@ impl Media {
         let media = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let counted = |medium: &MediumSource| {
             let status = medium.gauge.status();
-            let stations = medium.nodes.iter().zip(status.stations);
+            let stations = medium.nodes.iter().zip(status.stations.iter());
             let time_ns = status.counted_ns.saturating_sub(status.began_ns);
-            let station = |(node, count): (&String, Count)| Station {
+            let station = |(node, count): (&String, &Count)| Station {
                 medium: medium.name.clone(),
                 node: node.clone(),
-                count,
+                count: *count,
                 joules: medium
                     .watts
                     .map(|watts| watts.joules(count.air_ns, count.busy_ns, time_ns)),

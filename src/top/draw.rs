@@ -11,7 +11,7 @@ use super::row::{Measured, Row};
 use super::state::{Mark, Top, Watching};
 
 /// From here on there is room for the profile, the engine and the figures beside.
-const WIDE: u16 = 140;
+pub(super) const WIDE: u16 = 140;
 
 const HELP: [&str; 9] = [
     "up, down, j, k  select a direction of a link (Home, End: the first, the last)",
@@ -44,9 +44,9 @@ pub fn draw(top: &Top, frame: &mut Frame) {
     frame.render_widget(Paragraph::new(footer(top)), keys);
 }
 
-const BAD: Style = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
-const DIM: Style = Style::new().add_modifier(Modifier::DIM);
-const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
+pub(super) const BAD: Style = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
+pub(super) const DIM: Style = Style::new().add_modifier(Modifier::DIM);
+pub(super) const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
 
 fn title(top: &Top) -> Line<'_> {
     let mut links: Vec<_> = top.rows.iter().map(|r| (&r.netns, &r.interface)).collect();
@@ -163,7 +163,7 @@ fn name(row: &Row) -> String {
 }
 
 /// The end of a name says more than its beginning.
-fn shortened(text: &str, width: usize) -> String {
+pub(super) fn shortened(text: &str, width: usize) -> String {
     let chars = text.chars().count();
     match chars > width && width > 1 {
         true => format!(
@@ -203,7 +203,7 @@ fn cell(row: &Row, column: &str) -> String {
 }
 
 /// Three digits and a unit.
-fn rate(bit_s: f64) -> String {
+pub(super) fn rate(bit_s: f64) -> String {
     digits(
         bit_s,
         &[

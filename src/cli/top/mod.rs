@@ -162,7 +162,7 @@ fn live(
     }
 }
 
-fn key_of(code: KeyCode, modifiers: KeyModifiers) -> Option<Key> {
+pub(super) fn key_of(code: KeyCode, modifiers: KeyModifiers) -> Option<Key> {
     Some(match code {
         KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => Key::Char('q'),
         KeyCode::Char(_) if modifiers.contains(KeyModifiers::CONTROL) => return None,

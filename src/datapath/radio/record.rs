@@ -210,6 +210,7 @@ pub fn replay(
     let fits = head.schema == SCHEMA
         && head.plan.timing.is_consistent()
         && head.plan.discipline.is_consistent()
+        && setting.geometry.is_consistent()
         && stations <= usize::from(u16::MAX)
         && setting.modes.len() == stations
         && setting.promiscuous.len() == stations

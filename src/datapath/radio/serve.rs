@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -101,7 +101,8 @@ impl Radio {
             let _ = tune_thread(usize::from(worker.number));
             let result = worker.run();
             worker.count();
-            worker.status().end(result);
+            worker.status.end(result);
+            *worker.shared() = worker.status.clone();
         })
         .map_err(failed)?;
         Ok(Self {
@@ -202,7 +203,10 @@ struct Worker {
     _stop: Arc<OwnedFd>,
     /// Virtual time 0.
     start_ns: u64,
-    status: Arc<Mutex<Status>>,
+    /// Its own, so that a frame costs no lock.
+    status: Status,
+    /// What others read, copied before each wait.
+    shared: Arc<Mutex<Status>>,
     record: Option<Record>,
     steps: Receiver<Step>,
     next_count_ns: u64,
@@ -212,7 +216,7 @@ impl Worker {
     fn new(
         setup: Setup,
         stop: &Arc<OwnedFd>,
-        status: Arc<Mutex<Status>>,
+        shared: Arc<Mutex<Status>>,
         steps: Receiver<Step>,
     ) -> io::Result<Self> {
         let (plan, setting) = (setup.plan, setup.setting);
@@ -245,15 +249,26 @@ impl Worker {
             epoll,
             _stop: Arc::clone(stop),
             start_ns: now_ns(),
-            status,
+            status: Status::default(),
+            shared,
             record: record.transpose()?,
             steps,
             next_count_ns: 0,
         })
     }
 
-    fn status(&self) -> std::sync::MutexGuard<'_, Status> {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    fn shared(&self) -> MutexGuard<'_, Status> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Copies the counters for readers, but never waits for one: the next copy, at the latest in
+    /// `COUNT_EVERY_NS`, has what this one has not.
+    fn publish(&self) {
+        match self.shared.try_lock() {
+            Ok(mut shared) => *shared = self.status.clone(),
+            Err(TryLockError::Poisoned(shared)) => *shared.into_inner() = self.status.clone(),
+            Err(TryLockError::WouldBlock) => {}
+        }
     }
 
     fn run(&mut self) -> io::Result<()> {
@@ -268,6 +283,7 @@ impl Worker {
                 self.count();
                 self.next_count_ns = now + COUNT_EVERY_NS;
             }
+            self.publish();
             self.wait()?;
         }
     }
@@ -285,7 +301,7 @@ impl Worker {
                 record.moved(begin_ns, step);
             }
             self.air.move_at(begin_ns, matrix);
-            self.status().staleness(begin_ns - at_ns);
+            self.status.staleness(begin_ns - at_ns);
         }
     }
 
@@ -327,7 +343,7 @@ impl Worker {
         let now = now_ns();
         let own = (self.number, station as u16, self.taps.len() as u16);
         let received = frame::read(&self.scratch[..len], own, now);
-        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        let status = &mut self.status;
         status.read += 1;
         let received = match received {
             Ok(received) => received,
@@ -348,7 +364,6 @@ impl Worker {
         // All up to now is decided: it arrives behind it, which a replay can repeat.
         let at_ns = sent_ns.max(self.air.now_ns() + 1);
         status.staleness(at_ns - sent_ns);
-        drop(status);
         let token = self.pool.keep(&self.scratch[..received.len]);
         let frame = Frame {
             to: match received.to {
@@ -384,11 +399,11 @@ impl Worker {
         }
     }
 
-    fn deliver(&self, at_ns: u64, to: usize, token: u32) {
+    fn deliver(&mut self, at_ns: u64, to: usize, token: u32) {
         let frame = self.pool.get(token);
         let written = rustix::io::retry_on_intr(|| rustix::io::write(&self.taps[to].fd, frame));
         let late_ns = now_ns().saturating_sub(self.start_ns + at_ns);
-        let mut status = self.status();
+        let status = &mut self.status;
         match written {
             Ok(_) => {
                 status.delivered += 1;
@@ -403,9 +418,9 @@ impl Worker {
     /// Copies the stations' counts.
     fn count(&mut self) {
         let stations = (0..self.taps.len()).map(|station| self.air.count(station));
-        let stations: Vec<_> = stations.collect();
+        let stations = stations.collect();
         let failed = self.record.as_mut().and_then(Record::failure);
-        let mut status = self.status();
+        let status = &mut self.status;
         status.stations = stations;
         status.counted_ns = self.start_ns + self.air.now_ns();
         status.began_ns = self.start_ns;
@@ -432,7 +447,7 @@ impl Drop for Worker {
         if let Some(record) = self.record.take() {
             let failed = record.finish(&self.air).err();
             if let Some(error) = failed {
-                self.status().record = Some(error.to_string());
+                self.shared().record = Some(error.to_string());
             }
         }
     }

@@ -48,7 +48,7 @@ pub struct Status {
     /// The last error of a write of the record.
     pub record: Option<String>,
     /// Of each station, refreshed ten times a second and at the end.
-    pub stations: Vec<Count>,
+    pub stations: Arc<[Count]>,
     /// Until when these count, ns of CLOCK_MONOTONIC.
     pub counted_ns: u64,
     /// When virtual time began, ns of CLOCK_MONOTONIC.

@@ -31,6 +31,11 @@ pub enum ResultsError {
         path.display()
     )]
     NoExperiment { path: PathBuf },
+    #[error(
+        "the experiment of {} has no medium: a scenario has one by [medium.NAME] or [segment.NAME]",
+        path.display()
+    )]
+    NoMedium { path: PathBuf },
 }
 
 fn detail(found: &str) -> String {
@@ -49,7 +54,8 @@ impl ResultsError {
             Self::Empty { .. }
             | Self::NotALog { .. }
             | Self::Line { .. }
-            | Self::NoExperiment { .. } => 65,
+            | Self::NoExperiment { .. }
+            | Self::NoMedium { .. } => 65,
         }
     }
 }

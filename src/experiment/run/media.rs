@@ -51,7 +51,8 @@ pub fn start(
         Ok(stamp) => Some(stamp),
         Err(error) => {
             notes.push(format!(
-                "medium {name}: packets are stamped when they are read: {error}"
+                "{} {name}: packets are stamped when they are read: {error}",
+                medium.word()
             ));
             None
         }
@@ -69,7 +70,8 @@ pub fn start(
         let tap = created.map_err(|error| failed(Some(&of.node), error))?;
         if let Some(why) = tap.unstamped.as_ref().filter(|_| stamp.is_some()) {
             notes.push(format!(
-                "medium {name}: packets of {} are stamped when they are read: {why}",
+                "{} {name}: packets of {} are stamped when they are read: {why}",
+                medium.word(),
                 of.node
             ));
         }
@@ -164,8 +166,9 @@ impl OnAir {
             status.stations.iter().map(of).sum()
         };
         let mut text = format!(
-            "medium {}: {} attempts, {} of {} packets sent, {} given up, {} met a full queue; {} \
+            "{} {}: {} attempts, {} of {} packets sent, {} given up, {} met a full queue; {} \
              frames delivered, {} more than 1 ms late (latest: {:.1} ms)",
+            self.plan.word(),
             self.name,
             sum(|c| c.attempts),
             sum(|c| c.sent),

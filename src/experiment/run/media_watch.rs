@@ -46,12 +46,13 @@ impl MediaWatch {
             found.failures.extend(failures.map(|what| Failure {
                 since_mono_ns: since,
                 until_mono_ns: now,
-                sentence: format!("medium {}: {what}", medium.name),
+                sentence: format!("{} {}: {what}", medium.plan.word(), medium.name),
             }));
             let ended = status.ended.iter().filter(|_| before.ended.is_none());
-            found.gone.extend(
-                ended.map(|why| format!("medium {}: its thread has ended: {why}", medium.name)),
-            );
+            found.gone.extend(ended.map(|why| {
+                let (what, name) = (medium.plan.word(), &medium.name);
+                format!("{what} {name}: its thread has ended: {why}")
+            }));
             if let Some(log) = log {
                 let samples = seen.stations.samples(medium, before, &status);
                 samples

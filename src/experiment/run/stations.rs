@@ -68,7 +68,7 @@ impl Stations {
             false => self.neighbours.clone(),
         };
         let watts = medium.plan.watts();
-        let counts = before.stations.iter().zip(&now.stations);
+        let counts = before.stations.iter().zip(now.stations.iter());
         let mono_ns = now.counted_ns;
         let sample = |(station, (before, now)): (usize, (&Count, &Count))| {
             let counted = counted(now).since(&counted(before));

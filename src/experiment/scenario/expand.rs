@@ -53,7 +53,10 @@ impl Scenario {
             .all(|draft| draft.name.value != medium.value)
         {
             let title = format!("there is no medium `{}`", medium.value);
-            let help = format!("add it: [medium.{}]", medium.value);
+            let help = format!(
+                "add it: [medium.{0}], or a wire, [segment.{0}]",
+                medium.value
+            );
             mistakes.push(Mistake::new(&medium.at, title, help));
         }
     }

@@ -2,13 +2,16 @@
 //! The keys of a scenario: those of the tables of [`model`](super::model) and
 //! [`plan`](super::plan), and those that are tables themselves.
 
-use super::medium::MediumTableDraft;
+use super::medium::{MediumTableDraft, SegmentTableDraft};
 use super::model::{ClassDraft, LinkDraft, TopDraft, TopologyDraft};
 use super::plan::NodeDraft;
 use crate::text::{Located, Mistake, Section, Vocabulary};
 
 pub(crate) const TOP: Section = Section {
-    keys: &[TopDraft::KEYS, &["topology", "node", "link", "medium"]],
+    keys: &[
+        TopDraft::KEYS,
+        &["topology", "node", "link", "medium", "segment"],
+    ],
     place: "at the top of a scenario",
     belongs: "at the top of the file, above the first [header]",
 };
@@ -39,8 +42,14 @@ pub(crate) const MEDIUM: Section = Section {
     belongs: "under [medium.NAME]",
 };
 
+pub(crate) const SEGMENT: Section = Section {
+    keys: &[SegmentTableDraft::KEYS],
+    place: "of a segment",
+    belongs: "under [segment.NAME]",
+};
+
 const VOCABULARY: Vocabulary = Vocabulary {
-    sections: &[TOP, NODE, LINK, TOPOLOGY, CLASS, MEDIUM],
+    sections: &[TOP, NODE, LINK, TOPOLOGY, CLASS, MEDIUM, SEGMENT],
     hints: &[],
     aliases: &[
         ("after", "waits-for"),

@@ -42,15 +42,15 @@ impl Plan {
             let _ = writeln!(out, "  {first:36} {second}");
         }
         for medium in &self.media {
-            let _ = writeln!(out, "\nmedium {}", medium.line());
+            let _ = writeln!(out, "\n{} {}", medium.word(), medium.line());
             for station in &medium.stations {
                 let [x, y] = station.track.at(0);
-                let moves = if station.track.moves() { ", moves" } else { "" };
-                let _ = writeln!(
-                    out,
-                    "  {:15} {:18} at [{x}, {y}]{moves}",
-                    station.node, station.address
-                );
+                let _ = write!(out, "  {:15} {:18}", station.node, station.address);
+                let _ = match (medium.is_wired(), station.track.moves()) {
+                    (true, _) => writeln!(out),
+                    (false, true) => writeln!(out, " at [{x}, {y}], moves"),
+                    (false, false) => writeln!(out, " at [{x}, {y}]"),
+                };
             }
         }
         if !self.links.is_empty() {

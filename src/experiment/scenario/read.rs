@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::error::ScenarioError;
 use super::limits::{MAX_LINKS, MAX_MEDIA, MAX_NODES};
-use super::medium::{self, MediumDraft, MediumTableDraft, Mobility};
+use super::medium::{self, MediumDraft, MediumTableDraft, Mobility, SegmentTableDraft};
 use super::model::{Asked, Link, LinkDraft, NodeTable, Scenario, TopDraft};
 use super::plan::NodeDraft;
 use super::{keys, topology_read, value};
@@ -89,7 +89,8 @@ impl Reading<'_> {
                 "topology" => topology = topology_read::read(self, entry),
                 "node" => nodes = self.nodes(entry),
                 "link" => links = self.links(entry),
-                "medium" => media = self.media(entry),
+                "medium" => media.extend(self.media(entry, "medium", "wlan0", Self::medium)),
+                "segment" => media.extend(self.media(entry, "segment", "lan", Self::segment)),
                 _ => self.key(&mut draft, entry, &keys::TOP),
             }
         }
@@ -160,18 +161,50 @@ impl Reading<'_> {
         NodeTable { name, keys }
     }
 
-    fn media(&mut self, entry: &Entry) -> Vec<MediumDraft> {
-        let help = "write a header for each medium, such as [medium.wlan0], and its keys below it";
-        let media = value::tables(&mut self.reader, "medium", &entry.value, MAX_MEDIA, help);
+    /// Reads the tables `[what.NAME]`.
+    fn media(
+        &mut self,
+        entry: &Entry,
+        what: &str,
+        example: &str,
+        read: fn(&mut Self, &Entry) -> Option<MediumDraft>,
+    ) -> Vec<MediumDraft> {
+        let help = format!(
+            "write a header for each {what}, such as [{what}.{example}], and its keys below it"
+        );
+        let media = value::tables(&mut self.reader, what, &entry.value, MAX_MEDIA, &help);
+        let media = media.into_iter();
         media
-            .into_iter()
-            .map(|medium| self.medium(medium))
+            .filter_map(|entry| {
+                let mistake = value::link_name(&entry.key).err();
+                self.reader.mistakes.extend(mistake);
+                read(self, entry)
+            })
             .collect()
     }
 
-    fn medium(&mut self, entry: &Entry) -> MediumDraft {
-        let mistake = value::link_name(&entry.key).err();
-        self.reader.mistakes.extend(mistake);
+    fn segment(&mut self, entry: &Entry) -> Option<MediumDraft> {
+        let mut draft = SegmentTableDraft::default();
+        let name = &entry.key.value;
+        let help = "write its keys below a header such as [segment.lan]";
+        for entry in value::table(&mut self.reader, name, &entry.value, help) {
+            if !draft.none(&entry.key.value, &entry.value) {
+                self.key(&mut draft, entry, &keys::SEGMENT);
+            }
+        }
+        let finished = draft.finish();
+        let (segment, table) = finished
+            .map_err(|mistake| self.reader.mistakes.push(mistake))
+            .ok()?;
+        Some(MediumDraft {
+            name: entry.key.clone(),
+            table,
+            mobility: None,
+            segment: Some(segment),
+        })
+    }
+
+    fn medium(&mut self, entry: &Entry) -> Option<MediumDraft> {
         let mut draft = MediumTableDraft::default();
         let name = &entry.key.value;
         let help = "write its keys below a header such as [medium.wlan0]";
@@ -185,11 +218,12 @@ impl Reading<'_> {
         if let Some(propagation) = &mut draft.propagation {
             medium::load_grid(&mut self.reader, propagation);
         }
-        MediumDraft {
+        Some(MediumDraft {
             name: entry.key.clone(),
             mobility: mobility.and_then(|value| Mobility::read(&mut self.reader, value)),
             table: draft.values(),
-        }
+            segment: None,
+        })
     }
 
     fn links(&mut self, entry: &Entry) -> Vec<Link> {

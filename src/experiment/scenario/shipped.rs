@@ -40,6 +40,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "s-overhead",
     "s-ring",
     "s-window",
+    "segment",
     "star",
     "t-links",
     "t-star",

@@ -113,8 +113,8 @@ pub struct Air<T> {
     numbered: u64,
     events: u64,
     now_ns: u64,
-    /// The last probability that a frame has no bit error, and of what.
-    kept: ((f64, u32), f64),
+    /// The last probability that a frame has no error, and of what.
+    kept: ((f64, f64, u32), f64),
     /// Memory for what a step computes.
     decoded: Set,
     contending: [Set; 4],
@@ -161,7 +161,7 @@ impl<T: Clone> Air<T> {
             numbered: 0,
             events: 0,
             now_ns: 0,
-            kept: ((0.0, 0), 1.0),
+            kept: ((0.0, 1.0, 0), 1.0),
             decoded: Set::new(stations),
             contending: std::array::from_fn(|_| Set::new(stations)),
             plan,

@@ -2,7 +2,8 @@
 //! A medium without access control: each station has the rate for itself, full duplex.
 //!
 //! A frame takes its bytes at the rate and arrives after the propagation, at each receiver that
-//! has no bit error: p = 1 - (1 - p_b)^bits, drawn for each of them.
+//! does not lose it and has no bit error: p = 1 - (1 - p_loss) (1 - p_b)^bits, drawn for each of
+//! them.
 
 use std::cmp::Reverse;
 use std::sync::Arc;

@@ -86,16 +86,16 @@ impl<T: Clone> Air<T> {
         }
     }
 
-    /// Whether a frame has no bit error.
+    /// Whether a frame has no error.
     pub(super) fn passes(&mut self, reach: &Reach, octets: u32) -> bool {
-        if reach.ln_bit_kept == 0.0 {
+        if !reach.has_errors() {
             return true;
         }
         let station = usize::from(reach.to);
         let checks = &mut self.stations[station].checks;
         *checks += 1;
         // Of all receivers of a frame, usually.
-        let same = (reach.ln_bit_kept, octets);
+        let same = (reach.ln_bit_kept, reach.frame_kept, octets);
         if self.kept.0 != same {
             self.kept = (same, reach.kept(octets));
         }

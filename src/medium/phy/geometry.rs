@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::matrix::{Disk, Matrix, Position, Radio};
+use super::wire::Wire;
 
 /// A model of propagation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -12,6 +13,8 @@ pub enum Spread {
     Disk(Disk),
     /// By power and path loss.
     Radio(Radio),
+    /// By pair, whatever the positions, with the bit errors of each pair.
+    Wire(Wire),
 }
 
 /// Propagation and bit errors.
@@ -29,6 +32,15 @@ impl Geometry {
         match &self.spread {
             Spread::Disk(disk) => Matrix::disk(positions, *disk, self.ber),
             Spread::Radio(radio) => Matrix::radio(positions, radio, self.ber),
+            Spread::Wire(wire) => wire.matrix(positions.len()),
+        }
+    }
+
+    /// Whether its figures are possible, if they are not those of a scenario.
+    pub fn is_consistent(&self) -> bool {
+        match &self.spread {
+            Spread::Disk(_) | Spread::Radio(_) => true,
+            Spread::Wire(wire) => wire.is_consistent(),
         }
     }
 
@@ -38,6 +50,7 @@ impl Geometry {
         match &self.spread {
             Spread::Disk(disk) => Some(disk.range_m),
             Spread::Radio(radio) => radio.reach_m(radio.sensitivity_dbm[mode]),
+            Spread::Wire(_) => None,
         }
     }
 
@@ -47,6 +60,7 @@ impl Geometry {
         match &self.spread {
             Spread::Disk(disk) => Some(disk.sense_m),
             Spread::Radio(radio) => radio.reach_m(radio.sense_dbm),
+            Spread::Wire(_) => None,
         }
     }
 }

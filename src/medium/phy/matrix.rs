@@ -28,6 +28,8 @@ pub struct Reach {
     pub power: u64,
     /// ln(1 - bit error rate).
     pub ln_bit_kept: f64,
+    /// The probability that a frame arrives, beside bit errors.
+    pub frame_kept: f64,
     /// Propagation, for media without access control.
     pub delay_ns: u64,
 }
@@ -41,6 +43,7 @@ impl Reach {
             senses: true,
             power: DISK_POWER,
             ln_bit_kept: 0.0,
+            frame_kept: 1.0,
             delay_ns: 0,
         }
     }
@@ -58,9 +61,14 @@ impl Reach {
         self.modes >> mode & 1 == 1
     }
 
-    /// The probability that a frame of `octets` has no bit error: (1 - p_b)^bits.
+    /// Whether a frame can be lost although its signal is strong enough.
+    pub(crate) fn has_errors(&self) -> bool {
+        self.ln_bit_kept != 0.0 || self.frame_kept != 1.0
+    }
+
+    /// The probability that a frame of `octets` is not lost and has no bit error: (1 - p_b)^bits.
     pub(crate) fn kept(&self, octets: u32) -> f64 {
-        libm::exp(self.ln_bit_kept * 8.0 * f64::from(octets))
+        self.frame_kept * libm::exp(self.ln_bit_kept * 8.0 * f64::from(octets))
     }
 }
 
@@ -166,7 +174,7 @@ pub(crate) struct Row {
     pub level: Option<u64>,
     /// and otherwise at each station.
     pub powers: Vec<u64>,
-    /// Whether any of them has bit errors.
+    /// Whether any of them has errors.
     pub has_errors: bool,
 }
 
@@ -203,7 +211,7 @@ impl Row {
                 .collect(),
             level,
             powers,
-            has_errors: reaches.iter().any(|reach| reach.ln_bit_kept != 0.0),
+            has_errors: reaches.iter().any(Reach::has_errors),
             reaches,
         }
     }

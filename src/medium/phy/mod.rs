@@ -11,6 +11,7 @@ mod path;
 mod power;
 mod standard;
 mod timing;
+mod wire;
 
 pub use energy::Watts;
 pub use geometry::{Geometry, Spread};
@@ -24,3 +25,4 @@ pub(crate) use power::exceeds;
 pub use power::{attowatts, dbm, ratio};
 pub use standard::{STANDARDS, Standard};
 pub use timing::{MAC_OVERHEAD, Timing};
+pub use wire::{Line, Wire};

@@ -92,6 +92,29 @@ impl Timing {
         timing
     }
 
+    /// Returns the timing of a wire: one rate, and no gaps, because nothing contends for it.
+    pub fn wire(kbit: u32) -> Self {
+        Self {
+            slot_ns: 1,
+            sifs_ns: 0,
+            difs_ns: 0,
+            eifs_ns: 0,
+            cca_ns: 0,
+            cw_min: 0,
+            cw_max: 0,
+            coding: Coding::Dsss,
+            preamble_ns: 0,
+            modes: vec![Mode {
+                kbit,
+                control: 0,
+                ack_ns: 0,
+                cts_ns: 0,
+                rts_ns: 0,
+            }],
+            lowest_basic: 0,
+        }
+    }
+
     /// Whether its figures fit together, if they are not those of a standard.
     pub fn is_consistent(&self) -> bool {
         const LONGEST_NS: u64 = 1_000_000_000;

@@ -220,6 +220,32 @@ pub fn two_cells() {
     assert!((3.5..5.2).contains(&mbit), "{mbit}");
 }
 
+/// A multicast reaches three nodes, of which each loses it by itself: 200 echoes and 550 replies,
+/// within five standard deviations of 6.4.
+pub fn segment() {
+    let folder = Folder::new();
+    let text = include_str!("../../../scenarios/segment.toml");
+    let record = format!("[segment.lan]\nrecord = \"{}\"", folder.path("record"));
+    let scenario = folder.file("s.toml", &text.replace("[segment.lan]", &record));
+    let ran = folder.run(&format!("--scenario {scenario}"), &[]);
+    let [least, ..] = support::runs::rtt_ms(&ran.out);
+    assert!((4.0..30.0).contains(&least), "{least} ms");
+    let record = std::fs::read_to_string(folder.path("record")).unwrap();
+    let sent = record.lines().filter(|line| line.ends_with(" * 104"));
+    assert_eq!(sent.count(), 200);
+    let counted = |what: &str| -> u32 {
+        let (before, _) = ran.out.split_once(what).expect(&ran.out);
+        before.rsplit([' ', '+']).next().unwrap().parse().unwrap()
+    };
+    let replies = counted(" received") + counted(" duplicates");
+    println!("    {replies} replies, expected 550");
+    assert!((518..=582).contains(&replies), "{}", ran.out);
+    assert!(ran.err.contains("segment lan: "), "{}", ran.err);
+    let neighbours = ran.one("run")["media"][0]["stations"][3]["neighbours"].clone();
+    assert_eq!(neighbours, serde_json::json!(["n1", "n2", "n3"]));
+    replays(&folder);
+}
+
 /// While it runs: the first echoes of the client.
 fn stations_are_metrics(address: &str) {
     let scrape = || {

@@ -123,6 +123,18 @@ fn a_medium_between_hosts_is_refused_with_the_remedy() {
 }
 
 #[test]
+fn a_segment_is_on_one_host() {
+    let text = "[node.a]\ncommand = \"true\"\nhost = \"h0\"\n[node.b]\n[segment.lan]\n";
+    assert_eq!(placed(&plan(text), &[1.0, 1.0]), [0, 0]);
+    let apart = text.replace("[node.b]", "[node.b]\nhost = \"h1\"");
+    let error = place(&plan(&apart), &hosts(&[1.0, 1.0]), FAST_NS).unwrap_err();
+    let error = error.to_string();
+    for part in ["the segment lan", "a segment is on one host"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+}
+
+#[test]
 fn a_delay_that_cannot_be_reduced_is_not_between_hosts() {
     let link = "[link.l]\nbetween = [\"a\", \"b\"]\n[link.l.profile.link]\ntrace = { rows = \"time_s,delay_ms;0,5;1,9\" }\n";
     let apart = plan(&format!(

@@ -18,6 +18,7 @@ mod queues;
 mod random;
 mod replay;
 mod rules;
+mod segment;
 mod shares;
 mod tcp;
 mod traffic;

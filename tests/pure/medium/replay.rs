@@ -6,20 +6,21 @@ use std::{fs, io};
 
 use emud::datapath::radio::{ReplayError, Setting, replay};
 use emud::medium::motion::Track;
-use emud::medium::phy::{Disk, Geometry, Spread};
+use emud::medium::phy::{Disk, Geometry, Line, Spread, Wire};
 use proptest::prelude::*;
 
 use super::traffic::{S, plan};
 
 /// Two stations, of which the second walks out of range after 3 s, and a packet every 100 ms.
 fn record() -> String {
+    record_of(Spread::Disk(Disk::default()))
+}
+
+fn record_of(spread: Spread) -> String {
     let mut track = Track::still([200.0, 0.0]);
     track.push(10 * S, [400.0, 0.0]);
     let setting = Setting {
-        geometry: Geometry {
-            spread: Spread::Disk(Disk::default()),
-            ber: 1e-5,
-        },
+        geometry: Geometry { spread, ber: 1e-5 },
         tracks: vec![Track::still([0.0, 0.0]), track],
         modes: vec![3, 3],
         promiscuous: vec![false, true],
@@ -95,7 +96,14 @@ fn a_record_repeats_with_its_motion() {
 
 #[test]
 fn what_is_no_record_is_rejected() {
-    for text in ["", "{}\n", "A 1 0 1 1000\n"] {
+    let line = Line {
+        delay_ns: u64::MAX,
+        loss: 0.0,
+        ber: 0.0,
+    };
+    let pairs = vec![];
+    let endless = record_of(Spread::Wire(Wire { line, pairs }));
+    for text in ["", "{}\n", "A 1 0 1 1000\n", &endless] {
         let file = File::new("none", text.as_bytes());
         let error = replay(&file.0, ignored).unwrap_err();
         assert!(matches!(error, ReplayError::NoRecord(_)), "{error}");

@@ -6,3 +6,4 @@ mod compared;
 mod made_up;
 mod page;
 mod reading;
+mod watched;

@@ -5,6 +5,7 @@ mod meaning;
 mod medium;
 mod mistakes;
 mod random;
+mod segment;
 mod shipped;
 mod star;
 mod walk;

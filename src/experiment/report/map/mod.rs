@@ -134,6 +134,11 @@ fn map<'a>(run: &'a Run, n: usize, medium: &'a RunMedium) -> Option<Map<'a>> {
             .iter()
             .flat_map(|w| w.places.iter().map(|(_, p)| p.at_m))
     };
+    let mut apart = positions().map(|at_m| Some(at_m) != positions().next());
+    if medium.range_m.is_none() && !apart.any(|apart| apart) {
+        // A wired segment, whose stations have no positions.
+        return None;
+    }
     let moves = walks.iter().any(|walk| {
         let mut pairs = walk.places.windows(2);
         pairs.any(|pair| pair[0].1.at_m != pair[1].1.at_m)

@@ -39,13 +39,14 @@ table! {
     struct MediumTableDraft {}
 }
 
+pub(super) fn put<T>(slot: &mut Option<Located<T>>, choice: T, at: &At) {
+    let at = at.clone();
+    *slot = Some(Located { value: choice, at });
+}
+
 impl MediumTableDraft {
     /// Applies `none` where it is a value; elsewhere it removes one.
     pub fn none(&mut self, key: &str, value: &Located<Value>) -> bool {
-        fn put<T>(slot: &mut Option<Located<T>>, choice: T, at: &At) {
-            let at = at.clone();
-            *slot = Some(Located { value: choice, at });
-        }
         match key {
             _ if !is_none(value) => return false,
             "access" => put(&mut self.access, AccessChoice::None, &value.at),

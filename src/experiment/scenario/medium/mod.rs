@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `[medium.NAME]`: a radio channel that several nodes share.
+//! `[medium.NAME]`: a radio channel that several nodes share; `[segment.NAME]`: a wire.
 
 mod cells;
 mod file;
@@ -10,6 +10,7 @@ mod mobility;
 mod place;
 mod propagation;
 mod queue;
+mod segment;
 
 pub(crate) use gateways::join;
 pub(crate) use keys::{MediumTable, MediumTableDraft, RouteChoice};
@@ -18,6 +19,7 @@ pub(crate) use mobility::Mobility;
 pub use place::{Medium, Station};
 pub(crate) use place::{connect, interfaces_are_apart, media};
 pub(crate) use propagation::load_grid;
+pub(crate) use segment::{SegmentTable, SegmentTableDraft};
 
 use crate::text::Located;
 
@@ -28,6 +30,16 @@ pub(crate) struct MediumDraft {
     pub name: Located<String>,
     pub table: MediumTable,
     pub mobility: Option<Mobility>,
+    /// Its figures as a wire; none: a radio channel.
+    pub segment: Option<SegmentTable>,
+}
+
+/// What a message calls a medium.
+pub(crate) fn word(segment: Option<&SegmentTable>) -> &'static str {
+    match segment {
+        Some(_) => "segment",
+        None => "medium",
+    }
 }
 
 /// A topology whose nodes are stations of a medium, in metres from each other.

@@ -9,7 +9,7 @@ use ipnet::Ipv4Net;
 use super::cells;
 use super::kinds::its_rates;
 use super::propagation::Propagation;
-use super::{MediumDraft, MediumTable, RouteChoice};
+use super::{MediumDraft, MediumTable, RouteChoice, SegmentTable, word};
 use crate::experiment::scenario::expand::is_meant;
 use crate::experiment::scenario::graph::Graph;
 use crate::experiment::scenario::limits::MAX_STATIONS;
@@ -21,7 +21,7 @@ use crate::medium::phy::{
 };
 use crate::text::{Located, Mistake};
 
-/// A medium of a plan.
+/// A medium of a plan, or a segment.
 #[derive(Debug, Clone)]
 pub struct Medium {
     /// The interface of its stations.
@@ -33,6 +33,7 @@ pub struct Medium {
     /// File for the arrivals.
     pub record: Option<String>,
     pub(super) table: MediumTable,
+    pub(super) segment: Option<SegmentTable>,
 }
 
 /// A node on a medium.
@@ -66,6 +67,9 @@ impl Medium {
     }
 
     fn timing(&self) -> Timing {
+        if let Some(kbit) = self.segment.as_ref().and_then(SegmentTable::kbit) {
+            return Timing::wire(kbit);
+        }
         let radio = &self.table.radio;
         Timing::new(radio.standard, radio.basic.as_deref())
     }
@@ -90,6 +94,11 @@ impl Medium {
 
     /// Returns what turns positions into who hears whom.
     pub fn geometry(&self) -> Geometry {
+        if let Some(segment) = &self.segment {
+            let nodes: Vec<_> = self.stations.iter().map(|s| s.node.as_str()).collect();
+            let spread = Spread::Wire(segment.wire(&nodes));
+            return Geometry { spread, ber: 0.0 };
+        }
         let ber = self.table.ber;
         let (loss, shadowing_db) = match &self.table.propagation {
             Propagation::Disk(disk) => {
@@ -123,9 +132,22 @@ impl Medium {
         self.table.radio.watts
     }
 
+    /// Whether it is a wired segment, for which positions have no meaning.
+    pub fn is_wired(&self) -> bool {
+        self.segment.is_some()
+    }
+
+    /// Returns what messages call it, "medium" or "segment".
+    pub fn word(&self) -> &'static str {
+        word(self.segment.as_ref())
+    }
+
     /// Describes it in a line.
     pub fn line(&self) -> String {
-        let keys = self.table.keys_text();
+        let keys = match &self.segment {
+            Some(segment) => segment.keys_text(),
+            None => self.table.keys_text(),
+        };
         let keys = if keys.is_empty() {
             vec!["defaults".to_owned()]
         } else {
@@ -191,6 +213,7 @@ fn next_hops(neighbours: &[Vec<usize>], to: usize) -> Vec<Option<usize>> {
 /// Adds the stations of the file's media to the graph.
 pub(crate) fn connect(drafts: &[MediumDraft], graph: &mut Graph, mistakes: &mut Vec<Mistake>) {
     for draft in drafts {
+        let what = word(draft.segment.as_ref());
         let meant = |name: &str| match &draft.table.nodes {
             None => true,
             Some(nodes) => nodes.iter().any(|wanted| is_meant(wanted, name)),
@@ -209,16 +232,20 @@ pub(crate) fn connect(drafts: &[MediumDraft], graph: &mut Graph, mistakes: &mut 
             }
         }
         if members.len() < 2 {
-            let title = format!("medium `{}` has fewer than two stations", draft.name.value);
+            let title = format!("{what} `{}` has fewer than two stations", draft.name.value);
             let help = "write nodes = [\"...\", \"...\"], or add nodes";
             mistakes.push(Mistake::new(&draft.name.at, title, help));
         }
         let most = MAX_STATIONS as usize;
         if members.len() > most {
             let (name, count) = (&draft.name.value, members.len());
-            let title = format!("medium `{name}` has {count} stations");
-            let help = format!("a medium has up to {most}: write nodes = [\"...\", \"...\"]");
+            let title = format!("{what} `{name}` has {count} stations");
+            let help = format!("a {what} has up to {most}: write nodes = [\"...\", \"...\"]");
             mistakes.push(Mistake::new(&draft.name.at, title, help));
+        }
+        if let Some(segment) = &draft.segment {
+            let nodes = members.iter().map(|n| graph.nodes[*n].node.name.as_str());
+            segment.check(&draft.name.value, &nodes.collect::<Vec<_>>(), mistakes);
         }
         let standard = draft.table.radio.standard;
         let has = |bits: u64| {
@@ -254,16 +281,22 @@ pub(crate) fn connect(drafts: &[MediumDraft], graph: &mut Graph, mistakes: &mut 
     }
 }
 
-/// A medium and a link of a node need different names.
+/// A medium, a segment and a link of a node need different names.
 pub(crate) fn interfaces_are_apart(
     drafts: &[MediumDraft],
     graph: &Graph,
     mistakes: &mut Vec<Mistake>,
 ) {
-    for draft in drafts {
+    for (n, draft) in drafts.iter().enumerate() {
+        if drafts[..n].iter().any(|d| d.name.value == draft.name.value) {
+            let title = format!("there are a medium and a segment `{}`", draft.name.value);
+            let help = "use a different name: their interfaces are named after them";
+            mistakes.push(Mistake::new(&draft.name.at, title, help));
+        }
         if graph.edges.iter().any(|edge| edge.name == draft.name.value) {
             let title = format!("there is a link `{}`", draft.name.value);
-            let help = "use a different name: a medium's interfaces are named after it";
+            let what = word(draft.segment.as_ref());
+            let help = format!("use a different name: a {what}'s interfaces are named after it");
             mistakes.push(Mistake::new(&draft.name.at, title, help));
         }
     }
@@ -292,8 +325,10 @@ pub(crate) fn media(
         };
         let Some(first) = first.filter(|first| free(*first)) else {
             let title = format!(
-                "the network {} is too small for medium `{}`",
-                network.value, draft.name.value
+                "the network {} is too small for {} `{}`",
+                network.value,
+                word(draft.segment.as_ref()),
+                draft.name.value
             );
             let help =
                 "use a larger one at the top of the file, such as network = \"10.77.0.0/16\"";
@@ -314,6 +349,7 @@ pub(crate) fn media(
             ipv6: draft.table.ipv6,
             record: draft.table.record.clone(),
             table: draft.table.clone(),
+            segment: draft.segment.clone(),
         });
     }
     Ok(media)

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `emud medium watch`: a log that grows, and the picture of it.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+
+use emud::experiment::results::{Follow, ResultsError};
+use emud::top::{Key, Stations, draw_stations};
+use emud_monitor::log::StationCounted;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+use super::made_up::{Log, LogFile, MEASURED, SECOND, clean, on_air};
+
+fn picture(view: &Stations, width: u16) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(width, 24)).unwrap();
+    terminal.draw(|frame| draw_stations(view, frame)).unwrap();
+    let buffer = terminal.backend().buffer();
+    let line = |y: u16| -> String {
+        let cells: String = (0..width).map(|x| buffer[(x, y)].symbol()).collect();
+        cells.trim_end().to_owned() + "\n"
+    };
+    (0..24).map(line).collect()
+}
+
+/// The columns of the line that begins with this one.
+fn row(picture: &str, first: &str) -> Vec<String> {
+    let mut lines = picture.lines().map(|line| line.split_whitespace());
+    let line = lines.find(|line| line.clone().next() == Some(first));
+    line.expect(picture).map(str::to_owned).collect()
+}
+
+fn append(file: &LogFile, text: &str) {
+    let mut file = OpenOptions::new().append(true).open(file.path()).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+}
+
+/// Two stations and one out of range: half a second on air, 600 attempts of which 90 failed and 30
+/// were the last, 510 packets sent.
+#[test]
+fn stations_of_a_growing_log() {
+    let mut log: Log = on_air(&[[0.0, 0.0], [200.0, 0.0], [900.0, 0.0]]);
+    let before = log.lines.len();
+    let file = log.write();
+    let mut view = Stations::new(Follow::open(file.path()).unwrap()).unwrap();
+    let shown = picture(&view, 80);
+    assert!(
+        shown.contains("wlan0 (1 of 1)  3 stations, no sample so far"),
+        "{shown}"
+    );
+    let silent = ["-"; 8].map(str::to_owned);
+    assert_eq!(row(&shown, "n2")[2..10], silent);
+    assert!(shown.contains("neighbours of n1: n2"), "{shown}");
+
+    let counted = StationCounted {
+        attempts: 600,
+        failed: 90,
+        collided: 60,
+        given_up: 30,
+        sent_packets: 510,
+        sent_bytes: 510 * 1000,
+        received_bytes: 250_000,
+        dropped_full: 7,
+        dropped_aqm: 2,
+        air_ns: SECOND / 2,
+        busy_ns: SECOND * 3 / 4,
+        ..StationCounted::default()
+    };
+    log.station(3, 1, counted, [212.4, -3.0], Some(&[0, 2]));
+    let line = format!("{}\n", log.lines[before]);
+    let (begin, rest) = line.split_at(line.len() / 2);
+    append(&file, begin);
+    view.read().unwrap();
+    assert_eq!(picture(&view, 80), shown, "half a line");
+    append(&file, rest);
+    view.read().unwrap();
+    assert!(!view.key(Key::Down) && !view.key(Key::Char('m')) && !view.key(Key::Char('j')));
+    let shown = picture(&view, 80);
+    let expected = "n2 212,-3 50% 75% 510 4.08Mbit 2.00Mbit 10% 30 9 3 2";
+    assert_eq!(row(&shown, "n2").join(" "), expected, "{shown}");
+    assert!(shown.contains("neighbours of n2: n1 n3"), "{shown}");
+    assert!(
+        shown.contains("every 1.0 s") && !shown.contains("ENDED"),
+        "{shown}"
+    );
+    let wide = picture(&view, 150);
+    assert_eq!(
+        row(&wide, "n2").join(" "),
+        format!("{expected} 600 10% 1.50")
+    );
+
+    let end_ns = MEASURED + 9 * SECOND;
+    log.raw("end", end_ns, &serde_json::json!({ "mono_ns": end_ns }));
+    append(&file, &format!("{}\n", log.lines[before + 1]));
+    view.read().unwrap();
+    assert!(picture(&view, 80).contains("ENDED"));
+    assert!(!view.key(Key::Char('?')));
+    assert!(picture(&view, 80).contains("RETRY  attempts that were repeated"));
+    assert!(!view.key(Key::Escape) && view.key(Key::Escape));
+}
+
+#[test]
+fn what_has_no_medium_is_rejected() {
+    let wired = clean(1).write();
+    let error = Stations::new(Follow::open(wired.path()).unwrap()).unwrap_err();
+    assert!(matches!(error, ResultsError::NoMedium { .. }), "{error}");
+    assert!(error.to_string().contains("[medium.NAME]"), "{error}");
+    append(&wired, "no JSON\n");
+    let text = std::fs::read_to_string(wired.path()).unwrap();
+    let (_, without) = text.split_once('\n').unwrap();
+    std::fs::write(wired.path(), without).unwrap();
+    let error = Stations::new(Follow::open(wired.path()).unwrap()).unwrap_err();
+    assert!(matches!(error, ResultsError::NotALog { .. }), "{error}");
+}
