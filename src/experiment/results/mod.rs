@@ -4,6 +4,7 @@
 //!
 //! A log is read line by line and only once; what is kept of it has a bounded size.
 
+mod anova;
 mod class;
 mod compare;
 mod compare_text;
@@ -13,6 +14,8 @@ mod error;
 mod estimate;
 mod fairness;
 mod figure;
+mod groups;
+mod groups_text;
 mod kept;
 mod line;
 mod lines;
@@ -25,6 +28,7 @@ mod station;
 mod summary;
 mod tally;
 
+pub use anova::{Anova, Pairwise, anova};
 pub use class::ClassTrack;
 pub use compare::{COMPARE_SCHEMA, Compared, Comparison, Side, compare};
 pub use difference::Difference;
@@ -33,6 +37,7 @@ pub use error::ResultsError;
 pub use estimate::{CONFIDENCE, Estimate, MANY, TTest, bonferroni, paired, welch, z};
 pub use fairness::jain;
 pub use figure::{Figure, FigureName, Quantity, Unit, figures};
+pub use groups::{GROUPS_SCHEMA, Group, Grouped, Groups, MOST_GROUPS, compare_groups};
 pub use kept::{Kept, Tail};
 pub use line::Alarm;
 pub use losses::{Losses, Same, losses};
