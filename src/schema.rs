@@ -11,7 +11,7 @@ use crate::datapath::doctor::{DOCTOR_SCHEMA, Examination};
 use crate::datapath::show::list::{LIST_SCHEMA, List};
 use crate::datapath::show::report::{SHOW_SCHEMA, Show};
 use crate::experiment::reproduce::{REPRODUCE_SCHEMA, Reproduction};
-use crate::experiment::results::{COMPARE_SCHEMA, Comparison};
+use crate::experiment::results::{COMPARE_SCHEMA, Comparison, GROUPS_SCHEMA, Groups};
 use crate::experiment::scenario;
 use crate::fleet::status::{FLEET_SCHEMA, Status};
 use crate::monitor::calibration::{CALIBRATE_SCHEMA, Calibration};
@@ -46,6 +46,13 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         (
             "compare",
             of::<Comparison>(COMPARE_SCHEMA, "emud compare --json"),
+        ),
+        (
+            "compare-groups",
+            of::<Groups>(
+                GROUPS_SCHEMA,
+                "emud compare --json with three or more experiments",
+            ),
         ),
         (
             "reproduce",

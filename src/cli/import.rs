@@ -109,10 +109,26 @@ into FILE.csv beside it. Of GPX each track is a node; metres are those from the 
     #[command(after_long_help = "\
 Example:
   ping -D -c 1000 -i 0.2 example.org > ping.log
-  emud import ping ping.log > measured.toml")]
+  emud import ping ping.log > measured.toml
+  emud import ping --trace ping.log > replayed.toml
+
+With --trace the delay and the losses follow the log in time. More rows than fit into a profile need
+-o FILE.toml and go into FILE.csv beside it.")]
     Ping {
         /// Output of ping with a line for each reply; - for standard input
         file: String,
+
+        /// Write a trace with a row for each echo instead of a distribution
+        #[arg(long)]
+        trace: bool,
+
+        /// Time between two echoes, for a log without the time stamps of ping -D
+        #[arg(long, value_name = "TIME", requires = "trace", value_parser = interval)]
+        interval: Option<u64>,
+
+        /// File to write [default: standard output]
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
     },
 }
 
@@ -221,8 +237,20 @@ pub fn run(args: Args) -> Result<(), Failure> {
             let rate = rate.map(|Rate(bits)| bits);
             import::tc(&script, &file, direction.into(), rate, &import::tc_table)
         }),
-        Verb::Ping { file } => {
-            read_text(Path::new(&file)).and_then(|log| import::ping(&log, &file))
+        Verb::Ping {
+            file,
+            trace,
+            interval,
+            output,
+        } => {
+            let rows = beside(output.as_deref());
+            let log = read_text(Path::new(&file)).map_err(ProfileError::from)?;
+            let imported = match trace {
+                true => import::ping_trace(&log, &file, interval, name(rows.as_ref())),
+                false => import::ping(&log, &file),
+            };
+            let imported = imported.map_err(ProfileError::from)?;
+            return with_rows(&imported, rows.as_deref(), output.as_deref());
         }
         Verb::Csv(args) => return csv(args),
         Verb::Mobility { files, output } => return mobility(&files, output.as_deref()),
@@ -257,29 +285,42 @@ fn csv(args: Csv) -> Result<(), Failure> {
         delay_unit: args.delay_unit,
         only: args.only,
     };
-    let rows = args.output.as_ref().map(|file| file.with_extension("csv"));
-    let name = rows.as_ref().and_then(|rows| rows.file_name()?.to_str());
+    let rows = beside(args.output.as_deref());
     let log = read_text(Path::new(&args.file)).map_err(ProfileError::from)?;
     let header = args.direction.into();
-    let imported = import::rate_log(&log, &args.file, &layout, header, name);
+    let imported = import::rate_log(&log, &args.file, &layout, header, name(rows.as_ref()));
     let imported = imported.map_err(ProfileError::from)?;
-    if let (Some(text), Some(rows)) = (&imported.beside, &rows) {
+    with_rows(&imported, rows.as_deref(), args.output.as_deref())
+}
+
+/// The file for rows, beside the file to write.
+fn beside(output: Option<&Path>) -> Option<PathBuf> {
+    output.map(|file| file.with_extension("csv"))
+}
+
+fn name(rows: Option<&PathBuf>) -> Option<&str> {
+    rows.and_then(|rows| rows.file_name()?.to_str())
+}
+
+/// Writes the rows, then the profile or scenario that names their file.
+fn with_rows(
+    imported: &Imported,
+    rows: Option<&Path>,
+    output: Option<&Path>,
+) -> Result<(), Failure> {
+    if let (Some(text), Some(rows)) = (&imported.beside, rows) {
         write(rows, text)?;
     }
-    written(&imported, args.output.as_deref())
+    written(imported, output)
 }
 
 fn mobility(files: &[String], output: Option<&Path>) -> Result<(), Failure> {
     let read = |file: &String| Ok((file.clone(), read_text(Path::new(file))?));
     let texts: Result<Vec<_>, TextError> = files.iter().map(read).collect();
-    let rows = output.map(|file| file.with_extension("csv"));
-    let name = rows.as_ref().and_then(|rows| rows.file_name()?.to_str());
-    let imported = texts.and_then(|texts| import::mobility(&texts, name));
+    let rows = beside(output);
+    let imported = texts.and_then(|texts| import::mobility(&texts, name(rows.as_ref())));
     let imported = imported.map_err(ProfileError::from)?;
-    if let (Some(text), Some(rows)) = (&imported.beside, &rows) {
-        write(rows, text)?;
-    }
-    written(&imported, output)
+    with_rows(&imported, rows.as_deref(), output)
 }
 
 /// Writes to a file, or to standard output.

@@ -10,7 +10,7 @@ use super::check::{latest, value};
 use super::kinds::{Correlation, Duration, OneOf, Share, SomeTime};
 use super::quantile::largest_sd_ns;
 use super::words::ShapeWord;
-use super::{Distribution, Reorder, Shape, file, keys, print};
+use super::{Distribution, Reorder, Shape, distance, file, keys, print};
 use crate::text::{
     At, Draft, Entry, Located, Mistake, Nanoseconds, Reader, Time, Value, is_none, quantity, table,
     word,
@@ -89,7 +89,7 @@ fn with_or_without<S: Serializer>(jitter: &Option<Jitter>, to: S) -> Result<S::O
 }
 
 /// The keys of `delay` that the tables do not read.
-pub(super) const OTHER_KEYS: &[&str] = &["jitter", "sd", "distribution", "samples"];
+pub(super) const OTHER_KEYS: &[&str] = &["distance", "jitter", "sd", "distribution", "samples"];
 
 /// The two keys for the variation of the delay; each replaces the other.
 #[derive(Debug, Clone, Copy)]
@@ -115,6 +115,11 @@ impl Reader {
     /// A plain duration is a constant delay.
     pub(super) fn delay(&mut self, draft: &mut DelayDraft, value: &Located<Value>) {
         let Value::Table(entries) = &value.value else {
+            if let Some(mistake) = distance::instead_of_a_delay(value) {
+                self.mistakes.push(mistake);
+                draft.broken = true;
+                return;
+            }
             self.table(draft, value, ("delay", "mean"), |key| {
                 keys::unknown(key, &keys::DELAY)
             });
@@ -125,10 +130,18 @@ impl Reader {
         draft.at = Some(value.at.clone());
         let before = self.mistakes.len();
         self.samples(draft, entries);
+        self.distance(draft, entries);
         self.spread(draft, entries);
         for entry in entries {
-            match entry.key.value.as_str() {
-                "jitter" | "sd" | "samples" => {}
+            let key = entry.key.value.as_str();
+            if let Some(mistake) = distance::instead_of_a_delay(&entry.value)
+                && key == "mean"
+            {
+                self.mistakes.push(mistake);
+                continue;
+            }
+            match key {
+                "distance" | "jitter" | "sd" | "samples" => {}
                 "distribution" => self.distribution(&mut draft.jitter, entry),
                 _ if draft.key(self, entry) || draft.jitter.key(self, entry) => {}
                 _ => self.mistakes.push(keys::unknown(&entry.key, &keys::DELAY)),

@@ -4,6 +4,7 @@
 use super::alter::{CorruptDraft, DuplicateDraft};
 use super::bottleneck::{BottleneckDraft, ClassDraft};
 use super::delay::{DelayDraft, JitterDraft, OTHER_KEYS};
+use super::distance::DistanceDraft;
 use super::draft::{LinkDraft, TABLES};
 use super::loss::{FiguresDraft, LossDraft};
 use super::matrix::MatrixDraft;
@@ -52,6 +53,11 @@ pub(super) const DELAY: Section = Section {
     keys: &[DelayDraft::KEYS, OTHER_KEYS, JitterDraft::KEYS],
     place: "of a delay",
     belongs: "inside `delay`, as in delay = { mean = \"50ms\", jitter = \"5ms\" }",
+};
+pub(super) const DISTANCE: Section = Section {
+    keys: &[DistanceDraft::KEYS],
+    place: "of a distance",
+    belongs: "inside `distance`, as in distance = { length = \"300km\", velocity-factor = \"100%\" }",
 };
 pub(super) const LOSS: Section = Section {
     keys: &[FiguresDraft::KEYS, LossDraft::KEYS],
@@ -150,6 +156,7 @@ const VOCABULARY: Vocabulary = Vocabulary {
         TOP,
         LINK,
         DELAY,
+        DISTANCE,
         RATE,
         CELL,
         QUEUE,

@@ -3,7 +3,8 @@
 
 use super::queue::{Bytes, Packets, is_nothing};
 use crate::text::{
-    Kind, Located, Mistake, Percent, Rate, Span, Time, Value, Word, duration, kinds, quantity, word,
+    Distance, Kind, Located, Mistake, Percent, Rate, Span, Time, Value, Word, duration, kinds,
+    quantity, word,
 };
 
 /// A share or probability, 0.0..=1.0, in percent.
@@ -254,6 +255,21 @@ impl Kind for Numbers {
 kinds! {
     /// ns, up to 100 years.
     Long: u64 = |value, key| quantity(value, key, "\"10s\"").map(|Span(ns)| ns), |ns| quoted(Time(*ns));
+    /// Metres.
+    Length: f64 = |value, key| quantity(value, key, "\"300km\"").map(|Distance(m)| m), |m| quoted(format_args!("{m}m"));
+    /// A share of the speed of light, above 0.0.
+    VelocityFactor: f64 = velocity_factor, |share| quoted(Percent(*share));
+}
+
+fn velocity_factor(value: &Located<Value>, key: &str) -> Result<f64, Mistake> {
+    match quantity(value, key, "\"66%\"")? {
+        Percent(share) if share > 0.0 => Ok(share),
+        _ => {
+            let help = "it is the propagation speed as a share of that of light in vacuum: \"66%\" \
+                        in fibre, \"100%\" for radio";
+            Err(Mistake::new(&value.at, format!("`{key}` is zero"), help))
+        }
+    }
 }
 
 fn wrong_kind(value: &Located<Value>, key: &str, example: &str) -> Mistake {

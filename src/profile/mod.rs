@@ -13,6 +13,7 @@ mod bottleneck_read;
 mod change;
 mod check;
 mod delay;
+mod distance;
 mod draft;
 mod error;
 mod file;

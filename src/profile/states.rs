@@ -194,7 +194,7 @@ impl PhasesDraft {
 
 #[cfg(test)]
 mod tests {
-    use crate::profile::Profile;
+    use crate::profile::{LinkState, Profile};
 
     const THREE: &str = "
         [link]
@@ -259,6 +259,31 @@ mod tests {
             "the same seed, the same states"
         );
         assert_ne!(sequence, phases.sequence(8));
+    }
+
+    /// Random outages are two states: of 62 s the link is down for 2 s. The share of a sum of exponential
+    /// times has a relative error of sqrt(2 / n), of which the bound is 4.
+    #[test]
+    fn two_states_are_an_on_off_process() {
+        let text = "[link]\ndelay = \"30ms\"\n[[state]]\nname = \"on\"\ndwell = \"60s\"\n\
+                    [[state]]\nname = \"off\"\ndwell = \"2s\"\nstate = \"down\"\n";
+        let profile = Profile::parse(text, "test").expect("a profile");
+        let states: Vec<LinkState> = profile.phases.list.iter().map(|p| p.up.state).collect();
+        assert_eq!(states, [LinkState::Up, LinkState::Down]);
+        let sequence = profile.phases.sequence(7);
+        assert!(
+            sequence.windows(2).all(|pair| pair[0].0 != pair[1].0),
+            "they alternate"
+        );
+        let time = |of: Option<usize>| {
+            let here = sequence
+                .iter()
+                .filter(|(state, _)| of.is_none_or(|of| of == *state));
+            here.map(|(_, ns)| *ns as f64).sum::<f64>()
+        };
+        let share = time(Some(1)) / time(None);
+        let error = (2.0 / (sequence.len() as f64 / 2.0)).sqrt();
+        assert!((share / (2.0 / 62.0) - 1.0).abs() < 4.0 * error, "{share}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 
 /// Returns the rows as lines, with two spaces between columns that are as wide as their widest cell.
 /// If a terminal is too narrow for a line, the first cell of each row has a line for itself.
-pub fn columns<const N: usize>(rows: impl IntoIterator<Item = [String; N]>) -> String {
+pub fn columns<R: AsRef<[String]>>(rows: impl IntoIterator<Item = R>) -> String {
     let rows: Vec<_> = rows.into_iter().collect();
     within(&rows, terminal_width())
 }
@@ -22,21 +22,27 @@ fn terminal_width() -> Option<usize> {
         .filter(|width| *width > 0)
 }
 
-fn within<const N: usize>(rows: &[[String; N]], width: Option<usize>) -> String {
-    let widest = |i: usize| rows.iter().map(|r| r[i].chars().count()).max();
-    let widths: [_; N] = std::array::from_fn(|i| widest(i).unwrap_or(0));
+fn within<R: AsRef<[String]>>(rows: &[R], width: Option<usize>) -> String {
+    let mut widths = Vec::new();
+    for row in rows {
+        for (i, cell) in row.as_ref().iter().enumerate() {
+            widths.resize(widths.len().max(i + 1), 0);
+            widths[i] = widths[i].max(cell.chars().count());
+        }
+    }
     let line = |cells: &[String], widths: &[usize]| {
         let cells = cells.iter().zip(widths);
         let cells = cells.map(|(cell, width)| format!("{cell:width$}"));
         let line = cells.collect::<Vec<_>>().join("  ");
         format!("{}\n", line.trim_end())
     };
-    let lines: Vec<String> = rows.iter().map(|row| line(row, &widths)).collect();
+    let lines: Vec<String> = rows.iter().map(|row| line(row.as_ref(), &widths)).collect();
     let fits = |line: &String| width.is_none_or(|width| line.chars().count() <= width + 1);
-    if N < 3 || lines.iter().all(fits) {
+    if widths.len() < 3 || lines.iter().all(fits) {
         return lines.concat();
     }
-    let folded = |row: &[String; N]| {
+    let folded = |row: &R| {
+        let row = row.as_ref();
         let rest = line(&row[1..], &widths[1..]);
         match row[0].is_empty() {
             true => format!("  {rest}"),
@@ -54,7 +60,7 @@ mod tests {
     fn columns_are_as_wide_as_their_widest_cell() {
         let rows = [["", "value", ""], ["äöü", "1", "x"]].map(|row| row.map(str::to_owned));
         assert_eq!(columns(rows), "     value\näöü  1      x\n");
-        assert_eq!(columns::<2>([]), "");
+        assert_eq!(columns::<[String; 2]>([]), "");
     }
 
     #[test]

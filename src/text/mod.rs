@@ -36,5 +36,5 @@ pub(crate) use mistake::{At, Located, Source, clipped};
 pub(crate) use reader::{Reader, duration, number, one_of, quantity, word};
 pub(crate) use shipped::{is_file, not_shipped};
 pub(crate) use table::{Draft, Given, Kind, is_none, kinds, plain, row, table};
-pub(crate) use units::{Span, closest};
+pub(crate) use units::{Distance, Span, closest};
 pub(crate) use value::{Entry, Value, document, toml_value};

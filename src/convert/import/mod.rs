@@ -12,6 +12,7 @@ mod netem;
 mod netem_profile;
 pub(crate) mod ping;
 mod ping_toml;
+mod ping_trace;
 mod rate_log;
 mod table;
 mod tc_aqm;
@@ -160,6 +161,27 @@ pub fn ping(log: &str, origin: &str) -> Result<Imported, TextError> {
         .map_err(|mistake| mistakes(origin, log, mistake))?;
     match Profile::parse(&imported.toml, "the profile") {
         Err(ProfileError::Text(error)) => Err(error),
+        _ => Ok(imported),
+    }
+}
+
+/// Returns a profile whose delay and loss follow a ping, a row for each echo; `interval_ns` is the time
+/// between two echoes of a log without time stamps, `beside` the name of a file next to the profile, for
+/// rows that do not fit into the profile.
+///
+/// # Errors
+/// As [`ping()`], or replies without time stamps, if there is no interval.
+pub fn ping_trace(
+    log: &str,
+    origin: &str,
+    interval_ns: Option<u64>,
+    beside: Option<&str>,
+) -> Result<Imported, TextError> {
+    let imported = PingLog::parse(log)
+        .and_then(|log| ping_trace::profile(&log, origin, interval_ns, beside))
+        .map_err(|mistake| mistakes(origin, log, mistake))?;
+    match Profile::parse(&imported.toml, "the profile") {
+        Err(ProfileError::Text(error)) if imported.beside.is_none() => Err(error),
         _ => Ok(imported),
     }
 }

@@ -18,6 +18,12 @@ pub(crate) struct PingLog {
     pub destination: String,
     /// Round-trip times of first replies in ns, in the order of the log.
     pub rtts_ns: Vec<f64>,
+    /// The first replies, in the order of their echoes.
+    pub replies: Vec<Timed>,
+    /// Sequence number of the first echo.
+    pub first: i64,
+    /// Sequence number of the last echo.
+    pub last: i64,
     pub duplicates: u64,
     /// Number of replies that arrived after a later one's.
     pub late: u64,
@@ -29,9 +35,21 @@ pub(crate) struct PingLog {
     pub has_summary: bool,
 }
 
+/// The first reply to an echo.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Timed {
+    /// Continued beyond 65535.
+    pub sequence: i64,
+    pub rtt_ns: f64,
+    /// When the reply arrived, since 1970; of `ping -D` only.
+    pub arrived_ns: Option<i128>,
+    pub at: At,
+}
+
 struct Reply {
     sequence: i64,
     rtt_ns: f64,
+    arrived_ns: Option<i128>,
     is_duplicate: bool,
 }
 
@@ -69,7 +87,7 @@ impl PingLog {
             } else if let Some(counts) = counts(line) {
                 summary = Some(counts);
             } else if let Some(reply) = reply(line, &at)? {
-                log.take(&reply, &mut seen);
+                log.take(&reply, &at, &mut seen);
             } else {
                 // Replies of every ping have one, in every language.
                 if line.contains(" ttl=") {
@@ -88,7 +106,7 @@ impl PingLog {
         Ok(log)
     }
 
-    fn take(&mut self, reply: &Reply, seen: &mut Sequences) {
+    fn take(&mut self, reply: &Reply, at: &At, seen: &mut Sequences) {
         let before = seen.latest;
         let is_first = seen.first.is_none();
         let sequence = seen.unwrapped(reply.sequence);
@@ -98,6 +116,12 @@ impl PingLog {
         }
         self.late += u64::from(!is_first && sequence < before);
         self.rtts_ns.push(reply.rtt_ns);
+        self.replies.push(Timed {
+            sequence,
+            rtt_ns: reply.rtt_ns,
+            arrived_ns: reply.arrived_ns,
+            at: at.clone(),
+        });
     }
 
     fn count(&mut self, seen: &Sequences, summary: Option<(u64, u64)>) {
@@ -110,6 +134,13 @@ impl PingLog {
         let by_sequence = (seen.latest - first + 1).max(0) as u64;
         (self.sent, self.answered) = summary.unwrap_or((by_sequence, self.rtts_ns.len() as u64));
         self.answered = self.answered.min(self.sent);
+        self.first = first;
+        // The summary of a part of a log also counts the echoes before that part.
+        self.last = match (summary, self.destination.is_empty()) {
+            (Some((sent, _)), false) => seen.latest.max(first.saturating_add_unsigned(sent) - 1),
+            _ => seen.latest,
+        };
+        self.replies.sort_by_key(|reply| reply.sequence);
     }
 }
 
@@ -187,8 +218,18 @@ fn reply(line: &str, at: &At) -> Result<Option<Reply>, Mistake> {
     Ok(Some(Reply {
         sequence,
         rtt_ns,
+        arrived_ns: stamp_ns(line),
         is_duplicate: line.ends_with("(DUP!)"),
     }))
+}
+
+/// Reads `[1700000000.123456] ` of `ping -D`; a float of such a time has no single nanoseconds.
+fn stamp_ns(line: &str) -> Option<i128> {
+    let (stamp, _) = line.strip_prefix('[')?.split_once(']')?;
+    let (seconds, fraction) = stamp.split_once('.')?;
+    let seconds: u32 = seconds.parse().ok()?;
+    let fraction: u32 = format!("{fraction:0<9}").parse().ok()?;
+    (fraction < 1_000_000_000).then(|| i128::from(seconds) * 1_000_000_000 + i128::from(fraction))
 }
 
 /// Returns the number after `icmp_seq=`, which is `icmp_req=` in old versions and ` seq=` in
@@ -199,7 +240,7 @@ fn sequence(line: &str) -> Option<i64> {
     let end = rest
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(rest.len());
-    rest[..end].parse().ok()
+    rest[..end].parse::<u32>().ok().map(i64::from)
 }
 
 /// Reads `10 packets transmitted, 9 received, ...`: sent and answered.

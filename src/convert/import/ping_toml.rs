@@ -16,6 +16,15 @@ const LEAST_SAMPLES: usize = 10;
 
 pub(crate) fn profile(log: &PingLog, origin: &str) -> Imported {
     let mut out = Writer::default();
+    source(&mut out, log, origin);
+    out.header("link");
+    delay(&mut out, log);
+    loss(&mut out, log);
+    duplicates(&mut out, log);
+    out.finish()
+}
+
+pub(super) fn source(out: &mut Writer, log: &PingLog, origin: &str) {
     let of = match log.destination.as_str() {
         "" => String::new(),
         destination => format!(" of {}", clipped(destination)),
@@ -28,11 +37,18 @@ pub(crate) fn profile(log: &PingLog, origin: &str) -> Imported {
             clipped(origin)
         )),
     );
-    out.header("link");
-    delay(&mut out, log);
-    loss(&mut out, log);
-    duplicates(&mut out, log);
-    out.finish()
+}
+
+/// Says that replies overtook others, which those of the profile do not.
+pub(super) fn late(out: &mut Writer, log: &PingLog) {
+    if log.late > 0 {
+        out.note(&format!(
+            "{} replies arrived after a later one: their delay differed by more than the time \
+             between two echoes. emud keeps packets in order; reorder = \"jitter\" lets them \
+             overtake.",
+            log.late
+        ));
+    }
 }
 
 fn delay(out: &mut Writer, log: &PingLog) {
@@ -52,14 +68,7 @@ fn delay(out: &mut Writer, log: &PingLog) {
         Time(sd.round() as u64),
         Time(one_way_sd)
     ));
-    if log.late > 0 {
-        out.note(&format!(
-            "{} replies arrived after a later one: their delay differed by more than the time \
-             between two echoes. emud keeps packets in order; reorder = \"jitter\" lets them \
-             overtake.",
-            log.late
-        ));
-    }
+    late(out, log);
     if one_way_sd == 0 {
         out.key("delay", quoted(Time(one_way)));
         return;
@@ -158,7 +167,7 @@ fn loss(out: &mut Writer, log: &PingLog) {
     out.key("loss", quoted(one_way));
 }
 
-fn duplicates(out: &mut Writer, log: &PingLog) {
+pub(super) fn duplicates(out: &mut Writer, log: &PingLog) {
     if log.duplicates == 0 {
         return;
     }

@@ -5,12 +5,10 @@
 use super::table::{Row, Table};
 use super::writer::{Writer, string};
 use super::{Header, Imported, Layout, Moment};
-use crate::profile::{MAX_BYTES, MAX_ROWS, Trace, TraceRow, TraceSource};
+use crate::profile::{MAX_ROWS, Trace, TraceRow, TraceSource};
 use crate::text::units::{Kind, Unit};
 use crate::text::{Mistake, Span, Time, UnitError, clipped, date_ns};
 
-/// Rows with more text than this go into a separate file.
-const INLINE_BYTES: usize = MAX_BYTES / 2;
 const MOST_RATE: f64 = 1e12;
 const NS_PER_S: f64 = 1e9;
 /// How logs write a missing figure.
@@ -123,27 +121,7 @@ pub(crate) fn profile(
         Time(period_ns)
     ));
     profile.append(out);
-    let inline = trace.text();
-    let beside = match (inline.len() > INLINE_BYTES, beside) {
-        (false, _) => {
-            profile.key("trace", inline);
-            None
-        }
-        (true, Some(name)) => {
-            let name = string(name);
-            let period = Time(period_ns);
-            profile.key(
-                "trace",
-                format!("{{ file = {name}, period = \"{period}\", loop = true }}"),
-            );
-            Some(trace.csv())
-        }
-        (true, None) => {
-            let title = format!("{} rows do not fit into the profile", trace.len());
-            let help = "write a file with -o: the rows go into a CSV file beside it";
-            return Err(Mistake::new(&table.start(), title, help));
-        }
-    };
+    let beside = profile.trace(&trace, beside, &table.start())?;
     Ok(Imported {
         beside,
         ..profile.finish()

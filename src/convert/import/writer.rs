@@ -3,8 +3,13 @@
 
 use std::fmt::Display;
 
+use crate::profile::{MAX_BYTES, Trace, TraceSource};
+use crate::text::{At, Mistake, Time};
+
 /// Width of a comment's text.
 const WIDTH: usize = 94;
+/// Rows with more text than this go into a separate file.
+const INLINE_BYTES: usize = MAX_BYTES / 2;
 
 #[derive(Default)]
 pub(crate) struct Writer {
@@ -44,6 +49,38 @@ impl Writer {
 
     pub fn key(&mut self, key: &str, value: impl Display) {
         self.raw(&format!("{key} = {value}"));
+    }
+
+    /// Adds the key `trace` with the rows, or with the name of the file `beside` for rows that do not fit;
+    /// returns the content of that file.
+    pub fn trace(
+        &mut self,
+        trace: &Trace,
+        beside: Option<&str>,
+        start: &At,
+    ) -> Result<Option<String>, Mistake> {
+        let inline = trace.text();
+        let TraceSource::Rows { period_ns, .. } = &trace.source else {
+            self.key("trace", inline);
+            return Ok(None);
+        };
+        match (inline.len() > INLINE_BYTES, beside) {
+            (false, _) => {
+                self.key("trace", inline);
+                Ok(None)
+            }
+            (true, Some(name)) => {
+                let (name, period) = (string(name), Time(*period_ns));
+                let value = format!("{{ file = {name}, period = \"{period}\", loop = true }}");
+                self.key("trace", value);
+                Ok(Some(trace.csv()))
+            }
+            (true, None) => {
+                let title = format!("{} rows do not fit into the profile", trace.len());
+                let help = "write a file with -o: the rows go into a CSV file beside it";
+                Err(Mistake::new(start, title, help))
+            }
+        }
     }
 
     /// Adds the lines and warnings of another writer.

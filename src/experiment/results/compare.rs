@@ -117,7 +117,7 @@ fn side(runs: &[Run], counted: usize) -> Side {
     }
 }
 
-fn counted(runs: &[Run]) -> Vec<&Run> {
+pub(super) fn counted(runs: &[Run]) -> Vec<&Run> {
     let counted: Vec<&Run> = runs.iter().filter(|run| run.counts()).collect();
     match counted.is_empty() {
         true => runs.iter().collect(),

@@ -5,37 +5,21 @@ use std::fmt::Write;
 
 use emud_monitor::log::printable;
 
-use super::{Compared, Comparison, Estimate, Side};
+use super::{Compared, Comparison, Difference, Estimate, Losses, Quantity, RunEntry};
 use crate::text::columns;
 
 /// Below that a difference is called one.
-const NOTABLE: f64 = 0.05;
+pub(super) const NOTABLE: f64 = 0.05;
 
 impl Comparison {
     /// Verdicts, different settings, figures side by side; ends with a line feed.
     pub fn text(&self) -> String {
         let mut out = String::new();
-        side(&mut out, "a", &self.a);
-        side(&mut out, "b", &self.b);
-        if self.differences.is_empty() {
-            out.push_str("settings: the same\n");
-        } else {
-            out.push_str("different settings:\n");
-        }
-        for d in &self.differences {
-            let (what, a, b) = (printable(&d.what), printable(&d.a), printable(&d.b));
-            let _ = writeln!(out, "  {what}\n    a: {a}\n    b: {b}");
-        }
+        runs(&mut out, "a", &self.a.runs, self.a.counted);
+        runs(&mut out, "b", &self.b.runs, self.b.counted);
+        configuration(&mut out, ["a", "b"], "", &self.differences);
         self.figures(&mut out);
-        let _ = writeln!(out, "losses: {}", printable(&self.losses.text()));
-        for note in &self.notes {
-            let _ = writeln!(out, "note: {}", printable(note));
-        }
-        if !self.clean {
-            out.push_str(
-                "NOT all runs are clean: differences may be the host's, or a failed program's\n",
-            );
-        }
+        ending(&mut out, &self.losses, &self.notes, self.clean);
         out
     }
 
@@ -74,10 +58,11 @@ impl Comparison {
     }
 }
 
-fn side(out: &mut String, name: &str, side: &Side) {
-    for run in &side.runs {
+/// Adds a line for each run of a side.
+pub(super) fn runs(out: &mut String, name: &str, runs: &[RunEntry], counted: usize) {
+    for run in runs {
         // Where nothing is clean nothing is excluded either.
-        let all = side.counted == side.runs.len() && run.excluded.is_some();
+        let all = counted == runs.len() && run.excluded.is_some();
         let text = match &run.excluded {
             Some(why) if all => format!("{}: {}: {why}", run.log, run.verdict),
             _ => run.text(),
@@ -86,21 +71,60 @@ fn side(out: &mut String, name: &str, side: &Side) {
     }
 }
 
+/// Adds the settings in which side b differs from side a; `of`: what the heading calls b, if there are others.
+pub(super) fn configuration(
+    out: &mut String,
+    [a, b]: [&str; 2],
+    of: &str,
+    differences: &[Difference],
+) {
+    if differences.is_empty() {
+        let _ = writeln!(out, "settings{of}: the same");
+        return;
+    }
+    let _ = writeln!(out, "different settings{of}:");
+    for d in differences {
+        let (what, of_a, of_b) = (printable(&d.what), printable(&d.a), printable(&d.b));
+        let _ = writeln!(out, "  {what}\n    {a}: {of_a}\n    {b}: {of_b}");
+    }
+}
+
+/// Adds what is below the figures.
+pub(super) fn ending(out: &mut String, losses: &Losses, notes: &[String], clean: bool) {
+    let _ = writeln!(out, "losses: {}", printable(&losses.text()));
+    for note in notes {
+        let _ = writeln!(out, "note: {}", printable(note));
+    }
+    if !clean {
+        out.push_str(
+            "NOT all runs are clean: differences may be the host's, or a failed program's\n",
+        );
+    }
+}
+
+/// Returns a difference with its sign.
+pub(super) fn change(quantity: Quantity, difference: f64) -> String {
+    let sign = if difference > 0.0 { "+" } else { "" };
+    format!("{sign}{}", quantity.text(difference))
+}
+
+/// Returns p, and whether it is a difference.
+pub(super) fn p_text(p: f64) -> String {
+    match p {
+        p if p < 0.0001 => "p < 0.0001, differs".to_owned(),
+        p if p < NOTABLE => format!("p = {p:.4}, differs"),
+        p => format!("p = {p:.2}"),
+    }
+}
+
 impl Compared {
     /// Returns name, both means, their difference, also as a share, and p.
     pub fn cells(&self) -> [String; 6] {
         let quantity = self.name.quantity;
         let estimate = |e: &Option<Estimate>| e.map_or("-".to_owned(), |e| e.text(quantity));
-        let sign = |d: f64| if d > 0.0 { "+" } else { "" };
-        let difference = self
-            .difference
-            .map(|d| format!("{}{}", sign(d), quantity.text(d)));
+        let difference = self.difference.map(|d| change(quantity, d));
         let relative = self.relative.map(|r| format!("{:+.1} %", r * 100.0));
-        let p = self.test().map(|test| match test.p {
-            p if p < 0.0001 => "p < 0.0001, differs".to_owned(),
-            p if p < NOTABLE => format!("p = {p:.4}, differs"),
-            p => format!("p = {p:.2}"),
-        });
+        let p = self.test().map(|test| p_text(test.p));
         [
             printable(&self.name.text()).into_owned(),
             estimate(&self.a),

@@ -108,7 +108,7 @@ pub fn paired(differences: &[f64]) -> Option<TTest> {
 }
 
 impl TTest {
-    fn of(difference: f64, error: f64, freedom: f64) -> Option<Self> {
+    pub(super) fn of(difference: f64, error: f64, freedom: f64) -> Option<Self> {
         Self::by(&StudentsT::new(0.0, 1.0, freedom).ok()?, difference, error)
     }
 

@@ -4,6 +4,7 @@
 //!
 //! A log is read line by line and only once; what is kept of it has a bounded size.
 
+mod anova;
 mod class;
 mod compare;
 mod compare_text;
@@ -14,6 +15,8 @@ mod estimate;
 mod fairness;
 mod figure;
 mod follow;
+mod groups;
+mod groups_text;
 mod kept;
 mod line;
 mod lines;
@@ -26,6 +29,7 @@ mod station;
 mod summary;
 mod tally;
 
+pub use anova::{Anova, Pairwise, anova};
 pub use class::ClassTrack;
 pub use compare::{COMPARE_SCHEMA, Compared, Comparison, Side, compare};
 pub use difference::Difference;
@@ -35,6 +39,7 @@ pub use estimate::{CONFIDENCE, Estimate, MANY, TTest, bonferroni, paired, welch,
 pub use fairness::jain;
 pub use figure::{Figure, FigureName, Quantity, Unit, figures};
 pub use follow::{Follow, FollowedMedium, FollowedStation};
+pub use groups::{GROUPS_SCHEMA, Group, Grouped, Groups, MOST_GROUPS, compare_groups};
 pub use kept::{Kept, Tail};
 pub use line::Alarm;
 pub use losses::{Losses, Same, losses};

@@ -3,6 +3,7 @@
 //!
 //! Every kind has one table of units, `FromStr`, and a `Display` that reads back to the same value.
 
+mod distance;
 mod number;
 mod percent;
 mod rate;
@@ -14,6 +15,7 @@ pub use rate::Rate;
 pub use size::Size;
 pub use time::{Nanoseconds, Time};
 
+pub(crate) use distance::Distance;
 pub(crate) use time::Span;
 
 pub(crate) use number::{Kind, Unit, shifted};

@@ -424,3 +424,43 @@ fn a_path_starts_at_the_profile_or_the_root() {
         (1, "emud-no-such.dist", "cannot read", "`emud set`"),
     );
 }
+
+/// 300 km at 2/3 of 299792458 m/s are 1.501038 ms; radio to a geostationary satellite, 35786 km above the
+/// equator, takes 119.369 ms.
+#[test]
+fn a_distance_is_the_mean() {
+    let delay = |text: &str| parse(text).up.delay;
+    assert_eq!(
+        delay("[link]\ndelay = { distance = \"300km\" }"),
+        delay("[link]\ndelay = \"1501038ns\"")
+    );
+    let satellite = "[link.delay]\ndistance = { length = \"35786km\", velocity-factor = \"100%\" }";
+    assert_eq!(delay(satellite).mean_ns, 119_369_247);
+    assert_eq!(delay("[link]\ndelay = { distance = \"50m\" }").mean_ns, 250);
+    // Each replaces the other; the jitter stays.
+    let profile = parse(
+        "[link]\ndelay = { mean = \"5ms\", jitter = \"1ms\" }\n[up]\ndelay = { distance = \"300km\" }",
+    );
+    assert_eq!(
+        (profile.up.delay.mean_ns, profile.down.delay.mean_ns),
+        (1_501_038, 5 * MS)
+    );
+    assert_eq!(profile.up.delay.jitter, profile.down.delay.jitter);
+    round_trip(&profile);
+    let changed = set(
+        &profile,
+        &["up.delay.mean=7ms", "down.delay.distance=600km"],
+    )
+    .unwrap();
+    assert_eq!(
+        (changed.up.delay.mean_ns, changed.down.delay.mean_ns),
+        (7 * MS, 3_002_077)
+    );
+    assert!(
+        changed.to_toml().contains("mean = \"3.002077ms\""),
+        "{}",
+        changed.to_toml()
+    );
+    let none = set(&profile, &["delay.jitter=none", "delay.distance=none"]);
+    assert!(none.is_err_and(|e| e.to_string().contains("without `mean`")));
+}

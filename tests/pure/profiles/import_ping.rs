@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Ping logs as profiles.
 
-use emud::convert::import::ping;
-use emud::profile::{Profile, TextError};
+use emud::convert::import::{ping, ping_trace};
+use emud::profile::{Profile, TextError, TraceRow, TraceSource};
 use proptest::prelude::*;
 
 use super::parse;
@@ -282,6 +282,181 @@ fn logs_at_the_bounds() {
     let log = format!("{V4_HEAD}{}{SUMMARY}", replies(v4));
     parse(&ping(&log, &name).unwrap().toml);
     parse(&ping(&log, "\u{1b}[31m.log").unwrap().toml);
+}
+
+fn trace(log: &str, interval_ns: Option<u64>) -> Result<(Vec<TraceRow>, u64), TextError> {
+    let toml = ping_trace(log, "ping.log", interval_ns, None)?.toml;
+    let profile = parse(&toml);
+    assert_eq!(profile.up, profile.down);
+    match profile.up.trace.unwrap().source {
+        TraceSource::Rows { rows, period_ns } => Ok((rows.to_vec(), period_ns)),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn row(at_ns: u64, delay_ns: u64, loss: Option<f64>) -> TraceRow {
+    TraceRow {
+        at_ns,
+        delay_ns: Some(delay_ns),
+        loss,
+        ..TraceRow::default()
+    }
+}
+
+const MS: u64 = 1_000_000;
+
+/// Replies to echoes 2, 3, 6 and 7 of 1 .. 8, sent at 100.0, 101.0, 104.0 and 105.5 s: the first echo is
+/// one mean interval of 1.1 s before, the last one as much behind, and 4 and 5 are between their neighbours.
+#[test]
+fn a_trace_has_a_row_for_each_echo_at_its_transmission() {
+    let log = format!(
+        "{V4_HEAD}\
+         [100.010000] {}[101.020000] {}[104.030000] {}[105.540000] {}\n\
+         --- example.org ping statistics ---\n\
+         8 packets transmitted, 4 received, 50% packet loss, time 7000ms\n",
+        v4(2, "10.0"),
+        v4(3, "20.0"),
+        v4(6, "30.0"),
+        v4(7, "40.0"),
+    );
+    let (rows, period_ns) = trace(&log, None).unwrap();
+    let (here, lost) = (Some(0.0), Some(1.0));
+    assert_eq!(
+        rows,
+        [
+            row(0, 5 * MS, lost),
+            row(1100 * MS, 5 * MS, here),
+            row(2100 * MS, 10 * MS, here),
+            row(3100 * MS, 10 * MS, lost),
+            row(4100 * MS, 10 * MS, lost),
+            row(5100 * MS, 15 * MS, here),
+            row(6600 * MS, 20 * MS, here),
+            row(7700 * MS, 20 * MS, lost),
+        ]
+    );
+    assert_eq!(period_ns, 8800 * MS);
+    // By the interval of ping instead of time stamps.
+    let (rows, period_ns) = trace(&log, Some(200 * MS)).unwrap();
+    let times: Vec<u64> = rows.iter().map(|row| row.at_ns / MS).collect();
+    assert_eq!(times, [0, 200, 400, 600, 800, 1000, 1200, 1400]);
+    assert_eq!(period_ns, 1600 * MS);
+    let toml = ping_trace(&log, "ping.log", None, None).unwrap().toml;
+    assert!(toml.contains("4 echoes were lost"), "{toml}");
+}
+
+/// Without losses there is no column of losses; replies in another order are echoes in order, and copies of
+/// them are no echoes.
+#[test]
+fn a_trace_follows_the_order_of_echoes() {
+    let log = format!(
+        "{V4_HEAD}[2.100000] {}[2.400000] {}[2.450000] {}[3.100000] {}",
+        v4(1, "100.0"),
+        v4(3, "20.0"),
+        v4(3, "70.0"),
+        v4(2, "900.0"),
+    );
+    let (rows, period_ns) = trace(&log, None).unwrap();
+    let expected = [
+        row(0, 50 * MS, None),
+        row(200 * MS, 450 * MS, None),
+        row(380 * MS, 10 * MS, None),
+    ];
+    assert_eq!((rows, period_ns), (expected.to_vec(), 560 * MS));
+    let toml = ping_trace(&log, "ping.log", None, None).unwrap().toml;
+    assert!(
+        toml.contains("1 replies arrived after a later one"),
+        "{toml}"
+    );
+    // sqrt(1 + 1/3) - 1.
+    assert_eq!(line(&toml, "duplicate"), Some("\"15.4701%\""), "{toml}");
+    // A part of a log, whose summary counts echoes that are not in it.
+    let part = format!(
+        "[7.010000] {}[8.010000] {}{SUMMARY}",
+        v4(19, "10.0"),
+        v4(20, "10.0")
+    );
+    assert_eq!(trace(&part, None).unwrap().0.len(), 2);
+}
+
+#[test]
+#[rustfmt::skip]
+fn logs_that_are_no_trace() {
+    let stamped = |s: &str, n| format!("[{s}] {}", v4(n, "10.0"));
+    let two = |a: &str, b: &str| stamped(a, 1) + &stamped(b, 2);
+    for (log, interval, place, title, help) in [
+        (v4(1, "10.0") + &v4(2, "10.0"), None, "ping.log:1:1", "without a time stamp", "--interval 1s"),
+        (stamped("7.5", 1) + &v4(2, "10.0"), None, "ping.log:2:1", "without a time stamp", "ping -D"),
+        (stamped("7.5", 1), None, "ping.log:1:1", "a single reply", "--interval 1s"),
+        (two("7.5", "6.5"), None, "ping.log:2:1", "time goes back", "the clock was set"),
+        (two("7.5", "7.5"), None, "ping.log:2:1", "time goes back", "the clock was set"),
+        (String::new(), Some(MS), "ping.log:1:1", "no replies", "without -q"),
+        (format!("{V4_HEAD}{}5000000 packets transmitted, 1 received\n", v4(1, "1")), Some(MS), "ping.log:1:1", "more than 4194304 echoes", "a part"),
+        (format!("{V4_HEAD}{}4000000 packets transmitted, 1 received\n", v4(1, "1")), Some(3_600_000 * MS), "ping.log:1:1", "100 years", "--interval"),
+        (format!("{V4_HEAD}{}100000 packets transmitted, 1 received\n", v4(1, "1")), Some(MS), "ping.log:1:1", "do not fit", "-o"),
+    ] {
+        let shown = trace(&log, interval).unwrap_err().to_string();
+        for part in [place, title, help] {
+            assert!(shown.contains(part), "{log}: {part}\n{shown}");
+        }
+    }
+    // A single echo of a known interval is a trace.
+    assert_eq!(trace(&v4(1, "10.0"), Some(MS)).unwrap(), (vec![row(0, 5 * MS, None)], MS));
+}
+
+#[test]
+fn rows_that_do_not_fit_are_in_a_file_beside() {
+    let log: String = (1..=40_000).map(|n| v4(n % 65_536, "10.0")).collect();
+    let imported = ping_trace(&log, "ping.log", Some(200 * MS), Some("my.csv")).unwrap();
+    let trace = line(&imported.toml, "trace");
+    assert_eq!(
+        trace,
+        Some("{ file = \"my.csv\", period = \"8000s\", loop = true }")
+    );
+    assert_eq!(imported.beside.unwrap().lines().count(), 40_001);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: support::cases(300),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    /// A ping through the trace has the times and losses of the log.
+    #[test]
+    fn a_trace_is_the_log(
+        echoes in prop::collection::vec((1..1_000_000_000u64, prop::option::of(0..2_000_000u64)), 2..40),
+        from in 1..70_000u32,
+    ) {
+        // Distances in us, round trips in us; the first and the last echo have a reply.
+        let last = echoes.len() - 1;
+        let replies = echoes.iter().scan(0, |sent_us, (distance_us, rtt_us)| {
+            *sent_us += distance_us;
+            Some((*sent_us, *rtt_us))
+        });
+        let ends = |i, rtt_us: Option<u64>| if i == 0 || i == last { rtt_us.or(Some(7)) } else { rtt_us };
+        let replies: Vec<_> = replies.enumerate().map(|(i, (at, rtt))| (at, ends(i, rtt))).collect();
+        let mut log = String::new();
+        for (i, (sent_us, rtt_us)) in replies.iter().enumerate() {
+            let Some(rtt_us) = rtt_us else { continue };
+            let arrived_us = sent_us + rtt_us;
+            let sequence = (from as usize + i) % 65_536;
+            let reply = v4(sequence as u32, &format!("{}.{:03}", rtt_us / 1000, rtt_us % 1000));
+            log += &format!("[{}.{:06}] {reply}", arrived_us / 1_000_000, arrived_us % 1_000_000);
+        }
+        let (rows, _) = trace(&log, None).unwrap();
+        prop_assert_eq!(rows.len(), replies.len());
+        prop_assert!(rows.windows(2).all(|pair| pair[0].at_ns < pair[1].at_ns));
+        for (row, (sent_us, rtt_us)) in rows.iter().zip(&replies) {
+            let Some(rtt_us) = rtt_us else {
+                prop_assert_eq!(row.loss, Some(1.0));
+                continue;
+            };
+            prop_assert_eq!(row.at_ns, (sent_us - replies[0].0) * 1000);
+            prop_assert_eq!(row.delay_ns, Some(rtt_us * 500));
+            prop_assert!(row.loss.is_none_or(|loss| loss == 0.0));
+        }
+    }
 }
 
 proptest! {

@@ -103,11 +103,41 @@ proptest! {
 
     #[test]
     fn any_values(
-        key in "(rate|queue|delay|loss|overhead|neighbours|delay\\.mean|delay\\.sd)",
+        key in "(rate|queue|delay|loss|overhead|neighbours|delay\\.mean|delay\\.sd|delay\\.distance)",
         value in "(\"[-0-9.eE]{0,6}[ a-zA-Zµ%/]{0,5}\"|[-0-9.e]{1,5}|\\{mean=\"[0-9]ms\",sd=\"[0-9]ms\"\\})",
         header in "(link|up|down|link\\.delay)",
     ) {
         accepted_or_explained(format!("[{header}]\n{key} = {value}\n").as_bytes());
+    }
+
+    /// By an independent formula: light needs 10^9 / 299792458 ns for a metre.
+    #[test]
+    fn a_distance_is_its_propagation_delay(
+        metres in 0..=700_000_000_000u64,
+        km in any::<bool>(),
+        percent in prop::option::of(67..=100u32),
+    ) {
+        let length = match km {
+            true => format!("{}km", metres as f64 / 1e3),
+            false => format!("{metres}m"),
+        };
+        let distance = match percent {
+            None => format!("\"{length}\""),
+            Some(percent) => format!("{{ length = \"{length}\", velocity-factor = \"{percent}%\" }}"),
+        };
+        let vacuum_ns = metres as f64 * (1e9 / 299_792_458.0);
+        let expected = percent.map_or(vacuum_ns * 1.5, |percent| vacuum_ns * 100.0 / f64::from(percent));
+        let delay = |text: &str| Profile::parse(text, "x").map(|profile| profile.up.delay.mean_ns);
+        let found = delay(&format!("[link]\ndelay = {{ distance = {distance} }}\n")).unwrap();
+        prop_assert!((found as f64 - expected).abs() <= 1.0, "{length} {found} {expected}");
+        // As the mean that it is.
+        let written = format!("[link]\ndelay = \"{}\"\n", Time(found));
+        prop_assert_eq!(delay(&written).unwrap(), found);
+        let set = shipped::find("hsdpa").unwrap().with_changes(&[
+            "delay=none".to_owned(),
+            format!("delay.distance={distance}"),
+        ]);
+        prop_assert_eq!(set.unwrap().down.delay.mean_ns, found);
     }
 
     #[test]

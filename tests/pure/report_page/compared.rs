@@ -10,9 +10,13 @@ use support::validator::{assert_refused, json_mistakes, spoilt};
 
 /// Returns exit code and JSON; checks the JSON against its schema.
 fn compare(arguments: &[&str]) -> (i32, Value) {
+    by("compare", arguments)
+}
+
+fn by(schema: &str, arguments: &[&str]) -> (i32, Value) {
     let out = emud(&[&["compare", "--json"], arguments].concat());
     let text = String::from_utf8(out.stdout).unwrap();
-    assert_eq!(json_mistakes("compare", &text), "", "{text}");
+    assert_eq!(json_mistakes(schema, &text), "", "{text}");
     (
         out.status.code().unwrap(),
         serde_json::from_str(&text).unwrap(),
@@ -183,6 +187,109 @@ fn repeats_have_a_significance() {
     let text = String::from_utf8(out.stdout).unwrap();
     assert!(text.contains("p = 0."), "{text}");
     assert!(text.contains("access down delay mean"), "{text}");
+}
+
+/// Of each seed three loads: throughputs in a ratio of 1, 1 and 1.5, and one run more in the last group.
+#[test]
+fn three_experiments_have_an_analysis_of_variance() {
+    let run = |seed: u64, load: f64| {
+        let mut log = Log::new(seed, &["access"]);
+        let base = 0.4 + 0.01 * seed as f64;
+        for second in 0..20 {
+            log.sample(second, "access", "down", base * load);
+        }
+        log.end(20, Some(&judgement(RunVerdict::Clean, 20)));
+        log.write()
+    };
+    let files: Vec<_> = [(1.0, 1..=4), (1.0, 2..=5), (1.5, 1..=5)]
+        .into_iter()
+        .map(|(load, seeds)| seeds.map(|seed| run(seed, load)).collect::<Vec<_>>())
+        .collect();
+    let mut arguments: Vec<&str> = Vec::new();
+    for (i, group) in files.iter().enumerate() {
+        arguments.extend((i > 0).then_some("--against"));
+        arguments.extend(group.iter().map(|file| file.text()));
+    }
+    let (code, found) = by("compare-groups", &arguments);
+    assert_eq!(code, 0);
+    let groups = found["groups"].as_array().unwrap();
+    let counted: Vec<_> = groups
+        .iter()
+        .map(|g| g["counted"].as_u64().unwrap())
+        .collect();
+    assert_eq!(counted, [4, 4, 5]);
+    assert_eq!(groups[0]["differences"], json!([]));
+    assert_eq!(groups[1]["differences"][0]["what"], "seed");
+    let figures = found["figures"].as_array().unwrap();
+    let throughput = figures
+        .iter()
+        .find(|f| f["quantity"] == "throughput")
+        .unwrap();
+    let means: Vec<f64> = (0..3)
+        .map(|i| throughput["groups"][i]["mean"].as_f64().unwrap())
+        .collect();
+    let ratio = 1.5 * (0.4 + 0.01 * 3.0) / (0.4 + 0.01 * 2.5);
+    assert!((means[2] / means[0] - ratio).abs() < 0.01, "{means:?}");
+    let anova = &throughput["anova"];
+    assert_eq!(
+        (&anova["between"], &anova["within"]),
+        (&json!(2), &json!(10))
+    );
+    assert!(anova["p"].as_f64().unwrap() < 1e-4, "{anova}");
+    let differ = anova["pairs"].as_array().unwrap().iter();
+    let differ = differ.filter(|pair| pair["bonferroni"].as_f64().unwrap() < 0.05);
+    let differ: Vec<_> = differ.map(|pair| [&pair["a"], &pair["b"]]).collect();
+    assert_eq!(differ, [["a", "c"], ["b", "c"]]);
+    let tests = figures.iter().filter(|f| f["anova"] != Value::Null).count() as f64;
+    for figure in figures {
+        let p = figure["anova"]["p"].as_f64();
+        assert_eq!(
+            figure["bonferroni"].as_f64(),
+            p.map(|p| (p * tests).min(1.0))
+        );
+    }
+    assert_refused("compare-groups", spoilt(&found, "", &[]));
+    let out = emud(&[&["compare"], &arguments[..]].concat());
+    let text = String::from_utf8(out.stdout).unwrap();
+    for part in [
+        "different settings of b:",
+        "F(2, 10) = ",
+        "p < 0.0001, differs",
+        "c - a  +",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    // Single runs have figures, but no test.
+    let singles = [
+        files[0][0].text(),
+        "--against",
+        files[1][0].text(),
+        "--against",
+        files[2][0].text(),
+    ];
+    let (_, found) = by("compare-groups", &singles);
+    assert!(
+        found["figures"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|f| f["anova"] == Value::Null)
+    );
+}
+
+#[test]
+fn a_group_that_is_not_clean_is_said_and_has_a_code() {
+    let (a, b) = (clean(1).write(), contended(1).write());
+    let arguments = [a.text(), "--against", a.text(), "--against", b.text()];
+    let (code, found) = by("compare-groups", &arguments);
+    assert_eq!((code, &found["clean"]), (3, &json!(false)));
+    let note = "c has no run that counts: its figures are of all its runs";
+    assert_eq!(found["notes"], json!([note]));
+    let many = ["--against", a.text()].repeat(26);
+    let out = emud(&[&["compare", a.text()], &many[..]].concat());
+    assert_eq!(out.status.code(), Some(64));
+    let text = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(text.contains("27 experiments: the limit is 26"), "{text}");
 }
 
 #[test]
