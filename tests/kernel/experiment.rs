@@ -120,8 +120,8 @@ fn lines_of_all_threads_are_in_the_order_of_their_time() {
     let other = thread::spawn(move || {
         let mut too_late = vec![];
         for n in 0..200 {
-            // Read some time after it was written.
-            let at = mono_ns() - 100 * MS;
+            // Read some time after it was written; nothing was before the log began.
+            let at = (mono_ns() - 100 * MS).max(begin);
             sender.line(output(at, &format!("{n}")));
             too_late.extend(is_late(at).then_some(at));
             thread::sleep(Duration::from_millis(1));

@@ -26,7 +26,7 @@ fn doctor() -> Value {
     serde_json::from_slice(&emud(&["doctor", "--json"]).stdout).unwrap()
 }
 
-/// A network namespace with a veth, v0 and v1.
+/// A network namespace with a veth, v0 and v1. Nothing sends on it: no addresses, also none of IPv6.
 struct Space(String);
 
 impl Space {
@@ -37,8 +37,8 @@ impl Space {
         succeed(Command::new("ip").args(["netns", "add", &space.0]));
         for command in [
             "link add v0 type veth peer name v1",
-            "link set v1 up",
-            "link set v0 up",
+            "link set v1 addrgenmode none up",
+            "link set v0 addrgenmode none up",
         ] {
             let mut ip = Command::new("ip");
             ip.args(["-n", &space.0]).args(command.split(' '));
