@@ -2,6 +2,7 @@
 //! Three hosts on a bridge, and a store beside them.
 
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -28,6 +29,31 @@ pub struct Hosts {
     pub more: Vec<String>,
 }
 
+/// Of the store and the network between the hosts.
+pub struct Setup<'a> {
+    /// Of etcd.
+    pub members: u32,
+    /// Further arguments of each member.
+    pub etcd: &'a [String],
+    pub scheme: &'a str,
+    /// Of the underlay.
+    pub mtu: u32,
+    /// Size of a file system for the data of each member.
+    pub disk: Option<&'a str>,
+}
+
+impl Default for Setup<'_> {
+    fn default() -> Self {
+        Self {
+            members: 1,
+            etcd: &[],
+            scheme: "http",
+            mtu: 1600,
+            disk: None,
+        }
+    }
+}
+
 fn ip(arguments: &str) {
     support::host::ip(arguments);
 }
@@ -35,11 +61,20 @@ fn ip(arguments: &str) {
 impl Hosts {
     /// Three hosts, and a cluster of this many members.
     pub fn new(members: u32) -> Self {
-        Self::with(members, &[], "http", 1600)
+        Self::with(&Setup {
+            members,
+            ..Setup::default()
+        })
     }
 
-    /// `etcd`: further arguments of each member; `mtu`: of the underlay.
-    pub fn with(members: u32, etcd: &[String], scheme: &str, mtu: u32) -> Self {
+    pub fn with(setup: &Setup) -> Self {
+        let &Setup {
+            members,
+            etcd,
+            scheme,
+            mtu,
+            disk,
+        } = setup;
         let mut hosts = Self {
             folder: Folder::new(),
             tag: format!("emudf{}", std::process::id()),
@@ -81,15 +116,16 @@ impl Hosts {
         for n in 0..members {
             let own = address(n);
             let client = &urls[n as usize];
+            let data = hosts.folder.path(&format!("m{n}"));
             let mut command = Command::new("ip");
+            command.args(["netns", "exec", &store]);
+            if let Some(size) = disk {
+                // Nobody else sees the mount: `ip netns exec` makes a mount namespace.
+                let mount = format!("mkdir {data} && mount -t tmpfs -o size={size} none {data}");
+                command.args(["sh", "-ec", &format!("{mount}; exec \"$@\""), "sh"]);
+            }
             command
-                .args(["netns", "exec", &store, "etcd"])
-                .args([
-                    "--name",
-                    &format!("m{n}"),
-                    "--data-dir",
-                    &hosts.folder.path(&format!("m{n}")),
-                ])
+                .args(["etcd", "--name", &format!("m{n}"), "--data-dir", &data])
                 .args([
                     "--listen-client-urls",
                     client,
@@ -253,6 +289,15 @@ impl Hosts {
             sleep(Duration::from_millis(50));
         }
         println!("    clean after {:.1} s", since.elapsed().as_secs_f64());
+    }
+
+    /// Fills the file system of a member ([`Setup::disk`]).
+    pub fn fill_disk(&self, member: usize) {
+        let pid = self.members[member].id();
+        let data = self.folder.path(&format!("m{member}"));
+        let all = vec![0; 1 << 20];
+        let mut file = fs::File::create(format!("/proc/{pid}/root{data}/full")).unwrap();
+        while file.write(&all).is_ok_and(|written| written > 0) {}
     }
 
     /// Kills an agent.

@@ -5,9 +5,11 @@
 mod begin;
 mod clean;
 mod hosts;
+mod moments;
 mod same;
 mod set;
 mod simulate;
+mod skew;
 mod store;
 mod tls;
 
@@ -23,12 +25,15 @@ pub fn tests() -> Vec<Trial> {
             same::chain,
             same::star,
             same::dumbbell,
+            same::sixty_nodes,
             same::waits_across_hosts,
             same::contended_host_is_named,
             same::slow_underlay_is_refused,
             same::narrow_underlay_is_refused,
             same::starts_together,
             same::phases_count_from_one_time,
+            skew::of_the_start,
+            skew::of_a_change,
             set::on_all_hosts_at_one_time,
             simulate::thirty_agents,
             clean::after_a_killed_agent,
@@ -36,6 +41,11 @@ pub fn tests() -> Vec<Trial> {
             clean::after_a_partition,
             clean::with_a_killed_member,
             clean::after_stop,
+            moments::killed_agent,
+            moments::killed_controller,
+            moments::partition,
+            moments::killed_leader,
+            moments::full_disk,
             clean::one_run_at_a_time,
             tls::only_with_a_certificate,
             tls::programs_are_not_root;

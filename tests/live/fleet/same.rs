@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A scenario on three hosts measures what it measures on one.
 
+use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
+use support::chance::Random;
 use support::emud_path;
 use support::runs::{log, rtt_ms};
 
-use super::hosts::{HOSTS, Hosts};
+use super::hosts::{HOSTS, Hosts, Setup};
 use super::set::pings;
 
 /// A host may add 100 us at each link between hosts and direction (--tolerance), of which at most
@@ -103,6 +105,42 @@ pub fn dumbbell() {
     );
 }
 
+/// 60 nodes in a tree of random shape, and 20 links more between any two. Each node of a tenth of
+/// them pings another one; the hosts have 20 nodes each.
+pub fn sixty_nodes() {
+    const NODES: usize = 60;
+    let mut random = Random(60);
+    let mut links = BTreeSet::new();
+    for node in 1..NODES {
+        links.insert((random.index(node), node));
+    }
+    while links.len() < NODES - 1 + 20 {
+        let (one, two) = (random.index(NODES), random.index(NODES));
+        if one != two {
+            links.insert((one.min(two), one.max(two)));
+        }
+    }
+    let mut text = String::new();
+    for node in 0..NODES {
+        text += &format!("[node.n{node}]\n");
+        if node % 10 == 0 {
+            // Not all at one time: a machine of 2 CPUs has to keep up.
+            text += &format!(
+                "command = \"sleep {}; ping -q -c 30 -i 0.1 n{}\"\n",
+                node / 10,
+                (node + 31) % NODES
+            );
+        }
+    }
+    for (n, (one, two)) in links.iter().enumerate() {
+        text += &format!(
+            "[link.l{n}]\nbetween = [\"n{one}\", \"n{two}\"]\nprofile.link.delay = \"{}ms\"\n",
+            3 + n % 5
+        );
+    }
+    same(&text, NODES / 10);
+}
+
 const PAIR: &str = "[link.l]\nbetween = [\"one\", \"two\"]\nprofile.link.delay = \"5ms\"\n";
 
 /// A service is ready, and a program ends, on another host.
@@ -191,7 +229,11 @@ pub fn slow_underlay_is_refused() {
 }
 
 pub fn narrow_underlay_is_refused() {
-    let hosts = Hosts::with(1, &[], "http", 1500).agents(&[]);
+    let hosts = Hosts::with(&Setup {
+        mtu: 1500,
+        ..Setup::default()
+    })
+    .agents(&[]);
     let text = format!(
         "[node.one]\nhost = \"a\"\ncommand = \"ping -q -c 2 -i 0.1 -M do -s 1422 two\"\n\
          [node.two]\nhost = \"c\"\n{PAIR}"

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
-use super::hosts::Hosts;
+use super::hosts::{Hosts, Setup};
 
 /// Agents without nodes carry out whole runs; more than etcd takes in a transaction are an error
 /// that names the remedy.
 pub fn thirty_agents() {
     let etcd = ["--max-txn-ops".to_owned(), "40".to_owned()];
-    let hosts = Hosts::with(1, &etcd, "http", 1600);
+    let hosts = Hosts::with(&Setup {
+        etcd: &etcd,
+        ..Setup::default()
+    });
     let printed = hosts.emud(&["simulate", "--agents", "2,30,60", "--links", "20"]);
     println!("{printed}");
     let rows: Vec<Vec<&str>> = (printed.lines())

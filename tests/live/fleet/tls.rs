@@ -6,7 +6,7 @@ use std::process::Command;
 
 use support::runs::log;
 
-use super::hosts::{HOSTS, Hosts};
+use super::hosts::{HOSTS, Hosts, Setup};
 
 const PROGRAM: &str = "[node.one]\nhost = \"a\"\ncommand = \"id -u; cat /proc/self/status | grep CapEff\"\n\
                        [node.two]\nhost = \"c\"\n[link.l]\nbetween = [\"one\", \"two\"]\n\
@@ -65,7 +65,11 @@ pub fn only_with_a_certificate() {
         format!("--cert-file={}", path("server.pem")),
         format!("--key-file={}", path("server.key")),
     ];
-    let mut hosts = Hosts::with(1, &etcd, "https", 1600);
+    let mut hosts = Hosts::with(&Setup {
+        etcd: &etcd,
+        scheme: "https",
+        ..Setup::default()
+    });
     let ca = ["--ca".to_owned(), path("ca.pem")];
     let own = ["--cert", &path("client.pem"), "--key", &path("client.key")].map(str::to_owned);
     hosts.more = [&ca[..], &own[..]].concat();

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whatever dies at whatever moment, while the parts are built, before the start, or after it:
+//! nothing stays on any host, no part starts alone, and the verdict names what was lost.
+//!
+//! EMUD_FLEET_MOMENTS: the number of moments.
+
+use std::collections::BTreeSet;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use support::chance::Random;
+use support::host::{ip, soon};
+
+use super::hosts::{HOSTS, Hosts, Setup};
+
+/// After the controller's start; the measured phase begins after 3 to 5 s.
+const LATEST_MS: usize = 8000;
+/// A lease lasts 6 s, and the others end after it.
+const ENDED: Duration = Duration::from_secs(60);
+
+fn moments(seed: u64) -> impl Iterator<Item = Duration> {
+    let number = std::env::var("EMUD_FLEET_MOMENTS").map_or(3, |n| n.parse().expect("a number"));
+    let mut random = Random(seed);
+    (0..number).map(move |_| Duration::from_millis(random.index(LATEST_MS) as u64))
+}
+
+/// A node on each host, whose program leaves a file. `end`: options of ping.
+fn scenario(folder: &str, end: &str) -> String {
+    let node = |name: &str, host: &str, peer: &str| {
+        format!(
+            "[node.{name}]\nhost = \"{host}\"\n\
+             command = \": >{folder}/{host}; exec ping -q -i 0.2 {end} {peer}\"\n"
+        )
+    };
+    let link = |one: &str, two: &str| {
+        format!(
+            "[link.{one}{two}]\nbetween = [\"{one}\", \"{two}\"]\nprofile.link.delay = \"5ms\"\n"
+        )
+    };
+    [
+        node("one", "a", "two"),
+        node("two", "b", "three"),
+        node("three", "c", "two"),
+        link("one", "two"),
+        link("two", "three"),
+    ]
+    .concat()
+}
+
+/// A run that is under way.
+struct Begun {
+    run: Child,
+    marks: String,
+}
+
+impl Begun {
+    fn new(hosts: &Hosts, end: &str) -> Self {
+        let marks = hosts.folder.path("marks");
+        let _ = fs::remove_dir_all(&marks);
+        fs::create_dir(&marks).unwrap();
+        // Programs run as nobody.
+        fs::set_permissions(&marks, Permissions::from_mode(0o777)).unwrap();
+        let path = hosts.folder.file("scenario.toml", &scenario(&marks, end));
+        let printed = fs::File::create(hosts.printed()).unwrap();
+        let run = hosts
+            .fleet(&["run", &path, "--verdict-first"])
+            .stdout(Stdio::null())
+            .stderr(printed)
+            .spawn()
+            .expect("emud");
+        Self { run, marks }
+    }
+
+    /// Hosts whose programs have started.
+    fn started(&self) -> BTreeSet<String> {
+        let all = fs::read_dir(&self.marks).unwrap();
+        all.map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
+    }
+
+    /// Waits for its end; returns its exit code and what it printed.
+    fn ended(&mut self, hosts: &Hosts) -> (i32, String) {
+        let since = Instant::now();
+        while self.run.try_wait().unwrap().is_none() {
+            assert!(since.elapsed() < ENDED, "the run does not end");
+            sleep(Duration::from_millis(50));
+        }
+        let text = fs::read_to_string(hosts.printed()).unwrap();
+        (self.run.wait().unwrap().code().unwrap_or(-1), text)
+    }
+
+    /// All or none, but for the host that was lost.
+    fn no_part_alone(&self, lost: Option<&str>) {
+        let started = self.started();
+        let others = (HOSTS.iter()).filter(|host| lost != Some(**host));
+        let ran: BTreeSet<_> = others.map(|host| started.contains(*host)).collect();
+        assert_eq!(ran.len(), 1, "started on {started:?} only");
+    }
+}
+
+fn names_it(code: i32, text: &str, cause: &str) {
+    assert!(code != 0 && code != 3, "{code}: {text}");
+    assert!(text.contains(cause), "no {cause:?} in: {text}");
+}
+
+pub fn killed_agent() {
+    let mut hosts = Hosts::new(1).agents(&[]);
+    for moment in moments(1) {
+        let mut begun = Begun::new(&hosts, "");
+        sleep(moment);
+        hosts.kill("b");
+        hosts.all_clean(&["b"]);
+        let (code, text) = begun.ended(&hosts);
+        println!(
+            "    {moment:?}: {code}, started {:?}\n{text}",
+            begun.started()
+        );
+        names_it(code, &text, "b");
+        hosts.all_clean(&HOSTS);
+        begun.no_part_alone(Some("b"));
+        hosts.agents[1] = hosts.agent("b", &[]);
+        soon("b is back", || hosts.emud(&["status"]).contains("\nb "));
+    }
+}
+
+pub fn killed_controller() {
+    let hosts = Hosts::new(1).agents(&[]);
+    for moment in moments(2) {
+        let mut begun = Begun::new(&hosts, "");
+        sleep(moment);
+        begun.run.kill().unwrap();
+        begun.run.wait().unwrap();
+        hosts.all_clean(&HOSTS);
+        println!("    {moment:?}: started {:?}", begun.started());
+        begun.no_part_alone(None);
+        // The next run is not refused.
+        soon("no run is active", || {
+            hosts.emud(&["stop"]).contains("no run is active")
+        });
+    }
+}
+
+pub fn partition() {
+    let hosts = Hosts::new(1).agents(&[]);
+    let store = hosts.netns("s");
+    for moment in moments(3) {
+        let mut begun = Begun::new(&hosts, "");
+        sleep(moment);
+        ip(&format!("-n {store} link set vb down"));
+        hosts.all_clean(&["b"]);
+        let (code, text) = begun.ended(&hosts);
+        println!(
+            "    {moment:?}: {code}, started {:?}\n{text}",
+            begun.started()
+        );
+        names_it(code, &text, "b");
+        hosts.all_clean(&HOSTS);
+        begun.no_part_alone(Some("b"));
+        ip(&format!("-n {store} link set vb up"));
+        soon("b is back", || hosts.emud(&["status"]).contains("\nb "));
+    }
+}
+
+/// Number of the member that leads.
+fn leader(hosts: &Hosts) -> usize {
+    let mut command = Command::new("ip");
+    command
+        .args(["netns", "exec", &hosts.netns("s"), "etcdctl"])
+        .args(["--endpoints", &hosts.urls, "endpoint", "status"])
+        .env("ETCDCTL_API", "3");
+    let output = command.output().expect("etcdctl (tests/setup.sh full)");
+    let text = String::from_utf8(output.stdout).unwrap();
+    // "http://192.0.2.101:2379, 8e9e05c52164694d, 3.4.23, 20 kB, true, false, 2, 9, 9, "
+    let leads = |line: &str| line.split(", ").nth(4) == Some("true");
+    text.lines()
+        .position(leads)
+        .unwrap_or_else(|| panic!("{text}"))
+}
+
+/// The run completes without it.
+pub fn killed_leader() {
+    for moment in moments(4) {
+        let mut hosts = Hosts::new(3).agents(&[]);
+        let victim = leader(&hosts);
+        let mut begun = Begun::new(&hosts, "-c 30");
+        sleep(moment);
+        hosts.members[victim].kill().unwrap();
+        hosts.members[victim].wait().unwrap();
+        let (code, text) = begun.ended(&hosts);
+        println!("    {moment:?}: {code}\n{text}");
+        assert!([0, 3].contains(&code), "{code}: {text}");
+        assert_eq!(begun.started().len(), 3);
+        hosts.all_clean(&HOSTS);
+    }
+}
+
+/// The disk of the only member is full: it ends, or takes no more.
+pub fn full_disk() {
+    for moment in moments(5) {
+        let hosts = Hosts::with(&Setup {
+            disk: Some("160m"),
+            ..Setup::default()
+        })
+        .agents(&[]);
+        let mut begun = Begun::new(&hosts, "");
+        sleep(moment);
+        hosts.fill_disk(0);
+        let stopped = hosts.emud(&["stop"]);
+        let (code, text) = begun.ended(&hosts);
+        println!("    {moment:?}: {code}, {stopped}\n{text}");
+        hosts.all_clean(&HOSTS);
+        begun.no_part_alone(None);
+    }
+}
