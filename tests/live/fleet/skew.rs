@@ -35,23 +35,23 @@ fn scenario(seconds: u32, link: &str) -> String {
 
 /// Prints the kernel's time of each packet's arrival on the bridge: sender, ns.
 const CAPTURE: &str = "\
-import socket, struct, sys
+import socket, struct, time
 s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
 s.setsockopt(socket.SOL_SOCKET, 33, 1 << 26)  # SO_RCVBUFFORCE
 s.setsockopt(socket.SOL_SOCKET, 35, 1)  # SO_TIMESTAMPNS
 s.setsockopt(263, 23, 1)  # PACKET_IGNORE_OUTGOING
 print('ready', flush=True)
-s.settimeout(20)
-try:
-    while True:
-        data, more, _, _ = s.recvmsg(2048, 64)
-        at = data.find(b'emud-skew-')
-        # VXLAN (UDP, port 4789), without the errors that the third host, 192.0.2.2, returns.
-        if at < 0 or data[23] != 17 or data[36:38] != b'\\x12\\xb5' or data[29] == 2: continue
-        seconds, ns = struct.unpack('qq', more[0][2][:16])
-        print('three' if data[at + 10:at + 15] == b'three' else 'one', seconds * 10**9 + ns)
-        s.settimeout(3)
-except socket.timeout: pass
+s.settimeout(1)
+quiet = time.monotonic() + 30
+while time.monotonic() < quiet:
+    try: data, more, _, _ = s.recvmsg(2048, 64)
+    except socket.timeout: continue
+    at = data.find(b'emud-skew-')
+    # VXLAN (UDP, port 4789), without the errors that the third host, 192.0.2.2, returns.
+    if at < 0 or data[23] != 17 or data[36:38] != b'\\x12\\xb5' or data[29] == 2: continue
+    seconds, ns = struct.unpack('qq', more[0][2][:16])
+    print('three' if data[at + 10:at + 15] == b'three' else 'one', seconds * 10**9 + ns)
+    quiet = time.monotonic() + 2
 ";
 
 struct Capture {
