@@ -3,6 +3,7 @@
 //! BPF run statistics, which the caller enables.
 
 use std::net::UdpSocket;
+use std::time::Instant;
 
 use emud_monitor::Monitor;
 use emud_monitor::config::{Config, GroupBy};
@@ -38,6 +39,13 @@ impl Events {
             (Self::Packets, GroupBy::Netns) => "emud_xmit",
             (Self::Packets, _) => "emud_start_xmit",
         }
+    }
+
+    /// Returns the time that each of so many takes, in ns.
+    pub fn time_of_each(self, count: u64) -> f64 {
+        let began = Instant::now();
+        self.run(count);
+        began.elapsed().as_nanos() as f64 / count as f64
     }
 
     fn run(self, count: u64) {

@@ -27,6 +27,7 @@
  * 10^7. Such a packet is dropped, as by a full queue. The verifier follows each
  * pass of a plain loop, so these are two loops in two functions. */
 #define EMUD_QUEUE_TRIES 32
+_Static_assert(EMUD_QUEUE_TRIES *EMUD_QUEUE_TRIES >= 1024, "see above");
 
 /* 1 if x is above limit, both below 2^63: no branch, which the verifier would
  * follow through all that comes after it. */

@@ -18,6 +18,7 @@ const MS: u64 = 1_000_000;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 pub fn run(suite: &mut Suite) {
+    felt(suite);
     cost(suite);
     let trials = if suite.full { 20 } else { 7 };
     for _ in 0..suite.turns {
@@ -32,6 +33,24 @@ pub fn run(suite: &mut Suite) {
     suite.results.miss(
         "memory and disk: only the tests measure the latency of their alarms (tests/live/monitor)",
     );
+}
+
+/// The time of the workload itself, with and without `emud monitor`, in turn: programs, the call of
+/// them, cache lines, ticks.
+fn felt(suite: &mut Suite) {
+    let count = if suite.full { 500_000 } else { 100_000 };
+    for _ in 0..suite.turns {
+        for events in [Events::Switches, Events::Packets] {
+            let case = format!("{}, time of the workload", events.tracepoint());
+            let without = events.time_of_each(count);
+            let watch = Watch::start(&["--limit", "1000"]);
+            let with = events.time_of_each(count);
+            watch.end();
+            for (side, ns) in [("bare", without), ("emud", with)] {
+                suite.results.add(&case, side, "cost", "ns/event", ns);
+            }
+        }
+    }
 }
 
 /// Both alternately, so that other load of the machine affects both.

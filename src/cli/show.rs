@@ -208,6 +208,13 @@ fn write_link(out: &mut String, name: &str, l: &LinkReport) {
         let _ = writeln!(out, "    {}", timeline(t));
     }
     write_counters(out, &l.counters);
+    if l.one_by_one && l.counters.super_packets > 0 {
+        let _ = writeln!(
+            out,
+            "    {} super-packets met one fate each: switch segmentation (sender) or GRO off",
+            l.counters.super_packets
+        );
+    }
 }
 
 /// The rate, and what there is only with one.
@@ -403,13 +410,6 @@ fn write_counters(out: &mut String, c: &Counters) {
     ];
     for (packets, why) in others.into_iter().filter(|(n, _)| *n > 0) {
         let _ = writeln!(out, "    {packets} packets not emulated: {why}");
-    }
-    if c.super_packets > 0 {
-        let _ = writeln!(
-            out,
-            "    {} super-packets met one fate each: switch segmentation (sender) or GRO off",
-            c.super_packets
-        );
     }
     if c.flows_forgotten > 0 {
         let _ = writeln!(

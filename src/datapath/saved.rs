@@ -106,3 +106,38 @@ pub struct Segmenter {
     /// Directions whose super-packets are segmented.
     pub directions: [bool; 2],
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Packets of the longer link still wait when a shorter one takes its place: with fewer places,
+    /// fq drops what arrives.
+    #[test]
+    fn room_is_never_taken_back() {
+        let options = |limit, horizon_us| FqOptions {
+            limit,
+            flow_limit: limit,
+            horizon_us,
+            timer_slack_ns: 0,
+            horizon_drop: false,
+            orphan_mask: None,
+            buckets_log: None,
+            pacing: None,
+        };
+        let mut room = FqRoom::default();
+        let limits = |fq: FqOptions| (fq.limit, fq.flow_limit, fq.horizon_us);
+        assert_eq!(
+            limits(room.make(options(80_000, 9000))),
+            (80_000, 80_000, 9000)
+        );
+        assert_eq!(
+            limits(room.make(options(1000, 10_000))),
+            (80_000, 80_000, 10_000)
+        );
+        assert_eq!(
+            limits(room.make(options(90_000, 1))),
+            (90_000, 90_000, 10_000)
+        );
+    }
+}

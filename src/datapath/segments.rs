@@ -23,7 +23,7 @@ fn one_by_one(engine: Engine, link: &profile::Link) -> bool {
 }
 
 /// Returns whether the link makes a separate decision for each packet.
-fn decides(link: &profile::Link) -> bool {
+pub(super) fn decides(link: &profile::Link) -> bool {
     let delay = &link.delay;
     let per_packet = delay.share.is_some()
         || link.reorder.is_some()

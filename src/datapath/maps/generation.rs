@@ -195,4 +195,50 @@ mod tests {
             Err(e) => panic!("{e}"),
         }
     }
+
+    /// Lets system calls of this thread fail, each with its error (seccomp).
+    fn refuse(calls: [(libc::c_long, i32); 2]) {
+        let code = |code: u32, jf, k| libc::sock_filter {
+            code: code as u16,
+            jt: 0,
+            jf,
+            k,
+        };
+        let end = |value| code(libc::BPF_RET | libc::BPF_K, 0, value);
+        // The number of the call is first in struct seccomp_data.
+        let mut filter = vec![code(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
+        for (call, error) in calls {
+            let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+            filter.push(code(equal, 1, call as u32));
+            filter.push(end(libc::SECCOMP_RET_ERRNO | error as u32));
+        }
+        filter.push(end(libc::SECCOMP_RET_ALLOW));
+        let program = libc::sock_fprog {
+            len: filter.len() as u16,
+            filter: filter.as_mut_ptr(),
+        };
+        // SAFETY: the filter outlives the calls.
+        unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+            let mode = libc::SECCOMP_SET_MODE_FILTER;
+            let done = libc::syscall(libc::SYS_seccomp, mode, 0, &raw const program);
+            assert_eq!(done, 0, "{}", io::Error::last_os_error());
+        }
+    }
+
+    /// As with nohz_full. Without the socket's wait there is no grace period, which is an error.
+    #[test]
+    fn a_refused_membarrier_is_no_grace_period() {
+        let waited = std::thread::spawn(|| {
+            refuse([
+                (libc::SYS_membarrier, libc::EINVAL),
+                (libc::SYS_socket, libc::EMFILE),
+            ]);
+            grace_period()
+        });
+        match waited.join().unwrap() {
+            Err(DatapathError::GracePeriod(e)) => assert_eq!(e.raw_os_error(), Some(libc::EMFILE)),
+            other => panic!("{other:?}"),
+        }
+    }
 }

@@ -9,6 +9,7 @@ use super::time as report_time;
 use super::time::rate_bit_s;
 use crate::abi;
 use crate::datapath::maps::{DatapathError, Maps};
+use crate::datapath::segments::decides;
 use crate::datapath::stage::compile::{Beside, decode};
 use crate::profile::{
     Aqm, Corrupt, Delay, Duplicate, Link, LinkState, Loss, Neighbours, Profile, Queue, Reordering,
@@ -51,6 +52,8 @@ pub struct LinkReport {
     pub neighbours: Neighbours,
     /// Counters since attach. Packets are wire packets: a super-packet counts for those in it.
     pub counters: Counters,
+    /// Whether packets are decided one by one: all packets of a super-packet then have one fate.
+    pub one_by_one: bool,
     /// "down": every packet is lost.
     pub state: LinkState,
     /// Loss model; null: nothing is lost. A row with a loss is "bernoulli".
@@ -109,6 +112,7 @@ impl Reader<'_> {
         // The queue stays that of the link itself in every phase.
         let configured = self.wanted(number, direction);
         let wanted = self.wanted(in_force.number, direction);
+        let pairs = self.profile.is_none_or(|profile| profile.matrix.is_some());
         // Without `..`: what a link has is shown.
         let Link {
             rate,
@@ -148,6 +152,7 @@ impl Reader<'_> {
             loss: loss.share(),
             neighbours,
             counters: counters(&*self.maps.counters_of(number, direction)?),
+            one_by_one: pairs || configured.into_iter().chain(wanted).any(decides),
             state,
             loss_model: (!loss.is_none()).then_some(loss),
             duplicate: (duplicate.probability > 0.0).then_some(duplicate),

@@ -439,7 +439,7 @@ pub fn two_tags(engine: Engine) {
 }
 
 /// A tun device of the thread's namespace: packets without an Ethernet header.
-fn tun(name: &str) -> File {
+pub fn tun(name: &str) -> File {
     const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
     let file = OpenOptions::new()
         .read(true)

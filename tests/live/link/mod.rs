@@ -9,7 +9,7 @@ mod ecn;
 mod emulated;
 mod ending;
 mod forwarded;
-mod frames;
+pub mod frames;
 mod loss;
 mod malformed;
 mod matching;
@@ -62,6 +62,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             odd::ordinary_user,
             odd::own_device,
             odd::user_namespace,
+            odd::without_type_information,
             restore::own_run,
             change::set_is_atomic,
             frames::queues,

@@ -71,6 +71,42 @@ pub fn user_namespace(engine: Engine) {
     );
 }
 
+/// A kernel without BTF: what changes packets is refused, not silently left out; a delay works.
+pub fn without_type_information(engine: Engine) {
+    let lab = Lab::new();
+    let profile = |text: &str| lab.profile(text);
+    let (corrupts, delays) = (
+        profile("up.corrupt = \"1%\"\n"),
+        profile("up.delay = \"5ms\"\n"),
+    );
+    let before = lab.snapshot();
+    let emud = |words: &str| {
+        let hidden = format!(
+            "mount -t tmpfs none /sys/kernel/btf && exec {} {words}",
+            emud_path().display()
+        );
+        let mut command = Command::new("ip");
+        command.args([
+            "netns", "exec", &lab.a, "unshare", "-m", "sh", "-ec", &hidden,
+        ]);
+        run(&mut command)
+    };
+    let attach = |profile: &str| {
+        emud(&format!(
+            "attach va --engine {} --profile {profile}",
+            engine.name()
+        ))
+    };
+    let said = attach(&corrupts).expect(69);
+    assert!(said.err.contains("/sys/kernel/btf/vmlinux"), "{}", said.err);
+    assert_same("after the refusal", &before, &lab.snapshot());
+    attach(&delays).expect(0);
+    let said = emud("set va up.duplicate=1%").expect(69);
+    assert!(said.err.contains("/sys/kernel/btf/vmlinux"), "{}", said.err);
+    lab.detach();
+    assert_same("afterwards", &before, &lab.snapshot());
+}
+
 /// The names of emud's devices fit for every index.
 pub fn large_index(engine: Engine) {
     for index in [100_000, 1_000_000, i32::MAX] {

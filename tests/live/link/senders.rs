@@ -188,11 +188,11 @@ const ABOVE: &[(&str, &str, &str, &str)] = &[
 /// Each packet of a train is lost independently, whatever device made a super-packet of it. With
 /// `offload = "keep"` whole trains are lost, which this test must detect.
 pub fn trains_lose_single_packets(engine: Engine) {
-    const LOSS: f64 = 0.01;
+    const LOSS: f64 = 0.002;
     const TRAIN: u32 = 40;
     let trains = Trains {
         train: TRAIN,
-        trains: scaled(2_500),
+        trains: scaled(12_500),
         single: false,
         every: Duration::from_secs(TRAIN.into()) / packets_per_s(10_000),
     };

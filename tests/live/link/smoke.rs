@@ -95,6 +95,9 @@ fn queue(lab: &Lab, engine: Engine, verdict: &mut Verdict) {
         .map(|pair| (pair[1].arrived_ns - pair[0].arrived_ns) as f64 / 1e6)
         .collect();
     verdict.near("ms between two packets", 4.24, median(&gaps), LATE_MS);
+    let longer = qdisc();
+    lab.emud(&["set", "va", "down.delay=1ms"]).expect(0);
+    verdict.same("what waits keeps its room", longer, qdisc());
 }
 
 /// fq's timer is later than 1 us, which a monitor with that limit reports.

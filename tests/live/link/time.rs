@@ -2,8 +2,9 @@
 //! Links that change with time, on a live interface: phases by the clock, delivery opportunities.
 
 use std::ops::RangeInclusive;
-use std::time::{Duration, Instant};
+use std::time::{Duration, SystemTime};
 
+use aya::programs::loaded_programs;
 use emud::host::now_ns;
 
 use support::lab::{Engine, Lab, Verdict};
@@ -235,14 +236,29 @@ pub fn begins_with_the_link(engine: Engine) {
     });
     let trace = lab.profile(&rows);
     let profile = format!("[up]\ntrace = {{ file = \"{trace}\" }}\n");
-    let began = Instant::now();
     lab.attach(engine, &profile, &[]);
-    let attached = Instant::now();
-    let at_s = lab.show()["up"]["timeline"]["at_s"].as_f64();
-    // Attach reads the rows and loads the classifier before, which takes longer than what is after.
-    let most = (attached - began).as_secs_f64() / 2.0 + attached.elapsed().as_secs_f64();
-    println!("    attach took {:?}", attached - began);
-    verdict.at_most("s into the trace", most, at_s.expect("a trace"));
+    let shown = lab.show();
+    let at_s = shown["up"]["timeline"]["at_s"].as_f64().expect("a trace");
+    let since = now_ns() - shown["mono_ns"].as_u64().expect("a time");
+    let began = SystemTime::now() - Duration::from_secs_f64(at_s) - Duration::from_nanos(since);
+    // The rows are written after the classifier is loaded.
+    let filter = lab.in_a("tc filter show dev va egress");
+    let id = filter
+        .split(" id ")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next());
+    let id: u32 = id.and_then(|id| id.parse().ok()).expect("a classifier");
+    let loaded = loaded_programs()
+        .filter_map(Result::ok)
+        .find(|program| program.id() == id);
+    let loaded = loaded
+        .and_then(|program| program.loaded_at())
+        .expect("its time");
+    println!(
+        "    {:?} after the classifier was loaded",
+        began.duration_since(loaded)
+    );
+    verdict.same("the trace begins after that", true, began > loaded);
     lab.detach();
     verdict.end();
 }

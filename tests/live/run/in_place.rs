@@ -2,6 +2,7 @@
 //! Runs on an existing interface.
 
 use std::io::{BufRead as _, BufReader};
+use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -10,6 +11,8 @@ use emud::netlink::Netlink;
 use support::host::{ip, soon};
 use support::runs::{Folder, rtt_ms};
 use support::{emud_path, full};
+
+use crate::link::frames::tun;
 
 /// A wire of this host to itself, with one end in a separate namespace; it ends with the value.
 struct Far(std::process::Child);
@@ -219,4 +222,36 @@ pub fn a_renamed_interface_is_still_its_own() {
 fn detach_near() {
     let detach = Command::new(emud_path()).args(["detach", "near"]).status();
     assert!(detach.unwrap().success());
+}
+
+/// On a device without Ethernet header nothing segments: that packets share a fate is in the verdict,
+/// unless the link treats all packets of an instant alike, or the profile asks for it.
+pub fn super_packets_are_said() {
+    let folder = Folder::new();
+    let tun = tun("long");
+    const TUNSETOFFLOAD: libc::c_ulong = 0x4004_54d0;
+    const TUN_F_CSUM: libc::c_uint = 1;
+    // SAFETY: the argument is a number. Without checksum offload the kernel drops UDP super-packets
+    // whose head grows (docs/limits.md).
+    let done = unsafe { libc::ioctl(tun.as_raw_fd(), TUNSETOFFLOAD, TUN_F_CSUM) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    ip("address add 10.9.1.1/24 dev long");
+    ip("link set long up");
+    // A train of 10 packets by UDP_SEGMENT.
+    let train = "import socket\n\
+                 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+                 s.setsockopt(socket.IPPROTO_UDP, 103, 1000)\n\
+                 for n in range(5): s.sendto(b'x' * 10000, ('10.9.1.2', 9))\n";
+    let train = ["python3", "-c", train];
+    for (profile, code) in [
+        ("up.loss = \"1%\"\n", 4),
+        ("up.delay = \"1ms\"\n", 0),
+        ("offload = \"keep\"\nup.loss = \"1%\"\n", 0),
+    ] {
+        folder.file("p.toml", profile);
+        let ran = folder.run("--in-place long --profile ./p.toml", &train);
+        let ran = ran.expect(code);
+        let said = ran.err.contains("up: 5 super-packets had one fate each");
+        assert_eq!(said, code != 0, "{profile}: {}", ran.err);
+    }
 }

@@ -66,6 +66,7 @@ pub fn tests() -> Vec<Trial> {
             in_place::guard,
             in_place::no_program_outlives_it,
             in_place::a_renamed_interface_is_still_its_own,
+            in_place::super_packets_are_said,
             repeat::same_seed_same_losses,
             repeat::same_seed_same_losses_of_a_program,
             repeat::summary,

@@ -8,6 +8,7 @@ use crate::datapath::show::report::Report;
 use crate::experiment::run::counts::{Counts, of_class, sample};
 use crate::experiment::scenario::Link;
 use crate::monitor::session::experiment::Failure;
+use crate::profile::Offload;
 
 impl Work {
     /// Returns the packets so far.
@@ -83,25 +84,33 @@ impl Work {
 
     fn failures(&mut self, link: &Link, direction: &str, before: &Counts, now: &Counts) {
         let grown = now.counted.since(&before.counted);
+        // A link that has just been changed has no count of before; `keep` asks for it.
+        let super_packets = (now.super_packets.zip(before.super_packets))
+            .filter(|_| link.profile.offload != Offload::Keep)
+            .map_or(0, |(now, before)| now.saturating_sub(before));
         let failed = [
             (
                 grown.engine_dropped,
-                "were dropped by the engine, not by the link",
+                "packets were dropped by the engine, not by the link",
             ),
-            (grown.untouched, "passed without emulation"),
+            (grown.untouched, "packets passed without emulation"),
             (
                 now.disordered.saturating_sub(before.disordered),
-                "were read after their bottleneck had decided on later ones",
+                "packets were read after their bottleneck had decided on later ones",
+            ),
+            (
+                super_packets,
+                "super-packets had one fate each, where the link decides packet by packet",
             ),
         ];
-        let failed = failed.into_iter().filter(|(packets, _)| *packets > 0);
+        let failed = failed.into_iter().filter(|(number, _)| *number > 0);
         self.found
             .failures
-            .extend(failed.map(|(packets, what)| Failure {
+            .extend(failed.map(|(number, what)| Failure {
                 since_mono_ns: before.mono_ns,
                 // The counters were read after the time of the report.
                 until_mono_ns: mono_ns(),
-                sentence: format!("link {}, {direction}: {packets} packets {what}", link.name),
+                sentence: format!("link {}, {direction}: {number} {what}", link.name),
             }));
     }
 }
