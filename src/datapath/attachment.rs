@@ -212,10 +212,13 @@ fn engine_dropped(
         })
         .map(|q| u64::from(q.drops))
         .sum();
-    let in_device = if there.saved.engine == Engine::Hold {
-        nl.tx_dropped(ifindex)?
-    } else {
-        0
+    let in_device = match there.saved.engine {
+        Engine::Hold => match nl.tx_dropped(ifindex) {
+            // Deleted meanwhile: as above.
+            Err(e) if e.is_no_device() => 0,
+            dropped => dropped?,
+        },
+        _ => 0,
     };
     Ok(in_qdiscs + in_device)
 }
