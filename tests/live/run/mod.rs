@@ -11,6 +11,7 @@ mod program;
 mod repeat;
 mod reproduce;
 mod routing;
+mod scale;
 mod scenario;
 mod undone;
 mod user;
@@ -98,6 +99,8 @@ pub fn tests() -> Vec<Trial> {
             routing::bird_finds_a_first_route,
             routing::bird_reroutes_when_a_relay_leaves,
             routing::broch,
+            scale::a_hundred_stations,
+            scale::hellos_of_256_stations,
             verdict::a_hog_is_named,
             verdict::without_it_the_run_is_clean;
     ]
