@@ -16,8 +16,8 @@ containers='podman runc conmon netavark iptables'
 store='etcd-server etcd-client openssl'
 # A screen for emud top.
 screen='tmux'
-# A routing daemon on a medium.
-routing='babeld'
+# Routing daemons on a medium.
+routing='babeld bird2'
 # musl-tools: the C code of ring in a static binary.
 dist='musl-tools debootstrap podman runc conmon groff-base xz-utils binutils jq'
 check='clang-format bpftool python3-jsonschema'

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::air_flows::Flows;
 use super::{Bench, Experiment, Figure, ReproduceError, Tolerance};
-use crate::medium::air::{Access, Air, Discipline, Frame, Outcome, Plan, To};
+use crate::medium::air::{Access, Air, Discipline, Frame, Outcome, Plan, RateControl, To};
 use crate::medium::phy::{Matrix, PathLoss, Radio, Reach, STANDARDS, Timing, ratio};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -50,6 +50,7 @@ fn plan(discipline: Discipline) -> Plan {
         attempts: 7,
         queue_packets: 100,
         discipline,
+        rate: RateControl::Fixed,
         capture: ratio(10.0),
         noise: 0,
         seed: 9,

@@ -113,8 +113,8 @@ impl<T: Clone> Air<T> {
         let timing = &self.plan.timing;
         let (mode, reserves_ns) = match to {
             To::All => (timing.broadcast(), 0),
-            To::Station(_) => {
-                let mode = self.stations[station].mode;
+            To::Station(to) => {
+                let mode = self.mode_to(station, to);
                 (mode, timing.sifs_ns + timing.ack_ns(mode))
             }
         };

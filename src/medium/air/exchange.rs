@@ -17,8 +17,8 @@ impl<T: Clone> Air<T> {
         let to = usize::from(to);
         match what.kind {
             Kind::Rts => {
-                let mode = self.stations[station].mode;
-                let patience_ns = timing.sifs_ns + timing.cts_ns(mode) + timing.slot_ns;
+                let cts_ns = timing.frame_ns(timing.answer_octets(), what.mode);
+                let patience_ns = timing.sifs_ns + cts_ns + timing.slot_ns;
                 self.wait_for(station, Kind::Cts, patience_ns);
                 if reached && !self.ears.is_reserved(to, self.now_ns) {
                     self.answer_later(to, self.cts(station, &what));
@@ -37,7 +37,10 @@ impl<T: Clone> Air<T> {
                     self.answer_later(to, data);
                 }
             }
-            Kind::Ack if reached && self.awaits(to, Kind::Ack) => self.succeed(to),
+            Kind::Ack if reached && self.awaits(to, Kind::Ack) => {
+                self.rate_result(to, true);
+                self.succeed(to);
+            }
             Kind::Cts | Kind::Ack => {}
         }
     }
@@ -91,10 +94,10 @@ impl<T: Clone> Air<T> {
     /// got it: any other frame for it ends its exchange.
     fn answer_later(&mut self, station: usize, what: Transmission) {
         match self.stations[station].doing {
-            Doing::Awaiting(_) => {
+            Doing::Awaiting(answer) => {
                 self.timers.clear(station);
                 if what.kind != Kind::Data {
-                    self.fail(station);
+                    self.fail(station, answer);
                 }
             }
             Doing::Sending(_) | Doing::Answering(_) => return,
@@ -115,12 +118,19 @@ impl<T: Clone> Air<T> {
 
     /// No answer in time. Gaps count from now on, as for those who could not decode the frame.
     pub(super) fn time_out(&mut self, station: usize) {
+        let Doing::Awaiting(answer) = self.stations[station].doing else {
+            return;
+        };
         self.ears.reserve(station, self.now_ns);
-        self.fail(station);
+        self.fail(station, answer);
         self.contend(station);
     }
 
-    fn fail(&mut self, station: usize) {
+    /// This answer has not come.
+    fn fail(&mut self, station: usize, answer: Kind) {
+        if answer == Kind::Ack {
+            self.rate_result(station, false);
+        }
         self.does(station, Doing::Listening);
         let this = &mut self.stations[station];
         this.tries += 1;

@@ -30,6 +30,7 @@ mod exchange;
 mod frame;
 mod plain;
 mod queue;
+mod rate;
 mod station;
 mod timers;
 mod transmit;
@@ -49,6 +50,7 @@ use frame::{Arrival, Later};
 pub use frame::{Fate, Frame, Outcome, To};
 pub use queue::Discipline;
 use queue::Queue;
+pub use rate::RateControl;
 pub use station::Count;
 use station::{Doing, Kind, Station};
 use timers::{Rank, Timers};
@@ -79,6 +81,9 @@ pub struct Plan {
     /// How a station's queue is ordered and managed.
     #[serde(default)]
     pub discipline: Discipline,
+    /// How stations choose the rate of unicast data.
+    #[serde(default)]
+    pub rate: RateControl,
     /// How much stronger than all others a frame must be to be received, and to take a receiver
     /// from an earlier frame ([`ratio`](super::phy::ratio)).
     pub capture: u64,
@@ -131,7 +136,8 @@ enum Event {
 }
 
 impl<T: Clone> Air<T> {
-    /// Returns an idle medium at time 0. `modes`: each station's mode of unicast data.
+    /// Returns an idle medium at time 0. `modes`: each station's mode of unicast data, with
+    /// [`RateControl::Arf`] the first one.
     pub fn new(plan: Plan, matrix: Arc<Matrix>, modes: &[usize]) -> Self {
         let stations = matrix.stations();
         let mode = |station| modes.get(station).copied();
@@ -139,7 +145,11 @@ impl<T: Clone> Air<T> {
         Self {
             chance: Chance::new(plan.seed),
             stations: (0..stations)
-                .map(|station| Station::new(mode(station), Queue::new(&plan, station), &plan))
+                .map(|station| {
+                    let (mode, queue) = (mode(station), Queue::new(&plan, station));
+                    let fallbacks = Self::fallbacks(plan.rate, mode, stations);
+                    Station::new(mode, fallbacks, queue, &plan)
+                })
                 .collect(),
             ears: Ears::new(
                 stations,
@@ -314,19 +324,25 @@ impl<T: Clone> Air<T> {
         if !self.outcomes.is_empty() {
             return Some(self.now_ns);
         }
-        let shortest = match self.plan.access {
-            Access::Dcf => self.plan.timing.data_ns(0, self.plan.timing.fastest()),
-            Access::None => 0,
-        };
+        let shortest = self.shortest_ns();
         let of_station = |(at_ns, station): (u64, usize)| match self.stations[station].doing {
             Doing::Sending(ref what) if what.kind == Kind::Data => at_ns,
             _ => at_ns + shortest,
         };
-        let arrival = self.arrivals.peek().map(|Reverse(arrival)| arrival.at_ns);
+        let arrival = self.arrivals.peek();
+        let arrival = arrival.map(|Reverse(arrival)| arrival.at_ns + shortest);
         let later = self.later.peek().map(|Reverse(later)| later.at_ns);
         let access = self.countdown.first().map(|(at_ns, _)| at_ns + shortest);
         let timers = self.timers.all().map(of_station);
         timers.chain(access).chain(arrival).chain(later).min()
+    }
+
+    /// A packet is not delivered sooner than this after its arrival.
+    pub fn shortest_ns(&self) -> u64 {
+        match self.plan.access {
+            Access::Dcf => self.plan.timing.data_ns(0, self.plan.timing.fastest()),
+            Access::None => 0,
+        }
     }
 
     /// What a station has done so far.

@@ -4,6 +4,7 @@
 use super::Plan;
 use super::frame::To;
 use super::queue::Queue;
+use super::rate::Fallback;
 
 /// What a station has done so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -77,8 +78,10 @@ pub(super) enum Doing {
 pub(super) struct Station<T> {
     pub queue: Queue<T>,
     pub doing: Doing,
-    /// Of unicast data.
+    /// Of unicast data, unless it depends on the receiver.
     pub mode: usize,
+    /// Of each receiver, with rate control by results.
+    pub fallbacks: Vec<Fallback>,
     pub window: u32,
     /// Attempts of the first packet so far.
     pub tries: u32,
@@ -91,11 +94,12 @@ pub(super) struct Station<T> {
 }
 
 impl<T> Station<T> {
-    pub fn new(mode: usize, queue: Queue<T>, plan: &Plan) -> Self {
+    pub fn new(mode: usize, fallbacks: Vec<Fallback>, queue: Queue<T>, plan: &Plan) -> Self {
         Self {
             queue,
             doing: Doing::Listening,
             mode,
+            fallbacks,
             window: plan.timing.cw_min,
             tries: 0,
             backoffs: 0,

@@ -3,7 +3,6 @@
 //! machine's own network is never touched. Needs `ip`, `ping`, `script` and python3-jsonschema.
 
 mod artefacts;
-mod babel;
 mod in_place;
 mod log;
 mod medium;
@@ -11,6 +10,8 @@ mod metrics;
 mod program;
 mod repeat;
 mod reproduce;
+mod routing;
+mod scale;
 mod scenario;
 mod undone;
 mod user;
@@ -83,9 +84,6 @@ pub fn tests() -> Vec<Trial> {
         Full:
             medium::hidden,
             medium::two_cells,
-            babel::finds_a_first_route,
-            babel::reroutes_when_a_relay_leaves,
-            babel::broch,
             in_place::link_that_stays_is_said,
             reproduce::chain,
             reproduce::contention,
@@ -97,6 +95,13 @@ pub fn tests() -> Vec<Trial> {
             reproduce::star,
             reproduce::tree,
             reproduce::window,
+            routing::babeld_finds_a_first_route,
+            routing::babeld_reroutes_when_a_relay_leaves,
+            routing::bird_finds_a_first_route,
+            routing::bird_reroutes_when_a_relay_leaves,
+            routing::broch,
+            scale::a_hundred_stations,
+            scale::hellos_of_256_stations,
             verdict::a_hog_is_named,
             verdict::without_it_the_run_is_clean;
     ]

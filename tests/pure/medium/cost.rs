@@ -4,8 +4,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell as Counter;
 
-use emud::medium::air::{Plan, To};
-use emud::medium::phy::Matrix;
+use emud::medium::air::{Discipline, Plan, To};
+use emud::medium::phy::{Disk, Matrix, PathLoss, Radio, STANDARDS};
 
 use super::traffic::{Cell, S, plan};
 
@@ -54,6 +54,42 @@ fn a_frame_allocates_nothing() {
         cell.run(3 * S);
         assert!(cell.deliveries > deliveries + 500);
         assert_eq!(ALLOCATIONS.get(), before + 1);
+    }
+}
+
+/// Across a hundred stations, of which several send at the same time: out of range, with powers that add up,
+/// and with queues that have bands.
+#[test]
+fn a_frame_of_a_large_network_allocates_nothing() {
+    let at = |n: u32| [f64::from(n % 10) * 150.0, f64::from(n / 10) * 150.0];
+    let positions: Vec<_> = (0..100).map(at).collect();
+    let radio = Radio::new(&STANDARDS[0], PathLoss::LogDistance { exponent: 2.8 });
+    for (matrix, discipline) in [
+        (
+            Matrix::disk(&positions, Disk::default(), 1e-6),
+            Discipline::Priority,
+        ),
+        (Matrix::radio(&positions, &radio, 1e-6), Discipline::Fifo),
+    ] {
+        let plan = Plan {
+            discipline,
+            ..plan("802.11b", 1)
+        };
+        let mut cell = Cell::new(plan, matrix, &[11_000; 100]);
+        // To the right, and from the last column to the left.
+        for station in (0..100).filter(|n| n % 10 % 3 == 0) {
+            let to = if station % 10 == 9 {
+                station - 1
+            } else {
+                station + 1
+            };
+            cell.saturate(station, To::Station(to as u16), 1500);
+        }
+        cell.run(S / 2);
+        let (before, deliveries) = (ALLOCATIONS.get(), cell.deliveries);
+        cell.run(S);
+        assert!(cell.deliveries > deliveries + 300, "{}", cell.deliveries);
+        assert_eq!(ALLOCATIONS.get(), before);
     }
 }
 

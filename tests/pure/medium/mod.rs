@@ -4,6 +4,7 @@
 //! Every run is the same on every machine: chance is a hash of the seed. Durations are such that
 //! the standard error of a figure is below a third of its tolerance.
 
+mod arf;
 mod bianchi;
 mod chain;
 mod cost;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use emud::medium::air::{Access, Air, Discipline, Fate, Frame, Outcome, Plan, To};
+use emud::medium::air::{Access, Air, Discipline, Fate, Frame, Outcome, Plan, RateControl, To};
 use emud::medium::phy::{Matrix, Reach, STANDARDS, Standard, Timing, ratio};
 
 use super::traffic::{MS, S};
@@ -56,6 +56,7 @@ fn setup(seed: u64) -> Setup {
         attempts: 1 + random.below(8) as u32,
         queue_packets: 1 + random.below(20) as usize,
         discipline: Discipline::Fifo,
+        rate: [RateControl::Fixed, RateControl::Arf, RateControl::Ideal][seed as usize % 3],
         capture: ratio(random.below(20) as f64),
         noise: random.below(1000),
         seed,
@@ -89,7 +90,8 @@ fn setup(seed: u64) -> Setup {
     }
 }
 
-/// Runs to the end in steps; arrivals of a step are handed over at its end, in no order.
+/// Runs to the end in steps; arrivals of a step are handed over at its end, in no order. No delivery is
+/// sooner than was announced before the step, or than a packet that arrived in it can be.
 fn run(setup: &Setup, mut step: impl FnMut() -> u64) -> (Air<u64>, Vec<Outcome<u64>>) {
     let matrix = Arc::clone(&setup.matrices[0]);
     let mut air = Air::new(setup.plan.clone(), matrix, &setup.modes);
@@ -99,6 +101,7 @@ fn run(setup: &Setup, mut step: impl FnMut() -> u64) -> (Air<u64>, Vec<Outcome<u
     while now < 20 * S {
         // Geometry changes every 20 ms.
         let boundary = moved * 20 * MS;
+        let mut earliest_ns = air.next_delivery_ns().unwrap_or(u64::MAX);
         now = (now + step()).min(boundary);
         let arrived = setup.arrivals[next..].iter();
         let arrived = arrived.take_while(|(at_ns, ..)| *at_ns <= now).count();
@@ -106,10 +109,14 @@ fn run(setup: &Setup, mut step: impl FnMut() -> u64) -> (Air<u64>, Vec<Outcome<u
         let mut batch: Vec<_> = setup.arrivals[next..next + arrived].to_vec();
         batch.sort_by_key(|(_, station, _)| *station);
         for (at_ns, station, frame) in batch {
+            earliest_ns = earliest_ns.min(at_ns + air.shortest_ns());
             assert!(air.arrive(at_ns, station, frame));
         }
         next += arrived;
         while let Some(outcome) = air.next(now) {
+            if let Outcome::Delivered { at_ns, .. } = outcome {
+                assert!(at_ns >= earliest_ns, "{at_ns}, announced for {earliest_ns}");
+            }
             outcomes.push(outcome);
         }
         if now == boundary {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use emud::medium::air::{Access, Air, Count, Discipline, Frame, Outcome, Plan, To};
+use emud::medium::air::{Access, Air, Count, Discipline, Frame, Outcome, Plan, RateControl, To};
 use emud::medium::phy::{Matrix, Standard, Timing, ratio};
 
 pub const MS: u64 = 1_000_000;
@@ -27,6 +27,7 @@ pub fn plan(standard: &str, seed: u64) -> Plan {
         attempts: 7,
         queue_packets: 50,
         discipline: Discipline::Fifo,
+        rate: RateControl::Fixed,
         capture: ratio(10.0),
         noise: 0,
         seed,

@@ -5,8 +5,9 @@ use super::super::kinds::{Later, Names, NodeNames};
 use super::kinds::{Bytes, RadioChoice, RadioKind};
 use super::propagation::{Propagation, SpreadKind};
 use super::queue::{QueueChoice, QueueKind};
+use super::rate::{RateChoice, RateKind};
 use crate::medium::air::Access;
-use crate::profile::kinds::{BitErrorRate, BitRate, Count, Flag, OneOf, Text};
+use crate::profile::kinds::{BitErrorRate, Count, Flag, OneOf, Text};
 use crate::text::{At, Located, Value, is_none, table, words};
 
 table! {
@@ -17,8 +18,8 @@ table! {
         nodes: Option<NodeNames> = None, "nodes" as Names;
         radio: RadioChoice = RadioChoice::default(), "radio" as RadioKind;
         access: AccessChoice = AccessChoice::Dcf, "access" as OneOf<AccessChoice>;
-        /// bit/s of unicast data; none: the highest of the radio.
-        rate: Option<u64> = None, "rate" as BitRate;
+        /// Of unicast data; none: the highest of the radio.
+        rate: Option<RateChoice> = None, "rate" as RateKind;
         propagation: Propagation = Propagation::default(), "propagation" as SpreadKind;
         /// The share of wrong bits of every frame that is strong enough.
         ber: f64 = 0.0, "ber" as BitErrorRate;

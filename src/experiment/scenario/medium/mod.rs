@@ -10,6 +10,7 @@ mod mobility;
 mod place;
 mod propagation;
 mod queue;
+mod rate;
 mod segment;
 
 pub(crate) use gateways::join;

@@ -7,14 +7,16 @@ use std::sync::Arc;
 use ipnet::Ipv4Net;
 
 use super::cells;
+use super::keys::AccessChoice;
 use super::kinds::its_rates;
 use super::propagation::Propagation;
+use super::rate::RateChoice;
 use super::{MediumDraft, MediumTable, RouteChoice, SegmentTable, word};
 use crate::experiment::scenario::expand::is_meant;
 use crate::experiment::scenario::graph::Graph;
 use crate::experiment::scenario::limits::MAX_STATIONS;
 use crate::experiment::scenario::plan::Route;
-use crate::medium::air;
+use crate::medium::air::{self, RateControl};
 use crate::medium::motion::Track;
 use crate::medium::phy::{
     Geometry, Loss, Matrix, Position, Radio, Spread, Timing, Watts, attowatts, ratio,
@@ -60,6 +62,7 @@ impl Medium {
             attempts: self.table.attempts,
             queue_packets: self.table.queue.limit as usize,
             discipline: self.table.queue.discipline(&self.timing()),
+            rate: self.rate_control(),
             capture: ratio(radio.capture_db),
             noise: radio.noise_dbm.map_or(0, attowatts),
             seed,
@@ -74,14 +77,22 @@ impl Medium {
         Timing::new(radio.standard, radio.basic.as_deref())
     }
 
-    /// Returns each station's mode of unicast data.
+    fn rate_control(&self) -> RateControl {
+        self.table
+            .rate
+            .map_or(RateControl::Fixed, RateChoice::control)
+    }
+
+    /// Returns each station's mode of unicast data; with rate control the lowest, in which it reaches
+    /// all that it can reach.
     pub fn modes(&self) -> Vec<usize> {
         let timing = self.timing();
-        let kbit = self
-            .table
-            .rate
-            .and_then(|rate| u32::try_from(rate / 1000).ok());
-        let mode = kbit.and_then(|kbit| timing.mode(kbit));
+        let kbit = self.table.rate.and_then(RateChoice::bits);
+        let kbit = kbit.and_then(|rate| u32::try_from(rate / 1000).ok());
+        let mode = match self.rate_control() {
+            RateControl::Fixed => kbit.and_then(|kbit| timing.mode(kbit)),
+            RateControl::Arf | RateControl::Ideal => Some(0),
+        };
         vec![mode.unwrap_or_else(|| timing.fastest()); self.stations.len()]
     }
 
@@ -254,12 +265,22 @@ pub(crate) fn connect(drafts: &[MediumDraft], graph: &mut Graph, mistakes: &mut 
                 .iter()
                 .any(|(kbit, _)| u64::from(*kbit) * 1000 == bits)
         };
-        if draft.table.rate.is_some_and(|bits| !has(bits)) {
+        let bits = draft.table.rate.and_then(RateChoice::bits);
+        if bits.is_some_and(|bits| !has(bits)) {
             let title = format!(
                 "medium `{}`: {} does not have this rate",
                 draft.name.value, standard.name
             );
             mistakes.push(Mistake::new(&draft.name.at, title, its_rates(standard)));
+        }
+        let controlled = draft.table.rate.is_some() && bits.is_none();
+        if controlled && draft.table.access == AccessChoice::None {
+            let title = format!(
+                "medium `{}`: its rate depends on acknowledgements",
+                draft.name.value
+            );
+            let help = "write a rate of the radio: there are none with access = \"none\"";
+            mistakes.push(Mistake::new(&draft.name.at, title, help));
         }
         for (n, member) in members.iter().enumerate() {
             let Some(mobility) = &draft.mobility else {

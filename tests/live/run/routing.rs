@@ -1,32 +1,80 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A real routing daemon over a medium: babeld from Debian. Ignored without it, and with the usual
-//! tests: its timers take a minute.
+//! Real routing daemons over a medium: babeld and BIRD from Debian, two implementations of Babel
+//! (RFC 8966). Ignored with the usual tests: their timers take a minute.
 
 use emud::experiment::scenario::{Overrides, Plan, Scenario, shipped};
 use serde_json::Value;
 use support::runs::{Folder, Ran};
 
-/// Starts babeld; times of its first route count from here.
-const BABELD: &str = "babeld -D -I $EMUD_ARTEFACTS/babeld.pid -S $EMUD_ARTEFACTS/babeld.state \
-                      -C 'interface wlan0 type wireless hello-interval 1' wlan0";
+/// A routing daemon.
+#[derive(Clone, Copy)]
+struct Daemon {
+    /// Text of its file of settings, if it has one.
+    settings: &'static str,
+    /// Starts it; FILE is that file.
+    start: &'static str,
+}
+
+const BABELD: Daemon = Daemon {
+    settings: "",
+    start: "babeld -D -I $EMUD_ARTEFACTS/babeld.pid -S $EMUD_ARTEFACTS/babeld.state \
+            -C 'interface wlan0 type wireless hello-interval 1' wlan0",
+};
+
+/// Its router ID is the address of wlan0. It exports routes of others, because a chain relays them. A
+/// neighbour that is silent is one for 10.5 hellos, and for 13.5 s with the interval of babeld.
+const BIRD: Daemon = Daemon {
+    settings: "protocol device { }\n\
+               protocol direct { ipv4; interface \"wlan0\"; }\n\
+               protocol kernel { ipv4 { export all; }; }\n\
+               protocol babel {\n\
+               ipv4 { export where source = RTS_DEVICE || source = RTS_BABEL; };\n\
+               interface \"wlan0\" { type wireless; hello interval 500 ms; };\n}\n",
+    start: "bird -c FILE -s $EMUD_ARTEFACTS/bird.ctl -P $EMUD_ARTEFACTS/bird.pid",
+};
+
+impl Daemon {
+    /// Runs a scenario, in whose text START starts the daemon.
+    fn run(self, text: &str) -> Ran {
+        let folder = Folder::new();
+        let settings = folder.file("daemon.conf", self.settings);
+        let start = self.start.replace("FILE", &settings);
+        let scenario = folder.file("s.toml", &text.replace("START", &start));
+        folder.run(&format!("--sample 1s --scenario {scenario}"), &[])
+    }
+}
 
 fn run(text: &str) -> Ran {
-    let folder = Folder::new();
-    let scenario = folder.file("s.toml", text);
-    folder.run(&format!("--sample 1s --scenario {scenario}"), &[])
+    BABELD.run(text)
 }
 
 /// Waits for the first reply over any route, for up to a minute.
 const REACHED: &str =
     "for i in $(seq 240); do ping -q -c 1 -W 0.2 server >/dev/null 2>&1 && break; sleep 0.05; done";
 
+pub fn babeld_finds_a_first_route() {
+    finds_a_first_route(BABELD);
+}
+
+pub fn bird_finds_a_first_route() {
+    finds_a_first_route(BIRD);
+}
+
+pub fn babeld_reroutes_when_a_relay_leaves() {
+    reroutes_when_a_relay_leaves(BABELD);
+}
+
+pub fn bird_reroutes_when_a_relay_leaves() {
+    reroutes_when_a_relay_leaves(BIRD);
+}
+
 /// Over three relays: the first reply after some hellos, that is about five seconds.
-pub fn finds_a_first_route() {
-    let ran = run(&format!(
+fn finds_a_first_route(daemon: Daemon) {
+    let ran = daemon.run(&format!(
         "[topology]\nkind = \"chain\"\nrouters = 3\nmedium = \"wlan0\"\nspacing = \"200m\"\n\
          [medium.wlan0]\nroutes = \"none\"\n\
-         [node.\"*\"]\ncommand = \"{BABELD}\"\n\
-         [node.client]\ncommand = \"\"\"date +began=%s.%N\n{BABELD}\n{REACHED}\n\
+         [node.\"*\"]\ncommand = \"START\"\n\
+         [node.client]\ncommand = \"\"\"date +began=%s.%N\nSTART\n{REACHED}\n\
          date +reached=%s.%N; ping -q -c 50 -i 0.1 server\"\"\"\n[node.server]\n"
     ));
     let seconds = time(&ran, "reached=") - time(&ran, "began=");
@@ -49,10 +97,10 @@ fn time(ran: &Ran, what: &str) -> f64 {
 }
 
 /// client - relay - server; after 30 s the relay leaves, and the path over two others remains.
-pub fn reroutes_when_a_relay_leaves() {
-    let ran = run(&format!(
+fn reroutes_when_a_relay_leaves(daemon: Daemon) {
+    let ran = daemon.run(&format!(
         "[medium.wlan0]\nroutes = \"none\"\n\
-         [node.\"*\"]\nprepare = \"\"\"{BABELD}\"\"\"\n\
+         [node.\"*\"]\nprepare = \"\"\"START\"\"\"\n\
          [node.client]\nat = [0, 0]\n\
          command = \"date +began=%s.%N; {REACHED}; ping -n -D -W 1 -i 0.05 -c 900 server\"\n\
          [node.relay]\npath = [{{ at = [200, 0] }}, {{ at = [200, 0], after = \"30s\" }}, \
