@@ -111,7 +111,7 @@ pub struct Segmenter {
 mod tests {
     use super::*;
 
-    /// Packets of the longer link still wait when a shorter one takes its place: with fewer places,
+    /// Packets of the longer link still wait when a shorter one follows it: with less room,
     /// fq drops what arrives.
     #[test]
     fn room_is_never_taken_back() {

@@ -136,7 +136,7 @@ pub fn killed_controller() {
         hosts.all_clean(&HOSTS);
         println!("    {moment:?}: started {:?}", begun.started());
         begun.no_part_alone(None);
-        // The next run is not refused.
+        // The next run may begin.
         soon("no run is active", || {
             hosts.emud(&["stop"]).contains("no run is active")
         });

@@ -99,7 +99,7 @@ pub fn without_type_information(engine: Engine) {
     };
     let said = attach(&corrupts).expect(69);
     assert!(said.err.contains("/sys/kernel/btf/vmlinux"), "{}", said.err);
-    assert_same("after the refusal", &before, &lab.snapshot());
+    assert_same("after the error", &before, &lab.snapshot());
     attach(&delays).expect(0);
     let said = emud("set va up.duplicate=1%").expect(69);
     assert!(said.err.contains("/sys/kernel/btf/vmlinux"), "{}", said.err);

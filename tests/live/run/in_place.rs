@@ -225,7 +225,7 @@ fn detach_near() {
 }
 
 /// On a device without Ethernet header nothing segments: that packets share a fate is in the verdict,
-/// unless the link treats all packets of an instant alike, or the profile asks for it.
+/// unless the link treats all packets of an instant alike, or the profile has `keep`.
 pub fn super_packets_are_said() {
     let folder = Folder::new();
     let tun = tun("long");

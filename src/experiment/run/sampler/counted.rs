@@ -84,7 +84,7 @@ impl Work {
 
     fn failures(&mut self, link: &Link, direction: &str, before: &Counts, now: &Counts) {
         let grown = now.counted.since(&before.counted);
-        // A link that has just been changed has no count of before; `keep` asks for it.
+        // A link that has just been changed has no count of before; with `keep` it is intended.
         let super_packets = (now.super_packets.zip(before.super_packets))
             .filter(|_| link.profile.offload != Offload::Keep)
             .map_or(0, |(now, before)| now.saturating_sub(before));
