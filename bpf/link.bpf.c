@@ -270,12 +270,14 @@ static __always_inline __u32 emud_to_segment(struct __sk_buff *skb, struct emud_
  * takes over what this one has no use for. */
 static __always_inline void emud_keep_maps(void)
 {
+	EMUD_KEEP(emud_cgroups);
 	EMUD_KEEP(emud_classes);
 	EMUD_KEEP(emud_flows);
 	EMUD_KEEP(emud_hits);
 	EMUD_KEEP(emud_holders);
 	EMUD_KEEP(emud_instances);
 	EMUD_KEEP(emud_lanes);
+	EMUD_KEEP(emud_learned);
 	EMUD_KEEP(emud_masks);
 	EMUD_KEEP(emud_pair_index);
 	EMUD_KEEP(emud_pairs);
@@ -339,15 +341,17 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 	if (!p)
 		return TC_ACT_UNSPEC;
 	segmenter = emud_to_segment(skb, p, segmenter);
-	if (unlikely(segmenter)) {
-		skb->tc_index = EMUD_TC_INDEX_SEGMENT;
-		return bpf_redirect(segmenter, 0);
-	}
 	__builtin_memset(p, 0, EMUD_PACKET_ZEROED);
 	p->direction = direction;
 	p->control = generation;
 	p->base = p->slot = base;
 	p->queue = p->path = direction;
+	if (unlikely(segmenter)) {
+		if (emud_uses(CGROUPS) && direction == EMUD_UP && skb->sk)
+			emud_learn_train(skb, p);
+		skb->tc_index = EMUD_TC_INDEX_SEGMENT;
+		return bpf_redirect(segmenter, 0);
+	}
 	return emud_stages(skb, p);
 }
 
