@@ -341,17 +341,15 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 	if (!p)
 		return TC_ACT_UNSPEC;
 	segmenter = emud_to_segment(skb, p, segmenter);
+	if (unlikely(segmenter)) {
+		skb->tc_index = EMUD_TC_INDEX_SEGMENT;
+		return bpf_redirect(segmenter, 0);
+	}
 	__builtin_memset(p, 0, EMUD_PACKET_ZEROED);
 	p->direction = direction;
 	p->control = generation;
 	p->base = p->slot = base;
 	p->queue = p->path = direction;
-	if (unlikely(segmenter)) {
-		if (emud_uses(CGROUPS) && direction == EMUD_UP && skb->sk)
-			emud_learn_train(skb, p);
-		skb->tc_index = EMUD_TC_INDEX_SEGMENT;
-		return bpf_redirect(segmenter, 0);
-	}
 	return emud_stages(skb, p);
 }
 

@@ -382,24 +382,6 @@ static __always_inline void emud_match_pair(const struct __sk_buff *skb,
 	p->path = p->queue = emud_layout.plain + emud_layout.instances + *number;
 }
 
-/* Learns the flow of a super-packet before its segments, of which only the last one
- * has the socket of UDP (skb_segment()). */
-__noinline int emud_learn_train(struct __sk_buff *skb, struct emud_packet *p)
-{
-	const struct emud_link *l;
-	struct emud_key key;
-
-	if (!p || !emud_uses(CGROUPS))
-		return 0;
-	l = emud_link(p);
-	if (!l || !(l->flags & EMUD_F_CGROUPS))
-		return 0;
-	emud_parse(skb, p, l);
-	emud_key_of(skb, p, &key);
-	emud_cgroups_of(skb, p, &key);
-	return 1;
-}
-
 /* Computes p->number, p->slot, p->queue, p->path and p->over from what parse
  * found. */
 __noinline int emud_match(struct __sk_buff *skb, struct emud_packet *p)

@@ -116,7 +116,7 @@ fn receive(socket: &UdpSocket) -> Vec<u32> {
     numbers
 }
 
-/// Only the last segment of a train has its sender's socket.
+/// The segments of a train keep its sender's socket.
 pub fn a_group_has_its_trains(engine: Engine) {
     let mut verdict = Verdict::default();
     let lab = Lab::new();
