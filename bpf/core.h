@@ -9,10 +9,12 @@
 #include "maps.h"
 
 /* Offsets in bytes, from the loader (src/host/btf.rs): CO-RE would have it build all
- * types of the kernel for three fields. 0: not known. */
+ * types of the kernel for a few fields. 0: not known. */
 const volatile __u32 emud_users_offset; /* of struct sk_buff */
 const volatile __u32 emud_sndbuf_offset; /* of struct sock */
 const volatile __u32 emud_wmem_offset; /* of struct sock */
+const volatile __u32 emud_kernel_offset; /* of struct sock: the byte with sk_kern_sock */
+const volatile __u8 emud_kernel_bit; /* and which bit of it, as a mask */
 
 /* Returns whether this packet has a single reference. A shared packet (pktgen
  * sends the same one repeatedly) must not be changed, and the kernel crashes on
@@ -27,6 +29,29 @@ static __always_inline int emud_alone(const struct __sk_buff *skb)
 	return users == 1;
 }
 
+/* The verifier permits no arithmetic on a socket; what is read from a map is a
+ * number. */
+static __always_inline const char *emud_socket_at(struct bpf_sock *sk, __u32 direction)
+{
+	struct emud_packet *scratch = EMUD_LOOKUP(emud_packets, direction);
+
+	if (!scratch)
+		return NULL;
+	*(void *volatile *)&scratch->socket = sk;
+	return (const char *)*(volatile __u64 *)&scratch->socket;
+}
+
+/* Returns whether a full socket of what this host sends belongs to the kernel. */
+static __always_inline int emud_of_kernel(struct bpf_sock *sk)
+{
+	const char *at = emud_socket_at(sk, EMUD_UP);
+	__u8 byte = 0;
+
+	return !at ||
+	       bpf_probe_read_kernel(&byte, sizeof(byte), at + emud_kernel_offset) ||
+	       byte & emud_kernel_bit;
+}
+
 /*
  * Returns whether a packet may keep its socket while it waits: most of the send
  * buffer is free, so the socket does not stop its sender.
@@ -37,22 +62,18 @@ static __always_inline int emud_alone(const struct __sk_buff *skb)
  */
 __noinline int emud_keeps_socket(struct __sk_buff *skb, __u32 direction, __u32 connected)
 {
-	struct emud_packet *scratch = EMUD_LOOKUP(emud_packets, direction);
 	struct bpf_sock *sk = skb->sk;
 	__u32 room, used;
 	const char *at;
 
-	if (!emud_sndbuf_offset || !emud_wmem_offset || !sk || !scratch)
+	if (!emud_sndbuf_offset || !emud_wmem_offset || !sk)
 		return 0;
 	sk = bpf_sk_fullsock(sk);
 	if (!sk || sk->protocol != IPPROTO_UDP ||
 	    (!connected && sk->state != BPF_TCP_CLOSE))
 		return 0;
-	/* The verifier permits no arithmetic on a socket; what is read from a map is a
-	 * number. */
-	*(void *volatile *)&scratch->socket = sk;
-	at = (const char *)*(volatile __u64 *)&scratch->socket;
-	if (bpf_probe_read_kernel(&used, sizeof(used), at + emud_wmem_offset) ||
+	at = emud_socket_at(sk, direction);
+	if (!at || bpf_probe_read_kernel(&used, sizeof(used), at + emud_wmem_offset) ||
 	    bpf_probe_read_kernel(&room, sizeof(room), at + emud_sndbuf_offset))
 		return 0;
 	return used < room >> 1;

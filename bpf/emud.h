@@ -10,7 +10,7 @@
 
 /* Incremented when a struct below changes: show, set and detach reject a
  * classifier that a different emud version loaded, instead of misreading it. */
-#define EMUD_ABI 11
+#define EMUD_ABI 12
 
 #define EMUD_UP 0 /* egress of the device */
 #define EMUD_DOWN 1 /* ingress of the device */
@@ -150,6 +150,7 @@ enum emud_flags {
 	/* of link number 0 */
 	EMUD_F_RULES = 1 << 24, /* rules choose the link of a packet */
 	EMUD_F_MATRIX = 1 << 25, /* pairs of addresses have separate figures */
+	EMUD_F_CGROUPS = 1 << 26, /* rules match control groups */
 };
 
 /* Why a packet passed without emulation. */
@@ -471,7 +472,7 @@ struct emud_key {
 	__u8 icmp_type;
 	__u8 source_mac[6];
 	__u8 destination_mac[6];
-	__u16 reserved; /* 0 */
+	__u16 cgroups; /* that it belongs to, by bits: emud_masks.cgroup */
 	__u32 table; /* direction, generation and mask, in a rule's key */
 };
 _Static_assert(sizeof(struct emud_key) == 8 * EMUD_KEY_WORDS, "no padding: it is hashed");
@@ -482,11 +483,35 @@ struct emud_mask {
 	struct emud_key bits;
 	__u64 first; /* the lowest position of its rules */
 };
+/* Each takes a mask. */
+#define EMUD_CGROUPS_MAX 16
 struct emud_masks {
-	__u64 count;
+	__u32 count;
+	__u32 list; /* hash of `cgroup` */
 	struct emud_mask mask[EMUD_MASKS_MAX]; /* by `first` */
+	__u64 cgroup[EMUD_CGROUPS_MAX]; /* ids of those in emud_cgroups; 0: none */
 };
-_Static_assert(sizeof(struct emud_masks) == 2312, "shared with Rust");
+_Static_assert(sizeof(struct emud_masks) == 2440, "shared with Rust");
+
+/* Flows of control groups, learned from what they sent: sets of EMUD_LEARNED_WAYS. */
+#define EMUD_LEARNED_WAYS 4
+#define EMUD_LEARNED_MAX 65536
+struct emud_learned_flow {
+	__u64 key; /* hash of the flow as this host sends it; 0: not in use */
+	__u64 seen; /* ns */
+	__u32 list; /* emud_masks.list, by which `cgroups` is */
+	__u32 cgroups;
+};
+struct emud_learned {
+#ifdef __bpf__
+	struct bpf_spin_lock lock;
+#else
+	__u32 lock; /* always read as 0 */
+#endif
+	__u32 reserved; /* 0 */
+	struct emud_learned_flow way[EMUD_LEARNED_WAYS];
+};
+_Static_assert(sizeof(struct emud_learned) == 104, "shared with Rust");
 
 /* Which packets share one instance of a rule's link. */
 enum emud_per {
@@ -544,7 +569,7 @@ struct emud_layout {
 	__u32 instance_rings; /* pieces of an instance's ring: a power of two, or 0 */
 	__u32 pair_rings;
 	__u32 spare_ring; /* the piece for queues without a limit in packets */
-	__u32 reserved; /* 0 */
+	__u32 learned; /* flows of control groups: a power of two, or 0 */
 };
 
 /* What the links of an interface need of the classifier. The loader sets it for the links
@@ -564,7 +589,8 @@ enum emud_feature {
 		1 << 16, /* share, reorder, correlation, figures of pairs and rows */
 	EMUD_FEATURE_SLOT = 1 << 17,
 	EMUD_FEATURE_SHORT = 1 << 18, /* a link of EMUD_SHORT */
-	EMUD_FEATURES = (1 << 19) - 1,
+	EMUD_FEATURE_CGROUPS = 1 << 19, /* rules match control groups */
+	EMUD_FEATURES = (1 << 20) - 1,
 	/* Of bpf/usual.bpf.c: a rate, losses, a delay with jitter, on any engine. */
 	EMUD_FEATURES_USUAL = 0xff | EMUD_FEATURE_QUEUE | EMUD_FEATURE_LOSS |
 			      EMUD_FEATURE_JITTER | EMUD_FEATURE_SHORT,
@@ -688,6 +714,10 @@ struct emud_counters {
 	__u64 instances_forgotten; /* instances evicted for a new one */
 	__u64 sent_bytes; /* wire bytes without overhead of packets with a departure time */
 	__u64 delay_ns; /* sum of departure - arrival over wire packets, modulo 2^64 */
+
+	/* of link number 0, if rules match control groups */
+	__u64 learned_forgotten; /* flows of control groups evicted for a new one */
+	__u64 unattributed; /* neither a socket nor a learned flow */
 };
 
 /* The holder's side of a direction: only the holder writes it. */

@@ -270,12 +270,14 @@ static __always_inline __u32 emud_to_segment(struct __sk_buff *skb, struct emud_
  * takes over what this one has no use for. */
 static __always_inline void emud_keep_maps(void)
 {
+	EMUD_KEEP(emud_cgroups);
 	EMUD_KEEP(emud_classes);
 	EMUD_KEEP(emud_flows);
 	EMUD_KEEP(emud_hits);
 	EMUD_KEEP(emud_holders);
 	EMUD_KEEP(emud_instances);
 	EMUD_KEEP(emud_lanes);
+	EMUD_KEEP(emud_learned);
 	EMUD_KEEP(emud_masks);
 	EMUD_KEEP(emud_pair_index);
 	EMUD_KEEP(emud_pairs);

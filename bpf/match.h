@@ -18,6 +18,7 @@
 #ifndef EMUD_MATCH_H
 #define EMUD_MATCH_H
 
+#include "cgroup.h"
 #include "maps.h"
 #include "parse.h"
 #include "rng.h"
@@ -35,7 +36,6 @@
 		__type(value, value_);                \
 	} name_ SEC(".maps")
 
-EMUD_MAP(emud_masks, ARRAY, EMUD_DIRECTIONS *EMUD_GENERATIONS, struct emud_masks);
 EMUD_HASH(emud_rules, 1, struct emud_key, struct emud_rule);
 EMUD_MAP(emud_hits, PERCPU_ARRAY, 1, __u64);
 EMUD_MAP(emud_instances, ARRAY, 1, struct emud_instances);
@@ -297,13 +297,16 @@ static __always_inline void emud_to_link(struct emud_packet *p, __u32 number)
 }
 
 /* Returns false if no rule matches the packet. */
-static __always_inline int emud_match_rules(struct __sk_buff *skb, struct emud_packet *p)
+static __always_inline int emud_match_rules(struct __sk_buff *skb, struct emud_packet *p,
+					    __u32 cgroups)
 {
 	struct emud_search s = {.place = EMUD_NO_PLACE, .base = p->base};
 	__u64 *hits;
 	__u32 i;
 
 	emud_key_of(skb, p, &s.key);
+	if (emud_uses(CGROUPS) && cgroups)
+		emud_key_cgroups(skb, p, &s.key);
 	for (i = 0; i < EMUD_MASKS_MAX; i++)
 		if (!emud_search_mask(&s, i))
 			break;
@@ -393,7 +396,7 @@ __noinline int emud_match(struct __sk_buff *skb, struct emud_packet *p)
 		return 0;
 	flags = own->flags;
 	base = own->matrix_link;
-	if ((flags & EMUD_F_RULES) && emud_match_rules(skb, p))
+	if ((flags & EMUD_F_RULES) && emud_match_rules(skb, p, flags & EMUD_F_CGROUPS))
 		return 1;
 	if (flags & EMUD_F_MATRIX)
 		emud_match_pair(skb, p, base);

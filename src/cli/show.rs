@@ -128,6 +128,20 @@ fn write_matching(out: &mut String, m: &Matching) {
             i.used, i.capacity, i.given_up
         );
     }
+    if let Some(c) = &m.cgroups {
+        let _ = writeln!(
+            out,
+            "  cgroups: room for {} flows, {} forgotten for others, {} packets of unknown groups",
+            c.capacity, c.forgotten, c.unattributed
+        );
+        for group in c.groups.iter().filter(|group| group.gone) {
+            let _ = writeln!(
+                out,
+                "    {} was removed: `emud set` with the rules again finds a new one",
+                group.path
+            );
+        }
+    }
     if let Some(x) = &m.matrix {
         let _ = writeln!(
             out,

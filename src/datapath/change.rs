@@ -66,6 +66,7 @@ impl Change {
         are_emulated(&link, &there.saved, &assignments)?;
         only_phases_change(&link, &before, &after)?;
         plan::can_change_packets(&link, &after)?;
+        plan::can_match_cgroups(&link, &after, there.saved.directions)?;
         let both = compile_there(&there.maps, &after, &there.saved)?;
         if there.saved.engine == Engine::Hold {
             let needed = held::needs(&after, &both, there.saved.directions);

@@ -95,6 +95,10 @@ pub fn matching(profile: &Profile, direction: u32, links: &mut [Compiled]) {
     if profile.rules.iter().any(|rule| rule.is_for(direction)) {
         own.link.flags |= abi::EMUD_F_RULES;
     }
+    // Also where no rule is for egress: there the flows are learned.
+    if profile.names_cgroups() {
+        own.link.flags |= abi::EMUD_F_RULES | abi::EMUD_F_CGROUPS;
+    }
     if let Some(matrix) = &profile.matrix {
         own.link.flags |= abi::EMUD_F_MATRIX;
         own.link.matrix_link = profile.matrix_link(matrix);

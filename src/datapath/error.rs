@@ -77,13 +77,18 @@ pub enum LinkError {
     #[error("engine qdisc: {0}; --engine auto works without it")]
     NoQdisc(String),
     #[error(
-        "{interface}: `{key}` needs /sys/kernel/btf/vmlinux to recognise packets that must not be changed; \
-         use a kernel with CONFIG_DEBUG_INFO_BTF"
+        "{interface}: `{key}` needs /sys/kernel/btf/vmlinux to recognise packets that must not be changed, \
+         and those of the kernel; use a kernel with CONFIG_DEBUG_INFO_BTF"
     )]
     NoBtf {
         interface: String,
         key: &'static str,
     },
+    #[error(
+        "{interface}: `match.cgroup` learns the flows of an application from what the interface sends: \
+         attach without --direction down"
+    )]
+    CgroupsNeedUp { interface: String },
     #[error("{interface} is of a type (ARPHRD {arphrd}) whose frames emud cannot read")]
     UnknownLayer { interface: String, arphrd: u16 },
     #[error(
@@ -177,6 +182,7 @@ impl LinkError {
             | Self::NoPlace { .. }
             | Self::NameTaken { .. } => 73,
             Self::NoRoom { .. } | Self::MatrixFull { .. } => 73,
+            Self::CgroupsNeedUp { .. } => 64,
             Self::NotEmulated { .. } | Self::WhichInterface(_) | Self::OwnDevice { .. } => 64,
             Self::NoTime(_) | Self::Phased(_) => 64,
             Self::NotRoot | Self::NotRootForAll => 77,

@@ -5,12 +5,13 @@ use std::path::Path;
 
 use super::attach::Request;
 use super::engine::{Chosen, Engine, EngineChoice, fq};
+use super::maps::DatapathError;
 use super::saved::Saved;
 use super::stage::sizes::Sizes;
 use super::stage::timeline;
 use super::{LinkError, devices, engine, hook, segments, sweep};
-use crate::abi::{DIRECTIONS, direction_name};
-use crate::host::{now_ns, random_seed};
+use crate::abi::{DIRECTIONS, EMUD_UP, direction_name};
+use crate::host::{btf, cgroup, now_ns, random_seed};
 use crate::netlink::{self, Hook, Link, Netlink, RootSnapshot, tcx_programs};
 use crate::profile::{self, Profile};
 
@@ -48,6 +49,7 @@ pub(crate) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
         });
     }
     can_change_packets(link, &request.profile)?;
+    can_match_cgroups(link, &request.profile, request.directions)?;
     let mut notes = swept(nl)?;
     let [up, down] = request.directions;
     let devices = devices::names(engine, request.directions, link.index);
@@ -114,6 +116,32 @@ pub(crate) fn can_change_packets(link: &Link, profile: &Profile) -> Result<(), L
         }),
         _ => Ok(()),
     }
+}
+
+/// Rejects control groups that do not exist, and whose packets the classifier could not find.
+pub(crate) fn can_match_cgroups(
+    link: &Link,
+    profile: &Profile,
+    directions: [bool; 2],
+) -> Result<(), LinkError> {
+    if !profile.names_cgroups() {
+        return Ok(());
+    }
+    let interface = link.name.clone();
+    if !directions[EMUD_UP as usize] {
+        return Err(LinkError::CgroupsNeedUp { interface });
+    }
+    // Without it, a packet of the kernel would be one of the process that created the namespace.
+    if btf::kernel_offsets([("sock", "sk_kern_sock")]) == [None] {
+        let key = "match.cgroup";
+        return Err(LinkError::NoBtf { interface, key });
+    }
+    let groups = profile
+        .rules
+        .iter()
+        .filter_map(|rule| rule.matches.cgroup.clone());
+    cgroup::open(&groups.collect::<Vec<_>>()).map_err(DatapathError::from)?;
+    Ok(())
 }
 
 /// Returns the key by which the profile changes or copies packets: the classifier only changes

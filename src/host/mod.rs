@@ -2,6 +2,7 @@
 //! Services of the host for emud's processes: locks between them, their folder, signals, the clock.
 
 pub(crate) mod btf;
+pub mod cgroup;
 pub mod interface;
 pub mod lock;
 pub(crate) mod mount;

@@ -38,6 +38,11 @@ impl Profile {
         self.rules.iter().any(|rule| rule.matches.host.is_some())
     }
 
+    /// Returns whether a rule has a `cgroup`.
+    pub fn names_cgroups(&self) -> bool {
+        self.rules.iter().any(|rule| rule.matches.cgroup.is_some())
+    }
+
     /// Replaces each rule with a `host` by rules for the addresses of the host: as destination of what
     /// the interface sends, as source of what it receives.
     ///

@@ -20,6 +20,8 @@ pub enum RulesError {
     Masks { place: usize },
     #[error("with this rule they have more than {max} keys", max = ENTRIES_MAX)]
     Entries { place: usize },
+    #[error("with this rule the rules match more than {max} control groups", max = abi::EMUD_CGROUPS_MAX)]
+    Cgroups { place: usize },
     #[error("rule {} has a `host`, which only `emud attach` and `emud run --profile` resolve: give its address", place + 1)]
     Host { place: usize },
 }
@@ -28,7 +30,10 @@ impl RulesError {
     /// Of the rule that is too much, from 0.
     pub const fn place(self) -> usize {
         match self {
-            Self::Masks { place } | Self::Entries { place } | Self::Host { place } => place,
+            Self::Masks { place }
+            | Self::Entries { place }
+            | Self::Cgroups { place }
+            | Self::Host { place } => place,
         }
     }
 }
@@ -42,14 +47,22 @@ pub struct Table {
 }
 
 /// The rules of both directions.
-pub type Compiled = [Table; 2];
+pub struct Compiled {
+    /// Indexed by direction.
+    pub tables: [Table; 2],
+    /// The control groups that rules match; their positions are the bits of `emud_key.cgroups`.
+    pub cgroups: Vec<String>,
+}
 
 /// No rules.
 pub fn none() -> Compiled {
-    DIRECTIONS.map(|_| Table {
-        masks: Box::default(),
-        entries: Vec::new(),
-    })
+    Compiled {
+        tables: DIRECTIONS.map(|_| Table {
+            masks: Box::default(),
+            entries: Vec::new(),
+        }),
+        cgroups: Vec::new(),
+    }
 }
 
 /// Compiles rules; `number_of` says the numbers of named links, `service_of` those of classes.
@@ -62,7 +75,13 @@ pub fn compile(
     service_of: impl Fn(&str) -> Option<u32>,
 ) -> Result<Compiled, RulesError> {
     let mut out = none();
-    for (direction, table) in DIRECTIONS.into_iter().zip(&mut out) {
+    out.cgroups = cgroups(rules);
+    if let Some(path) = out.cgroups.get(abi::EMUD_CGROUPS_MAX as usize) {
+        let first = |rule: &Rule| rule.matches.cgroup.as_ref() == Some(path);
+        let place = rules.iter().position(first).unwrap_or_default();
+        return Err(RulesError::Cgroups { place });
+    }
+    for (direction, table) in DIRECTIONS.into_iter().zip(&mut out.tables) {
         let mut builder = Builder::default();
         for (place, rule) in rules.iter().enumerate() {
             if rule.matches.host.is_some() {
@@ -70,16 +89,31 @@ pub fn compile(
             }
             if rule.is_for(direction) {
                 let value = value_of(place, rule, &number_of, &service_of);
-                builder.add(table, value, rule)?;
+                builder.add(table, value, rule, &out.cgroups)?;
             }
         }
     }
     Ok(out)
 }
 
+/// The control groups that rules match, each once.
+pub fn cgroups(rules: &[Rule]) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for path in rules.iter().filter_map(|rule| rule.matches.cgroup.as_ref()) {
+        if !out.contains(path) {
+            out.push(path.clone());
+        }
+    }
+    out
+}
+
 /// How many keys the direction has that has most of them.
 pub fn entries(compiled: &Compiled) -> usize {
-    compiled.iter().map(|table| table.entries.len()).sum()
+    compiled
+        .tables
+        .iter()
+        .map(|table| table.entries.len())
+        .sum()
 }
 
 /// What is there already.
@@ -125,9 +159,14 @@ impl Builder {
         table: &mut Table,
         value: abi::emud_rule,
         rule: &Rule,
+        cgroups: &[String],
     ) -> Result<(), RulesError> {
         let place = value.place as usize;
-        for (bits, key) in expanded(&rule.matches) {
+        let group = rule.matches.cgroup.as_ref();
+        let group = group.and_then(|path| cgroups.iter().position(|known| known == path));
+        let group = group.map_or(0, |number| 1 << number);
+        for (mut bits, mut key) in expanded(&rule.matches) {
+            (bits.cgroups, key.cgroups) = (group, group);
             let mask = self.mask(table, place, &bits)?;
             // The first rule wins, so a later one of the same key is never met.
             if self.keys.contains_key(&(mask, words(&key))) {
@@ -159,7 +198,7 @@ impl Builder {
             first: place as u64,
         };
         self.masks.insert(words(bits), number as u32);
-        table.masks.count = number as u64 + 1;
+        table.masks.count = number as u32 + 1;
         Ok(number as u32)
     }
 }
@@ -275,7 +314,7 @@ fn words(key: &abi::emud_key) -> Words {
         u64::from(key.source_port) << 16 | u64::from(key.destination_port),
         u64::from(key.mark) << 32 | u64::from(u32::from_ne_bytes(small)),
         mac(key.source_mac) << 16 | u64::from(key.vlan),
-        mac(key.destination_mac),
+        mac(key.destination_mac) << 16 | u64::from(key.cgroups),
     ]
 }
 

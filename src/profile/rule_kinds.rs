@@ -22,6 +22,7 @@ kinds! {
     Towards: u32 = direction, |direction| quoted(abi::direction_name(*direction));
     Net: IpNet = net, |net| quoted(net);
     Host: String = host, |host| quoted(host);
+    Cgroup: String = cgroup, |path| quoted(format!("/{path}"));
     Protocol: u8 = protocol, |number| quoted(protocol_name(*number));
     PortRange: Ports = ports, |ports| quoted(ports);
     Mac: [u8; 6] = mac, |mac| quoted(mac_name(mac));
@@ -86,6 +87,35 @@ fn host(value: &Located<Value>, key: &str) -> Result<String, Mistake> {
         return Err(Mistake::new(&value.at, title, help));
     }
     Ok(name)
+}
+
+/// The path of a control group, without a slash at begin and end.
+fn cgroup(value: &Located<Value>, key: &str) -> Result<String, Mistake> {
+    const EXAMPLE: &str = "\"/system.slice/nginx.service\"";
+    const MOUNT: &str = "/sys/fs/cgroup";
+    let path = text(value, key, EXAMPLE)?;
+    let wrong = |title: String, help: String| Err(Mistake::new(&value.at, title, help));
+    if let Some(rest) = path.strip_prefix(MOUNT) {
+        let rest = rest.strip_prefix("/unified").unwrap_or(rest);
+        let title = format!("`{path}` begins with a mount point");
+        return wrong(
+            title,
+            format!(
+                "write the path below it: {key} = \"/{}\"",
+                rest.trim_matches('/')
+            ),
+        );
+    }
+    let inner = path.trim_matches('/');
+    let odd = |part: &str| matches!(part, "" | "." | "..") || part.contains('\0');
+    if !path.starts_with('/') || !inner.is_empty() && inner.split('/').any(odd) {
+        let title = format!("`{path}` is not the path of a control group");
+        let help = format!(
+            "write its path below the root of cgroup v2, as in /proc/PID/cgroup: {key} = {EXAMPLE}"
+        );
+        return wrong(title, help);
+    }
+    Ok(inner.to_owned())
 }
 
 /// A number from 0 to `most`, decimal or with 0x.

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use super::bottleneck::ClassName;
 use super::kinds::OneOf;
 use super::rule_kinds::{
-    Byte, Dscp, Host, LinkName, Mac, Mark, Net, PortRange, Protocol, Tos, Towards, Vlan,
+    Byte, Cgroup, Dscp, Host, LinkName, Mac, Mark, Net, PortRange, Protocol, Tos, Towards, Vlan,
 };
 use crate::abi;
 use crate::text::{table, words};
@@ -65,6 +65,8 @@ table! {
         destination: Option<IpNet> = None, "destination" as Net;
         /// The other host by its name, until attach resolves it.
         host: Option<String> = None, "host" as Host;
+        /// Of the application: a path below the root of cgroup v2, without a slash at its begin.
+        cgroup: Option<String> = None, "cgroup" as Cgroup;
         protocol: Option<u8> = None, "protocol" as Protocol;
         source_port: Option<Ports> = None, "source-port" as PortRange;
         destination_port: Option<Ports> = None, "destination-port" as PortRange;

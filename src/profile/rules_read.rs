@@ -153,6 +153,7 @@ impl Reader {
                     "give prefixes of equal length, and port ranges that begin and end at \
                      multiples of a power of two: those of equal size share a mask"
                 }
+                RulesError::Cgroups { .. } => "match a common parent of several of them",
                 RulesError::Host { .. } => "give its address",
                 RulesError::Entries { .. } => "take wider prefixes or port ranges",
             };

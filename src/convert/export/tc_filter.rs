@@ -25,6 +25,7 @@ pub(super) fn filters(matches: &Match) -> Result<Vec<Filter>, Vec<String>> {
         source,
         destination,
         host,
+        cgroup,
         protocol,
         source_port,
         destination_port,
@@ -47,6 +48,7 @@ pub(super) fn filters(matches: &Match) -> Result<Vec<Filter>, Vec<String>> {
     let mut reasons = vec![];
     for (key, given) in [
         ("host", host.is_some()),
+        ("cgroup", cgroup.is_some()),
         ("vlan", vlan.is_some()),
         ("icmp-type", icmp_type.is_some()),
         ("source-mac", source_mac.is_some()),

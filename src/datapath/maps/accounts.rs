@@ -83,6 +83,8 @@ impl abi::emud_counters {
         self.undelayed += other.undelayed;
         self.marked += other.marked;
         self.instances_forgotten += other.instances_forgotten;
+        self.learned_forgotten += other.learned_forgotten;
+        self.unattributed += other.unattributed;
         for (a, b) in self.aqm_dropped.iter_mut().zip(other.aqm_dropped) {
             *a += b;
         }

@@ -9,6 +9,7 @@ use aya::programs::ProgramError;
 use emud_monitor::denied::{is_denied, with_causes};
 
 use crate::abi;
+use crate::host::cgroup::NoCgroup;
 
 /// Why the classifier could not be loaded, found, read or written.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +61,8 @@ pub enum DatapathError {
     Lacks(u32),
     #[error("cannot pass maps to another program by a BPF file system: {0}")]
     Pin(io::Error),
+    #[error(transparent)]
+    Cgroup(#[from] NoCgroup),
 }
 
 impl DatapathError {
@@ -75,6 +78,7 @@ impl DatapathError {
             | Self::NoProgram(_)
             | Self::Pin(_) => 71,
             Self::Missing(_) | Self::Abi { .. } | Self::OtherVersion(_) | Self::Lacks(_) => 70,
+            Self::Cgroup(_) => 66,
             Self::TooLong(_) | Self::NoRoomForRows { .. } | Self::RowsGone => 65,
         }
     }

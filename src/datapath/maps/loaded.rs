@@ -106,12 +106,20 @@ impl Loaded {
         };
         let (quantile, blend) = (shapes::normal_quantile(), shapes::blend());
         let layout = sizes.layout();
-        let [users_offset, sndbuf_offset, wmem_offset] = btf::kernel_offsets([
+        let [users, sndbuf, wmem, kern] = btf::kernel_offsets([
             ("sk_buff", "users"),
             ("sock", "sk_sndbuf"),
             ("sock", "sk_wmem_alloc"),
+            ("sock", "sk_kern_sock"),
         ])
         .map(Option::unwrap_or_default);
+        let [users_offset, sndbuf_offset, wmem_offset, kernel_offset] =
+            [users, sndbuf, wmem, kern].map(|bits| bits / 8);
+        // BTF counts bits from the one with the lowest address.
+        let kernel_bit: u8 = match cfg!(target_endian = "big") {
+            true => 0x80 >> (kern % 8),
+            false => 1 << (kern % 8),
+        };
         let mut loader = loader();
         for (name, path) in pinned {
             loader.map_pin_path(name, Path::new(path));
@@ -121,6 +129,8 @@ impl Loaded {
             .override_global("emud_users_offset", &users_offset, true)
             .override_global("emud_sndbuf_offset", &sndbuf_offset, true)
             .override_global("emud_wmem_offset", &wmem_offset, true)
+            .override_global("emud_kernel_offset", &kernel_offset, true)
+            .override_global("emud_kernel_bit", &kernel_bit, true)
             .override_global("emud_normal_quantile", quantile.as_slice(), true)
             .override_global("emud_blend", blend.as_slice(), true)
             .override_global("emud_layout", &layout, true)
@@ -133,6 +143,7 @@ impl Loaded {
             .map_max_entries("emud_rules", sizes.rule_keys)
             .map_max_entries("emud_hits", sizes.rules)
             .map_max_entries("emud_instances", sizes.instance_sets())
+            .map_max_entries("emud_learned", sizes.learned_sets())
             .map_max_entries("emud_pair_index", sizes.pairs.max(1))
             .map_max_entries("emud_pairs", sizes.pairs.max(1))
             .map_max_entries("emud_counts", sizes.numbers() * abi::EMUD_DIRECTIONS)

@@ -16,7 +16,7 @@ mod rows;
 mod rules;
 mod syscall;
 
-use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray};
+use aya::maps::{Array, CgroupArray, HashMap, Map, MapData, MapError, PerCpuArray};
 
 use crate::abi;
 use crate::host::now_ns;
@@ -46,6 +46,7 @@ pub struct Maps {
     saved: Record,
     patterns: Array<MapData, abi::emud_pattern>,
     masks: Array<MapData, abi::emud_masks>,
+    cgroups: CgroupArray<MapData>,
     rules: HashMap<MapData, abi::emud_key, abi::emud_rule>,
     hits: PerCpuArray<MapData, u64>,
     instances: Array<MapData, abi::emud_instances>,
@@ -84,6 +85,7 @@ impl Maps {
             saved: Record::new(take("emud_saved")?)?,
             patterns: map!("emud_patterns"),
             masks: map!("emud_masks"),
+            cgroups: map!("emud_cgroups"),
             rules: map!("emud_rules"),
             hits: map!("emud_hits"),
             instances: map!("emud_instances"),

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rules in the kernel: writes, counts and removes them.
 
+use std::os::fd::AsRawFd as _;
+
+use super::generation::of_links;
 use super::{DatapathError, Maps, at};
 use crate::abi::{self, DIRECTIONS};
 use crate::datapath::stage::sizes::Sizes;
+use crate::host::cgroup;
 use crate::profile::rule_keys::Compiled;
 
 impl Maps {
@@ -15,11 +19,15 @@ impl Maps {
     ) -> Result<(), DatapathError> {
         // Left by a process that ended half-way.
         self.clear_rules(generation)?;
-        for (direction, table) in DIRECTIONS.into_iter().zip(rules) {
+        let (ids, list) = self.write_cgroups(generation, &rules.cgroups)?;
+        for (direction, table) in DIRECTIONS.into_iter().zip(&rules.tables) {
             let base = direction * abi::EMUD_GENERATIONS + generation;
-            self.masks
-                .set(base, *table.masks, 0)
-                .map_err(at("emud_masks"))?;
+            let masks = abi::emud_masks {
+                cgroup: ids,
+                list,
+                ..*table.masks
+            };
+            self.masks.set(base, masks, 0).map_err(at("emud_masks"))?;
             for (mask, key, rule) in &table.entries {
                 let key = abi::emud_key {
                     table: base * abi::EMUD_MASKS_MAX + mask,
@@ -29,6 +37,34 @@ impl Maps {
             }
         }
         Ok(())
+    }
+
+    /// Opens control groups for the classifier, which keeps them until others take their
+    /// positions. Returns the kernel's
+    /// ids, and a hash of them.
+    fn write_cgroups(
+        &mut self,
+        generation: u32,
+        paths: &[String],
+    ) -> Result<([u64; abi::EMUD_CGROUPS_MAX as usize], u32), DatapathError> {
+        let (mut ids, mut list) = ([0; _], 0);
+        let first = generation * abi::EMUD_CGROUPS_MAX;
+        for ((group, number), id) in cgroup::open(paths)?.iter().zip(first..).zip(&mut ids) {
+            self.cgroups
+                .set(number, group.folder.as_raw_fd(), 0)
+                .map_err(at("emud_cgroups"))?;
+            *id = group.id;
+            list = abi::mix(list ^ group.id);
+        }
+        Ok((ids, list as u32))
+    }
+
+    /// Returns the kernel's ids of the control groups in force, in the order of
+    /// [`Compiled::cgroups`].
+    pub fn cgroups(&self) -> Result<Vec<u64>, DatapathError> {
+        let generation = of_links(self.control()?);
+        let masks = self.masks.get(&generation, 0).map_err(at("emud_masks"))?;
+        Ok(masks.cgroup.into_iter().take_while(|id| *id != 0).collect())
     }
 
     /// Removes the rules of an inactive generation.

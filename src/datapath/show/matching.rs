@@ -10,7 +10,8 @@ use crate::abi;
 use crate::abi::DIRECTIONS;
 use crate::datapath::maps::{DatapathError, Maps};
 use crate::datapath::saved::Saved;
-use crate::profile::{Matrix, Profile, Rule, Target};
+use crate::host::cgroup;
+use crate::profile::{Matrix, Profile, Rule, Target, rule_keys};
 
 /// Which link a packet takes, and how many did.
 #[derive(Debug, Default, Serialize, JsonSchema)]
@@ -21,6 +22,8 @@ pub struct Matching {
     pub links: Vec<NamedReport>,
     /// Queues of flows, sources and so on; null: no rule has `per`.
     pub instances: Option<InstancesReport>,
+    /// Control groups of rules; null: no rule has `cgroup`.
+    pub cgroups: Option<CgroupsReport>,
     /// Pairs of addresses; null: none.
     pub matrix: Option<MatrixReport>,
 }
@@ -69,6 +72,31 @@ pub struct InstancesReport {
     pub given_up: u64,
 }
 
+/// Applications by their control groups, and the flows learned from what they sent.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CgroupsReport {
+    /// Groups in the order of the rules.
+    pub groups: Vec<CgroupReport>,
+    /// Largest number of learned flows.
+    pub capacity: u32,
+    /// Learned flows that were forgotten for others, because a set of the table was full.
+    pub forgotten: u64,
+    /// Packets whose group is unknown, so that no rule with `cgroup` could match: sent without a
+    /// socket of a program (forwarded, by the kernel) and not of a learned flow; received without
+    /// ports (fragments, other protocols).
+    pub unattributed: u64,
+}
+
+/// A control group.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CgroupReport {
+    /// Path below the root of cgroup v2.
+    #[schemars(length(min = 1))]
+    pub path: String,
+    /// The group that the rules match was removed, even if there is a new one of the same path.
+    pub gone: bool,
+}
+
 /// Pairs of addresses with separate figures.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct MatrixReport {
@@ -110,6 +138,7 @@ pub(crate) fn matching(reader: &Reader, saved: &Saved) -> Result<Matching, Datap
         rules: rules.collect::<Result<_, DatapathError>>()?,
         links: named.collect::<Result<_, DatapathError>>()?,
         instances: instances(maps, saved, profile)?,
+        cgroups: cgroups(maps, saved, profile)?,
         matrix: match &profile.matrix {
             Some(matrix) => Some(pairs(maps, matrix)?),
             None => None,
@@ -136,6 +165,36 @@ fn instances(
         used,
         capacity,
         given_up,
+    }))
+}
+
+fn cgroups(
+    maps: &Maps,
+    saved: &Saved,
+    profile: &Profile,
+) -> Result<Option<CgroupsReport>, DatapathError> {
+    if !profile.names_cgroups() {
+        return Ok(None);
+    }
+    let paths = rule_keys::cgroups(&profile.rules);
+    let groups = paths.iter().zip(maps.cgroups()?).map(|(path, id)| {
+        let now = cgroup::open(std::slice::from_ref(path));
+        CgroupReport {
+            path: format!("/{path}"),
+            gone: !now.is_ok_and(|now| now.iter().all(|group| group.id == id)),
+        }
+    });
+    let (mut forgotten, mut unattributed) = (0, 0);
+    for direction in DIRECTIONS {
+        let counters = maps.counters(direction)?;
+        forgotten += counters.learned_forgotten;
+        unattributed += counters.unattributed;
+    }
+    Ok(Some(CgroupsReport {
+        groups: groups.collect(),
+        capacity: saved.sizes.learned,
+        forgotten,
+        unattributed,
     }))
 }
 

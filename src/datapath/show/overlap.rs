@@ -74,12 +74,13 @@ fn lie(a: &Rule, b: &Rule) -> Lie {
 }
 
 fn parts(a: &Match, b: &Match) -> impl Iterator<Item = Lie> {
-    const PARTS: [fn(&Match, &Match) -> Lie; 11] = [
+    const PARTS: [fn(&Match, &Match) -> Lie; 12] = [
         |a, b| part(a.source_port, b.source_port, ports),
         |a, b| part(a.destination_port, b.destination_port, ports),
         |a, b| part(a.source, b.source, nets),
         |a, b| part(a.destination, b.destination, nets),
         |a, b| part(a.protocol, b.protocol, same),
+        |a, b| part(a.cgroup.as_deref(), b.cgroup.as_deref(), groups),
         |a, b| {
             part(a.ds_field(), b.ds_field(), |a, b| {
                 bits((a.0.into(), a.1.into()), (b.0.into(), b.1.into()))
@@ -114,6 +115,19 @@ fn nets(a: IpNet, b: IpNet) -> Lie {
         Lie::Overlap
     } else {
         Lie::Apart
+    }
+}
+
+/// Groups of which one is below the other have packets of both, others have none.
+fn groups(a: &str, b: &str) -> Lie {
+    let below = |group: &str, of: &str| {
+        let rest = group.strip_prefix(of);
+        rest.is_some_and(|rest| of.is_empty() || rest.is_empty() || rest.starts_with('/'))
+    };
+    match (below(b, a), below(a, b)) {
+        (true, _) => Lie::Covers,
+        (_, true) => Lie::Overlap,
+        _ => Lie::Apart,
     }
 }
 
@@ -220,6 +234,12 @@ mod tests {
             []
         );
         assert_eq!(of_last(&["icmp-type = 8", "source-port = 5"]), []);
+        let app = "cgroup = \"/app\"";
+        assert_eq!(of_last(&[app, "cgroup = \"/app/a\""]), [(1, true)]);
+        assert_eq!(of_last(&["cgroup = \"/app/a\"", app]), [(1, false)]);
+        assert_eq!(of_last(&[app, "cgroup = \"/apple\""]), []);
+        assert_eq!(of_last(&["cgroup = \"/\"", app]), [(1, true)]);
+        assert_eq!(of_last(&[app, ""]), [(1, false)]);
         // GRE has no ports, TCP has.
         assert_eq!(of_last(&["protocol = \"gre\"", "source-port = 5"]), []);
         assert_eq!(of_last(&["protocol = \"gre\"", "icmp-type = 8"]), []);

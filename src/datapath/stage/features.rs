@@ -36,6 +36,7 @@ fn of_link(link: &abi::emud_link) -> u32 {
             abi::EMUD_FEATURE_MATCH,
             flag(abi::EMUD_F_RULES | abi::EMUD_F_MATRIX),
         ),
+        (abi::EMUD_FEATURE_CGROUPS, flag(abi::EMUD_F_CGROUPS)),
         (OVERLAY, flag(abi::EMUD_F_MATRIX) || link.timeline.count > 0),
         (abi::EMUD_FEATURE_TIMELINE, link.timeline.count > 0),
         (abi::EMUD_FEATURE_QUEUE, link.rate_mult > 0),

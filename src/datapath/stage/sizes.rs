@@ -31,6 +31,8 @@ pub struct Sizes {
     pub instances: u32,
     /// Pieces of an instance's ring.
     pub instance_rings: u32,
+    /// Flows of control groups: a power of two, or 0.
+    pub learned: u32,
     /// Pairs of the matrix.
     pub pairs: u32,
     /// Pieces of a pair's ring.
@@ -49,6 +51,7 @@ impl Default for Sizes {
             rule_keys: RULE_KEYS_MIN,
             instances: 0,
             instance_rings: 0,
+            learned: 0,
             pairs: 0,
             pair_rings: 0,
             classes: 0,
@@ -79,6 +82,10 @@ impl Sizes {
                 false => 0,
             },
             instance_rings: pieces(instance_packets(profile)),
+            learned: match profile.names_cgroups() {
+                true => abi::EMUD_LEARNED_MAX,
+                false => 0,
+            },
             pairs: matrix.map_or(0, |matrix| matrix.capacity),
             pair_rings: pieces(pair_packets(profile)),
             classes: profile.services() as u32,
@@ -91,6 +98,7 @@ impl Sizes {
             (self.rules, wanted.rules, "so many rules"),
             (self.rule_keys, wanted.rule_keys, "so many rules"),
             (self.instances, wanted.instances, "a rule with `per`"),
+            (self.learned, wanted.learned, "a rule with `cgroup`"),
             (
                 self.instance_rings,
                 wanted.instance_rings,
@@ -113,7 +121,7 @@ impl Sizes {
             instance_rings: self.instance_rings,
             pair_rings: self.pair_rings,
             spare_ring: self.rings() - 1,
-            reserved: 0,
+            learned: self.learned,
         }
     }
 
@@ -139,6 +147,10 @@ impl Sizes {
 
     pub(crate) fn instance_sets(&self) -> u32 {
         (self.instances / abi::EMUD_INSTANCE_WAYS).max(1)
+    }
+
+    pub(crate) fn learned_sets(&self) -> u32 {
+        (self.learned / abi::EMUD_LEARNED_WAYS).max(1)
     }
 }
 

@@ -7,6 +7,7 @@
 mod alter;
 mod aqm;
 mod aqm_room;
+mod cgroup;
 mod delay;
 mod ending;
 mod fitted;

@@ -9,7 +9,11 @@ use support::stats::quantile;
 
 /// Fastest round trip of some pings, ms: the machine only adds to it.
 fn round_trip(lab: &Lab, options: &str) -> f64 {
-    let said = lab.ping(&format!("-c 5 -i 0.2 -q {options}"));
+    fastest(&lab.ping(&format!("-c 5 -i 0.2 -q {options}")))
+}
+
+/// The same from what ping printed.
+pub fn fastest(said: &str) -> f64 {
     let times = said.split(" = ").nth(1).unwrap_or_default();
     let least = times.split('/').next().unwrap_or_default();
     least
@@ -18,7 +22,7 @@ fn round_trip(lab: &Lab, options: &str) -> f64 {
 }
 
 /// The links' delays differ by more than the machine adds to the fastest of five.
-fn takes(verdict: &mut Verdict, what: &str, asked_ms: f64, got_ms: f64) {
+pub fn takes(verdict: &mut Verdict, what: &str, asked_ms: f64, got_ms: f64) {
     verdict.at_least(what, asked_ms, got_ms);
     verdict.at_most(what, asked_ms + 4.0, got_ms);
 }

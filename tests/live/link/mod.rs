@@ -3,6 +3,7 @@
 
 mod alter;
 mod bottleneck;
+mod cgroup;
 mod change;
 mod control;
 mod ecn;
@@ -34,6 +35,10 @@ type Test = fn(Engine);
 
 fn of_engine() -> Vec<(When, &'static str, Test)> {
     named![Test;
+        Always:
+            cgroup::applications,
+            cgroup::kernel_and_servers,
+            senders::a_group_has_its_trains;
         Here:
             change::set,
             emulated::found,

@@ -116,6 +116,28 @@ fn receive(socket: &UdpSocket) -> Vec<u32> {
     numbers
 }
 
+/// The segments of a train keep its sender's socket.
+pub fn a_group_has_its_trains(engine: Engine) {
+    let mut verdict = Verdict::default();
+    let lab = Lab::new();
+    // A link that decides for each packet.
+    lab.attach(
+        engine,
+        "[link]\n[links.far]\nloss = { model = \"every\", n = 100 }\ndelay = \"20ms\"\n\
+         [[rule]]\nmatch = { cgroup = \"/\", protocol = \"udp\" }\nlink = \"far\"\n",
+        &[],
+    );
+    let trains = Trains {
+        train: 7,
+        trains: 10,
+        single: false,
+        every: Duration::ZERO,
+    };
+    trains.run(&lab.a, &lab.b, Lab::B4);
+    verdict.same("packets of the rule", 70, lab.shown("/rules/0/packets"));
+    verdict.end();
+}
+
 /// Each wire packet of a train has a separate fate, and none overtakes, in both directions: nor a
 /// single packet that follows while the train is being segmented. For that they wait for a
 /// neighbour's address and then leave at once. A sender's own packet is through before the next one

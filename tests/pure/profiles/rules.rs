@@ -14,7 +14,7 @@ fn a_rule_means_what_it_says() {
     let profile = parse(
         "instances = 100\n[link]\n[links.lte]\n\
          [[rule]]\nlink = \"lte\"\ndirection = \"down\"\nper = \"pair\"\n\
-         match = { source = \"10.0.0.0/8\", destination = \"10.1.2.3\", protocol = \"TCP\", \
+         match = { source = \"10.0.0.0/8\", destination = \"10.1.2.3\", protocol = \"TCP\", cgroup = \"/app.slice/x/\", \
          source-port = 80, destination-port = \"1000-2000\", dscp = \"af41\", mark = \"0x10/0xff\", \
          vlan = 7, source-mac = \"2:0:0:0:0:1\", destination-mac = \"02-00-00-00-00-0A\" }\n\
          [[rule]]\nmatch = { protocol = 58, icmp-type = \"128\", tos = \"0x10\" }\nlink = \"none\"\n\
@@ -25,6 +25,7 @@ fn a_rule_means_what_it_says() {
         source: Some("10.0.0.0/8".parse().unwrap()),
         destination: Some("10.1.2.3/32".parse().unwrap()),
         host: None,
+        cgroup: Some("app.slice/x".to_owned()),
         protocol: Some(6),
         source_port: Some(Ports {
             first: 80,
@@ -135,6 +136,24 @@ fn what_is_wrong_with_a_rule_is_shown_where_it_is() {
             "IPv4 and an IPv6",
             "two rules",
         ),
+        (
+            "cgroup = \"app\"",
+            "\"app\"",
+            "not the path",
+            "/proc/PID/cgroup",
+        ),
+        (
+            "cgroup = \"/a/../b\"",
+            "\"/a/../b\"",
+            "not the path",
+            "root of cgroup v2",
+        ),
+        (
+            "cgroup = \"/sys/fs/cgroup/unified/a/b\"",
+            "\"/sys/fs/cgroup/unified/a/b\"",
+            "begins with a mount point",
+            "cgroup = \"/a/b\"",
+        ),
         ("sorce = \"10.0.0.0/8\"", "sorce", "no key", "source"),
     ] {
         let text = format!("[link]\n[[rule]]\nmatch = {{ {matches} }}\nlink = \"link\"\n");
@@ -174,6 +193,15 @@ fn what_is_wrong_with_a_rule_is_shown_where_it_is() {
         "\"flow\"",
         "2000 packets",
         "bytes or time",
+    );
+    let groups =
+        (0..17).map(|n| format!("[[rule]]\nmatch = {{ cgroup = \"/{n}\" }}\nlink = \"link\"\n"));
+    let text = format!("[link]\n{}", groups.collect::<String>());
+    shown(
+        &text,
+        "[[rule]]",
+        "more than 16 control groups",
+        "common parent",
     );
     // Each range has masks that differ from the previous one's.
     let ranges = (0..4).map(|n| {
@@ -395,6 +423,7 @@ fn matches() -> impl Strategy<Value = Match> {
             destination: net.filter(|_| !from),
             // Beside addresses it is a mistake; src/profile/hosts.rs has its tests.
             host: None,
+            cgroup: number.map(|n| format!("a/{n}")),
             protocol: number.filter(|_| ports.is_none()),
             source_port: ports.filter(|_| from),
             destination_port: ports.filter(|_| !from),

@@ -203,6 +203,26 @@ impl Group {
         folders.join(",")
     }
 
+    /// A group within it.
+    pub fn below(&self, name: &str) -> Self {
+        let folders: Vec<PathBuf> = self
+            .folders
+            .iter()
+            .map(|folder| folder.join(name))
+            .collect();
+        for folder in &folders {
+            fs::create_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+        }
+        let name = format!("{}/{name}", self.name);
+        Self { name, folders }
+    }
+
+    /// Lines by which a shell enters it.
+    pub fn enter(&self) -> String {
+        let one = |folder: &PathBuf| format!("echo $$ >{}/cgroup.procs\n", folder.display());
+        self.folders.iter().map(one).collect()
+    }
+
     /// CPU weight against other groups, in hundredths; cgroup v1 and v2.
     pub fn cpu_weight(&self, weight: u64) {
         let v1 = (weight * 1024 / 100).to_string();
