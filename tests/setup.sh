@@ -16,6 +16,8 @@ containers='podman runc conmon netavark iptables'
 store='etcd-server etcd-client openssl'
 # A screen for emud top.
 screen='tmux'
+# A swarm: a client of BitTorrent, its tracker and its files.
+swarm='aria2 opentracker mktorrent'
 # A routing daemon on a medium.
 routing='babeld'
 # musl-tools: the C code of ring in a static binary.
@@ -62,7 +64,7 @@ fleet) needed="$build $demo $store" ;;
 check) needed="$build $lint" ;;
 bench) needed="$build $demo $guests $beside" ;;
 test) needed="$build $demo $guests $check" ;;
-full) needed="$build $demo $guests $check $containers $store $screen $routing" ;;
+full) needed="$build $demo $guests $check $containers $store $screen $routing $swarm" ;;
 dist) needed="$build $guests $dist" ;;
 *)
     echo "usage: setup.sh build|check|demo|fleet|bench|test|full|dist" >&2

@@ -7,6 +7,7 @@ mod air_flows;
 mod c_aqm;
 mod c_diffserv;
 mod c_wireless;
+mod counts;
 mod figure;
 mod iperf;
 mod live;
@@ -17,6 +18,7 @@ mod ping;
 mod report;
 mod s_overhead;
 mod s_ring;
+mod s_snake;
 mod s_window;
 mod t_links;
 mod t_star;
@@ -57,6 +59,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     m_contention::EXPERIMENT,
     s_overhead::EXPERIMENT,
     s_ring::EXPERIMENT,
+    s_snake::EXPERIMENT,
     s_window::EXPERIMENT,
     t_links::EXPERIMENT,
     t_star::EXPERIMENT,

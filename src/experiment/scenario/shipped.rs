@@ -39,6 +39,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "mesh",
     "s-overhead",
     "s-ring",
+    "s-snake",
     "s-window",
     "segment",
     "star",

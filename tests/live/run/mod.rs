@@ -93,6 +93,7 @@ pub fn tests() -> Vec<Trial> {
             reproduce::links,
             reproduce::loss,
             reproduce::ring,
+            reproduce::snake,
             reproduce::star,
             reproduce::tree,
             reproduce::window,

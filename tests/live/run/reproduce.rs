@@ -65,6 +65,10 @@ pub fn ring() {
     agrees("s-ring");
 }
 
+pub fn snake() {
+    agrees("s-snake");
+}
+
 pub fn star() {
     agrees("t-star");
 }
