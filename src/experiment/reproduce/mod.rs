@@ -13,6 +13,7 @@ mod iperf;
 mod live;
 mod m_chain;
 mod m_contention;
+mod m_switch;
 mod newreno;
 mod ping;
 mod report;
@@ -57,6 +58,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     c_diffserv::EXPERIMENT,
     m_chain::EXPERIMENT,
     m_contention::EXPERIMENT,
+    m_switch::EXPERIMENT,
     s_overhead::EXPERIMENT,
     s_ring::EXPERIMENT,
     s_snake::EXPERIMENT,
@@ -98,6 +100,8 @@ pub enum ReproduceError {
     Run(Box<RunError>),
     #[error("{scenario}: {problem}")]
     Program { scenario: String, problem: String },
+    #[error("{what}: {error}")]
+    Kernel { what: &'static str, error: String },
     #[error("interrupted by signal {0}")]
     Interrupted(i32),
 }
@@ -111,6 +115,7 @@ impl ReproduceError {
             Self::Profile(e) => e.exit_code(),
             Self::Run(e) => e.exit_code(),
             Self::Program { .. } => 69,
+            Self::Kernel { .. } => 71,
             Self::Interrupted(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
         }
     }

@@ -36,6 +36,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "hidden",
     "m-chain",
     "m-contention",
+    "m-switch",
     "mesh",
     "s-overhead",
     "s-ring",

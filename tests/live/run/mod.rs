@@ -95,6 +95,7 @@ pub fn tests() -> Vec<Trial> {
             reproduce::ring,
             reproduce::snake,
             reproduce::star,
+            reproduce::switch,
             reproduce::tree,
             reproduce::window,
             verdict::a_hog_is_named,

@@ -73,6 +73,10 @@ pub fn star() {
     agrees("t-star");
 }
 
+pub fn switch() {
+    agrees("m-switch");
+}
+
 pub fn tree() {
     agrees("t-tree");
 }
