@@ -110,7 +110,7 @@ enum What {
     },
 }
 
-fn size(text: &str) -> Result<u64, String> {
+pub(super) fn size(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(Size(bytes)) => Ok(bytes),
         Err(e) => Err(format!("{}; {}", e.problem, e.help)),

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Subcommand;
-use emud::experiment::traffic::{self, Blocks, Count, Ports, Stream, Transfer};
+use emud::experiment::traffic::{self, Blocks, Count, Data, Ports, Store, Stream, Transfer};
 use emud::host::signals::Signals;
 use emud::host::single_threaded;
 use emud::text::Rate;
@@ -13,7 +14,7 @@ use emud::text::Rate;
 use super::Failure;
 use super::monitor::duration;
 
-/// Send and receive test traffic: UDP at a constant rate, transfers by TCP and UDP
+/// Send and receive test traffic: UDP at a constant rate, transfers by TCP and UDP, pipelines of a file
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -23,6 +24,8 @@ Examples:
   emud traffic transfer 192.0.2.1:6001 --for 10s
   emud traffic receive --acknowledge 6002
   emud traffic blocks 192.0.2.1:6002 --rate 50Mbit --for 10s
+  emud traffic store 6001 copy --to 192.0.2.2:6001
+  emud traffic transfer 192.0.2.1:6001 --file image
 
 Each prints one line of JSON when it ends. Delays need both ends on one machine: they are differences
 of its CLOCK_MONOTONIC.")]
@@ -72,11 +75,44 @@ enum Verb {
         #[arg(value_name = "HOST:PORT")]
         to: String,
         /// Duration
-        #[arg(long = "for", value_name = "TIME", value_parser = duration)]
-        duration: Duration,
+        #[arg(long = "for", value_name = "TIME", value_parser = duration, required_unless_present = "file")]
+        duration: Option<Duration>,
+        /// File to send as a whole, instead of zeros
+        #[arg(long, value_name = "FILE", conflicts_with = "duration")]
+        file: Option<PathBuf>,
         /// Send buffer in bytes
         #[arg(long, value_name = "BYTES", default_value_t = 131_072)]
         window: usize,
+    },
+    /// Store the data of one TCP connection in a file, and pass it on
+    Store {
+        /// TCP port
+        #[arg(value_name = "PORT")]
+        port: u16,
+        /// File to create
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Receiver of the same data: host name or address, and port
+        #[arg(long, value_name = "HOST:PORT")]
+        to: Option<String>,
+        /// Send buffer to that receiver in bytes
+        #[arg(long, value_name = "BYTES", default_value_t = 131_072)]
+        window: usize,
+        /// Queue for data that is not yet in the file; nothing is read while it is full
+        #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = super::load::size)]
+        memory: u64,
+        /// Data of a write
+        #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = super::load::size)]
+        block: u64,
+        /// Writes at once
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        writers: usize,
+        /// A write ends only when the disk has it
+        #[arg(long)]
+        sync: bool,
+        /// Highest rate of the writes [default: no limit]
+        #[arg(long, value_name = "RATE")]
+        rate: Option<Rate>,
     },
     /// Send numbered blocks by UDP, each again until it is acknowledged
     Blocks {
@@ -135,12 +171,41 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Verb::Transfer {
             to,
             duration,
+            file,
             window,
         } => vec![Count::Transferred(traffic::transfer(&Transfer {
             to,
-            duration,
+            data: match file {
+                Some(file) => Data::File(file),
+                None => Data::For(duration.unwrap_or_default()),
+            },
             window,
         })?)],
+        Verb::Store {
+            port,
+            file,
+            to,
+            window,
+            memory,
+            block,
+            writers,
+            sync,
+            rate,
+        } => {
+            let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+            let store = Store {
+                port,
+                file,
+                to,
+                window,
+                memory: size(memory),
+                block: size(block),
+                writers,
+                sync,
+                rate: rate.map(|Rate(rate)| rate),
+            };
+            vec![Count::Stored(store.run()?)]
+        }
         Verb::Blocks {
             to,
             rate: Rate(rate),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! C: schedulers and queues of a DiffServ pilot, and its simulations.
 
-use super::live::{Counts, Variant};
+use super::counts::Counts;
+use super::live::Variant;
 use super::{Bench, Experiment, Figure, ReproduceError, Tolerance};
 use crate::bottleneck::{Arrival, Class, Decision, Limits, Plan, Schedule, Server};
 

@@ -56,7 +56,7 @@ pub struct Figure {
     pub measured: Option<f64>,
     /// How they compare.
     pub verdict: FigureVerdict,
-    /// Reason for a known difference; null: the figure does not need one.
+    /// Reason for a known difference, or why the figure cannot be measured here; null: neither.
     pub explanation: Option<&'static str>,
     #[serde(skip)]
     known: Option<Known>,
@@ -130,6 +130,15 @@ impl Figure {
             measured,
             verdict,
             explanation: explained.map(|known| known.why),
+            ..self
+        }
+    }
+
+    /// A part of the experiment for which this host lacks a program.
+    pub(super) fn lacking(self, remedy: &'static str) -> Self {
+        Self {
+            verdict: FigureVerdict::Missing,
+            explanation: Some(remedy),
             ..self
         }
     }

@@ -1,28 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One run of a shipped scenario with changes, and what its programs counted.
 
-use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io;
+use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::time::Duration;
 
 use emud_monitor::Config;
-use emud_monitor::event::Resource;
-use emud_monitor::log::{ExitLine, OutputLine, OutputStream, RunVerdict, Verdict};
+use emud_monitor::log::{ExitLine, RunVerdict, Verdict};
 use rustix::fs::{MemfdFlags, memfd_create};
-use serde::Deserialize;
 
-use super::iperf::Iperf;
-use super::ping::Echoed;
+use super::counts::{Counts, Logged};
 use super::{Bench, ReproduceError};
 use crate::experiment::run::{RunError, Settings, conduct, text};
 use crate::experiment::scenario::{Overrides, Plan, shipped as scenarios};
-use crate::experiment::traffic::{BIN_NS, Count, Received, Sent, Transferred};
 use crate::profile::shipped as profiles;
 
-/// Rates settle within this time after all have begun to send.
-const WARM_UP_NS: u64 = 1_000_000_000;
+/// Interval of the links' counters.
+const SAMPLE: Duration = Duration::from_secs(1);
 
 /// A variant of a scenario.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,21 +31,12 @@ pub(super) struct Variant<'a> {
     pub profile: Option<&'a str>,
     /// Changes of the profile, as for `emud set`.
     pub set: &'a [&'a str],
+    /// The link that `set` changes; empty: all of them.
+    pub link: &'a str,
     /// Environment of all commands.
     pub env: &'a [(&'a str, String)],
-}
-
-/// What the programs of a run counted.
-#[derive(Debug)]
-pub(super) struct Counts {
-    pub verdict: RunVerdict,
-    /// Resources of which the host had too little.
-    pub contended: Vec<Resource>,
-    sent: Vec<Sent>,
-    received: Vec<Received>,
-    transferred: Vec<Transferred>,
-    echoed: Vec<Echoed>,
-    iperf: Vec<Iperf>,
+    /// Whether to count what each link passes.
+    pub counted: bool,
 }
 
 impl Bench<'_> {
@@ -91,7 +77,7 @@ impl Bench<'_> {
         let path: PathBuf = format!("/proc/self/fd/{}", log.as_raw_fd()).into();
         let writes = log.try_clone().map_err(system)?;
         let settings = Settings {
-            sample: None,
+            sample: variant.counted.then_some(SAMPLE),
             log_output: true,
             quiet: true,
             config: config.clone(),
@@ -105,9 +91,9 @@ impl Bench<'_> {
             scenario: variant.scenario.to_owned(),
             problem,
         };
-        let outputs = outputs(&path).map_err(|e| failed(format!("its log: {e}")))?;
+        let logged = Logged::read(&path).map_err(|e| failed(format!("its log: {e}")))?;
         if let Some(exit) = outcome.exits.iter().find(|exit| ExitLine::failed(exit)) {
-            let mut own = outputs.iter().filter(|line| line.node == exit.node);
+            let mut own = logged.outputs.iter().filter(|line| line.node == exit.node);
             let last = own.next_back().map_or("no output", |line| &line.text);
             let problem = format!("{}: {}: {last}", exit.node, exit.status());
             return Err(failed(problem));
@@ -124,53 +110,9 @@ impl Bench<'_> {
         }
         let verdicts = &outcome.finished.verdicts;
         let contended = verdicts.iter().filter(|(_, v)| **v == Verdict::Contended);
-        let mut counts = Counts {
-            verdict,
-            contended: contended.map(|(resource, _)| *resource).collect(),
-            sent: vec![],
-            received: vec![],
-            transferred: vec![],
-            echoed: vec![],
-            iperf: vec![],
-        };
-        let mut others = BTreeMap::<&str, String>::new();
-        for line in outputs
-            .iter()
-            .filter(|line| line.stream == OutputStream::Stdout)
-        {
-            match serde_json::from_str(&line.text) {
-                Ok(Count::Sent(sent)) => counts.sent.push(sent),
-                Ok(Count::Received(received)) => counts.received.push(received),
-                Ok(Count::Transferred(transferred)) => counts.transferred.push(transferred),
-                Err(_) => *others.entry(&line.node).or_default() += &format!("{}\n", line.text),
-            }
-        }
-        for (node, output) in others {
-            if let Some(echoed) = Echoed::parse(node, &output) {
-                counts.echoed.push(echoed);
-            } else if let Some(iperf) = Iperf::parse(node, &output) {
-                counts.iperf.push(iperf);
-            } else {
-                return Err(failed(format!("{node}: {}", output.trim_end())));
-            }
-        }
-        Ok(counts)
+        let contended = contended.map(|(resource, _)| *resource).collect();
+        Counts::of(verdict, contended, logged).map_err(failed)
     }
-}
-
-/// Lines of output in a log, which [`crate::experiment::results`] would shorten.
-fn outputs(log: &Path) -> io::Result<Vec<OutputLine>> {
-    #[derive(Deserialize)]
-    struct Head {
-        r#type: String,
-    }
-    let mut all = vec![];
-    for line in fs::read_to_string(log)?.lines() {
-        if serde_json::from_str::<Head>(line)?.r#type == "output" {
-            all.push(serde_json::from_str(line)?);
-        }
-    }
-    Ok(all)
 }
 
 impl Variant<'_> {
@@ -184,7 +126,7 @@ impl Variant<'_> {
                 link.profile = profiles::find(name)?;
                 link.asked = name.to_owned();
             }
-            if !self.set.is_empty() {
+            if !self.set.is_empty() && (self.link.is_empty() || self.link == link.name) {
                 let set: Vec<_> = self.set.iter().map(|&set| set.to_owned()).collect();
                 link.profile = link.profile.with_changes(&set)?;
             }
@@ -198,107 +140,20 @@ impl Variant<'_> {
     }
 }
 
-impl Counts {
-    pub fn sent(&self, port: u16) -> Option<&Sent> {
-        self.sent.iter().find(|sent| sent.port == port)
-    }
-
-    pub fn received(&self, port: u16) -> Option<&Received> {
-        self.received.iter().find(|received| received.port == port)
-    }
-
-    /// Of the ping in a node.
-    pub fn echoed(&self, node: &str) -> Option<&Echoed> {
-        self.echoed.iter().find(|echoed| echoed.node == node)
-    }
-
-    /// Of the clients of iperf3 in a node.
-    pub fn iperf(&self, node: &str) -> Option<&Iperf> {
-        self.iperf.iter().find(|iperf| iperf.node == node)
-    }
-
-    pub fn transferred(&self) -> Option<&Transferred> {
-        self.transferred.first()
-    }
-
-    /// Of the sender to a port.
-    pub fn transferred_to(&self, port: u16) -> Option<&Transferred> {
-        self.transferred
-            .iter()
-            .find(|transferred| transferred.port == port)
-    }
-
-    /// Acknowledged data of the transfer to a port, bytes/s.
-    pub fn goodput(&self, port: u16) -> Option<f64> {
-        let one = self.transferred_to(port)?;
-        Some(one.bytes as f64 * 1e9 / one.duration_ns as f64)
-    }
-
-    /// Share of the packets to a port that did not arrive.
-    pub fn lost(&self, port: u16) -> Option<f64> {
-        let (sent, received) = (self.sent(port)?, self.received(port)?);
-        Some((sent.packets as f64 - received.packets as f64) / sent.packets as f64)
-    }
-
-    /// Data that arrived at a port while all senders sent, without the first second, bit/s.
-    pub fn rate(&self, port: u16) -> Option<f64> {
-        let from = self.sent.iter().map(|sent| sent.first_ns).max()? + WARM_UP_NS;
-        let to = self.sent.iter().map(|sent| sent.last_ns).min()?;
-        let (from, to) = (from.div_ceil(BIN_NS), to / BIN_NS);
-        let received = self.received(port)?;
-        let bytes = (from..to).filter_map(|bin| {
-            let index = bin.checked_sub(received.first_bin)?;
-            received.bins.get(usize::try_from(index).ok()?)
-        });
-        let seconds = to.checked_sub(from).filter(|bins| *bins > 0)? as f64 * BIN_NS as f64 / 1e9;
-        Some(bytes.sum::<u64>() as f64 * 8.0 / seconds)
-    }
+/// Returns whether no folder of the search path has the program.
+pub(super) fn lacks(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    !std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn counts() -> Counts {
-        let second = 1_000_000_000;
-        let sent = |port, first_ns, last_ns, packets| Sent {
-            port,
-            unroutable: 0,
-            packets,
-            size: 100,
-            first_ns,
-            last_ns,
-        };
-        let received = |port, first_bin, bins: usize, each| Received {
-            port,
-            packets: 90,
-            first_bin,
-            bins: vec![each; bins],
-            ..Received::default()
-        };
-        Counts {
-            verdict: RunVerdict::Clean,
-            contended: vec![],
-            sent: vec![
-                sent(1, 10 * second, 15 * second, 100),
-                sent(2, 11 * second, 14 * second, 90),
-            ],
-            received: vec![received(1, 100, 60, 1000), received(2, 125, 3, 500)],
-            transferred: vec![],
-            echoed: vec![],
-            iperf: vec![],
-        }
-    }
-
     #[test]
-    fn rates_are_of_the_time_in_which_all_send() {
-        let counts = counts();
-        assert_eq!(counts.rate(1), Some(80_000.0));
-        // 12 s to 14 s; three intervals of it from 12.5 s.
-        assert_eq!(counts.rate(2), Some(1500.0 * 8.0 / 2.0));
-        assert_eq!(counts.rate(3), None);
-        assert_eq!(counts.lost(1), Some(0.1));
-        assert_eq!(counts.lost(2), Some(0.0));
+    fn programs_are_found_or_missing() {
+        assert!(!lacks("sh"));
+        assert!(lacks("no-such-program"));
     }
 
     #[test]

@@ -7,16 +7,19 @@ mod air_flows;
 mod c_aqm;
 mod c_diffserv;
 mod c_wireless;
+mod counts;
 mod figure;
 mod iperf;
 mod live;
 mod m_chain;
 mod m_contention;
+mod m_switch;
 mod newreno;
 mod ping;
 mod report;
 mod s_overhead;
 mod s_ring;
+mod s_snake;
 mod s_window;
 mod t_links;
 mod t_star;
@@ -55,8 +58,10 @@ pub const EXPERIMENTS: &[Experiment] = &[
     c_diffserv::EXPERIMENT,
     m_chain::EXPERIMENT,
     m_contention::EXPERIMENT,
+    m_switch::EXPERIMENT,
     s_overhead::EXPERIMENT,
     s_ring::EXPERIMENT,
+    s_snake::EXPERIMENT,
     s_window::EXPERIMENT,
     t_links::EXPERIMENT,
     t_star::EXPERIMENT,
@@ -95,6 +100,8 @@ pub enum ReproduceError {
     Run(Box<RunError>),
     #[error("{scenario}: {problem}")]
     Program { scenario: String, problem: String },
+    #[error("{what}: {error}")]
+    Kernel { what: &'static str, error: String },
     #[error("interrupted by signal {0}")]
     Interrupted(i32),
 }
@@ -108,6 +115,7 @@ impl ReproduceError {
             Self::Profile(e) => e.exit_code(),
             Self::Run(e) => e.exit_code(),
             Self::Program { .. } => 69,
+            Self::Kernel { .. } => 71,
             Self::Interrupted(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
         }
     }

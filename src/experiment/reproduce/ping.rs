@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What ping says at its end, and how far it may be from theory.
 
+use super::counts::Counts;
 use super::figure::{Figure, Tolerance};
-use super::live::Counts;
 use crate::convert::import::ping::counts;
 
 /// What the host adds to a round trip at most, ms.

@@ -3,7 +3,8 @@
 //! what the link carries has no loss, and a greedy flow has all of it, whatever the others do:
 //! with frames of F bytes for D bytes of data, D / F of the rate, and a fairness of 1.
 
-use super::live::{Counts, Variant};
+use super::counts::{Counts, worst};
+use super::live::Variant;
 use super::{Bench, Experiment, Figure, ReproduceError, Tolerance, s_overhead};
 use crate::experiment::results::jain;
 
@@ -73,9 +74,7 @@ fn ring(bench: &Bench<'_>, nodes: u16, load: Load) -> Result<Vec<Figure>, Reprod
     };
     let runs: Result<Vec<_>, _> = (0..runs).map(|_| bench.run(&variant)).collect();
     let runs = runs?;
-    // A run that is not clean says nothing of their mean.
-    let verdict = runs.iter().map(|counts| counts.verdict);
-    let verdict = verdict.max_by_key(|verdict| *verdict as u8);
+    let verdict = worst(&runs);
     Ok(match load {
         Load::Tcp => {
             let rates = of_all(&runs, |counts| {

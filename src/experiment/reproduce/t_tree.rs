@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! T: a tree of HTB classes with netem leaves behind a router.
 
-use super::live::{Counts, Variant};
+use super::counts::Counts;
+use super::live::Variant;
 use super::{Bench, Experiment, Figure, ReproduceError, Tolerance};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {

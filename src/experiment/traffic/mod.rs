@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Senders and receivers for experiments: UDP at a constant rate, one TCP transfer, and a transfer
-//! over UDP with its own retransmission. Each prints what it counted as one line of JSON. Times are
+//! Senders and receivers for experiments: UDP at a constant rate, one TCP transfer, a transfer
+//! over UDP with its own retransmission, and a receiver that stores a file. Each prints what it counted as one line of JSON. Times are
 //! of CLOCK_MONOTONIC, which all nodes share.
 
 mod blocks;
 mod receive;
 mod send;
+mod store;
 mod transfer;
 pub(crate) mod window;
 
@@ -17,7 +18,8 @@ use serde::{Deserialize, Serialize};
 pub use blocks::{Blocks, blocks};
 pub use receive::{Ports, receive};
 pub use send::{Stream, send};
-pub use transfer::{Transfer, transfer};
+pub use store::Store;
+pub use transfer::{Data, Transfer, transfer};
 
 /// Length of the header in each datagram: number and time of sending, both 64 bits, little-endian.
 pub const DATAGRAM_MIN: usize = 16;
@@ -36,6 +38,10 @@ pub enum Count {
     Received(Received),
     /// Of a sender over TCP, or of blocks.
     Transferred(Transferred),
+    /// Of a receiver that stores.
+    Stored(Stored),
+    /// A program, such as a shell, reached this point; the time is that of its line in the log.
+    Reached(String),
 }
 
 /// What a sender of datagrams has sent.
@@ -91,6 +97,27 @@ pub struct Transferred {
     pub rtt_ns: [u64; 3],
     /// Segments or blocks sent again.
     pub retransmissions: u64,
+}
+
+/// What a receiver has stored.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Stored {
+    /// Local port.
+    pub port: u16,
+    /// Data that arrived, all of which is in the file.
+    pub bytes: u64,
+    /// Arrival of the first data, CLOCK_MONOTONIC.
+    pub first_ns: u64,
+    /// Arrival of the last data, CLOCK_MONOTONIC.
+    pub last_ns: u64,
+    /// When the last write had ended, CLOCK_MONOTONIC.
+    pub stored_ns: u64,
+    /// Size of the queue in front of the file, bytes.
+    pub memory: u64,
+    /// When it was full for the first time, CLOCK_MONOTONIC; null: never.
+    pub full_ns: Option<u64>,
+    /// Data that had arrived then.
+    pub full_bytes: u64,
 }
 
 /// Why traffic could not be sent or received.
@@ -215,7 +242,7 @@ mod tests {
         let receiver = std::thread::spawn(move || receive(ports, &ends));
         let sent = transfer(&Transfer {
             to: format!("127.0.0.1:{port}"),
-            duration: Duration::from_millis(300),
+            data: Data::For(Duration::from_millis(300)),
             window: 131_072,
         })
         .unwrap();

@@ -17,7 +17,7 @@ use super::{BIN_NS, Count, DATAGRAM_MIN, Received, Times, TrafficError, failed, 
 const BUFFER: usize = 8 << 20;
 /// The window of a TCP receiver, bytes: that of the published experiment. The kernel doubles it for
 /// its own needs.
-const WINDOW: usize = 128 << 10;
+pub(super) const WINDOW: usize = 128 << 10;
 /// Interval of checks whether to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 

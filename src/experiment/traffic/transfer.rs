@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One greedy TCP flow, observed by its sender.
 
-use std::io::{self, ErrorKind, Write};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,33 +23,52 @@ const CONGESTION: &str = "reno";
 pub struct Transfer {
     /// HOST:PORT.
     pub to: String,
-    /// How long to send.
-    pub duration: Duration,
+    /// The data.
+    pub data: Data,
     /// Data in flight at most, bytes.
     pub window: usize,
 }
 
-/// Sends for this time with TCP Reno.
+/// The data of a transfer.
+#[derive(Debug, Clone)]
+pub enum Data {
+    /// Zeros, for this time.
+    For(Duration),
+    /// A file; the transfer ends when the receiver closes the connection.
+    File(PathBuf),
+}
+
+/// Connects with TCP Reno and this send buffer.
+pub(super) fn connect(to: &str, window: usize) -> Result<TcpStream, TrafficError> {
+    let stream = TcpStream::connect(to).map_err(failed(to))?;
+    set_tcp_congestion(&stream, CONGESTION).map_err(|e| failed(CONGESTION)(e.into()))?;
+    set_socket_send_buffer_size(&stream, window)
+        .map_err(|e| failed("the send buffer")(e.into()))?;
+    Ok(stream)
+}
+
+/// Sends with TCP Reno.
 ///
 /// # Errors
-/// No connection, or the kernel returns an error.
+/// No connection, the file cannot be read, or the kernel returns an error.
 pub fn transfer(transfer: &Transfer) -> Result<Transferred, TrafficError> {
     let to = &transfer.to;
-    let mut stream = TcpStream::connect(to).map_err(failed(to))?;
+    let mut source = Source::open(&transfer.data)?;
+    let mut stream = connect(to, transfer.window)?;
     let port = stream.peer_addr().map_err(failed(to))?.port();
-    set_tcp_congestion(&stream, CONGESTION).map_err(|e| failed(CONGESTION)(e.into()))?;
-    set_socket_send_buffer_size(&stream, transfer.window)
-        .map_err(|e| failed("the send buffer")(e.into()))?;
     stream.set_nonblocking(true).map_err(failed("a socket"))?;
     let start = Instant::now();
     let mut rtt = Times::default();
     let mut next = SAMPLE;
-    let data = vec![0; 16 << 10];
     let mut info = tcp_info(&stream).map_err(failed("TCP_INFO"))?;
-    while start.elapsed() < transfer.duration {
+    while !source.is_over(&mut stream, start).map_err(failed(to))? {
         loop {
-            match stream.write(&data) {
-                Ok(_) => {}
+            let data = source.data()?;
+            if data.is_empty() {
+                break;
+            }
+            match stream.write(data) {
+                Ok(sent) => source.begin += sent,
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Err(failed(to)(e)),
@@ -69,11 +90,81 @@ pub fn transfer(transfer: &Transfer) -> Result<Transferred, TrafficError> {
     let _ = stream.shutdown(Shutdown::Both);
     Ok(Transferred {
         port,
-        bytes: info.tcpi_bytes_acked,
+        bytes: source.file_bytes().unwrap_or(info.tcpi_bytes_acked),
         duration_ns,
         rtt_ns: rtt.figures(),
         retransmissions: info.tcpi_total_retrans.into(),
     })
+}
+
+/// Where the data comes from.
+struct Source {
+    /// `None`: zeros.
+    file: Option<File>,
+    duration: Duration,
+    data: Vec<u8>,
+    /// What of `data` is still to be sent.
+    begin: usize,
+    end: usize,
+    /// Read from the file.
+    total: u64,
+    /// Nothing more comes from the file.
+    ended: bool,
+    /// The receiver knows that.
+    shut: bool,
+}
+
+impl Source {
+    fn open(data: &Data) -> Result<Self, TrafficError> {
+        let what = |path: &Path| failed(path.display().to_string());
+        let (file, duration) = match data {
+            Data::For(duration) => (None, *duration),
+            Data::File(path) => (Some(File::open(path).map_err(what(path))?), Duration::ZERO),
+        };
+        Ok(Self {
+            file,
+            duration,
+            data: vec![0; 16 << 10],
+            begin: 0,
+            end: 0,
+            total: 0,
+            ended: false,
+            shut: false,
+        })
+    }
+
+    /// Returns what is to be sent next; nothing at the end of the file.
+    fn data(&mut self) -> Result<&[u8], TrafficError> {
+        let Some(file) = &mut self.file else {
+            return Ok(&self.data);
+        };
+        if self.begin == self.end && !self.ended {
+            (self.begin, self.end) = (0, file.read(&mut self.data).map_err(failed("the file"))?);
+            self.total += self.end as u64;
+            self.ended = self.end == 0;
+        }
+        Ok(&self.data[self.begin..self.end])
+    }
+
+    /// Returns whether the time is over, or the receiver has the whole file.
+    fn is_over(&mut self, stream: &mut TcpStream, start: Instant) -> io::Result<bool> {
+        if self.file.is_none() {
+            return Ok(start.elapsed() >= self.duration);
+        }
+        if self.ended && !self.shut {
+            self.shut = true;
+            stream.shutdown(Shutdown::Write)?;
+        }
+        match stream.read(&mut [0]) {
+            Err(e) if e.kind() == ErrorKind::WouldBlock => Ok(false),
+            Ok(_) if !self.ended => Err(ErrorKind::ConnectionAborted.into()),
+            read => read.map(|_| true),
+        }
+    }
+
+    fn file_bytes(&self) -> Option<u64> {
+        self.file.is_some().then_some(self.total)
+    }
 }
 
 /// The first fields of the kernel's `struct tcp_info`.

@@ -65,8 +65,16 @@ pub fn ring() {
     agrees("s-ring");
 }
 
+pub fn snake() {
+    agrees("s-snake");
+}
+
 pub fn star() {
     agrees("t-star");
+}
+
+pub fn switch() {
+    agrees("m-switch");
 }
 
 pub fn tree() {

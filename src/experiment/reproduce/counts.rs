@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the programs and the links of a run counted.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use emud_monitor::event::Resource;
+use emud_monitor::log::{OutputLine, OutputStream, RunVerdict, Sample};
+use serde::Deserialize;
+
+use super::iperf::Iperf;
+use super::ping::Echoed;
+use crate::experiment::traffic::{BIN_NS, Count, Received, Sent, Stored, Transferred};
+
+/// Rates settle within this time after all have begun to send.
+const WARM_UP_NS: u64 = 1_000_000_000;
+
+/// Lines of a log, of which [`crate::experiment::results`] would shorten the output.
+pub(super) struct Logged {
+    pub outputs: Vec<OutputLine>,
+    samples: Vec<Sample>,
+}
+
+impl Logged {
+    pub fn read(log: &Path) -> io::Result<Self> {
+        #[derive(Deserialize)]
+        struct Head {
+            r#type: String,
+        }
+        let (mut outputs, mut samples) = (vec![], vec![]);
+        for line in fs::read_to_string(log)?.lines() {
+            match &*serde_json::from_str::<Head>(line)?.r#type {
+                "output" => outputs.push(serde_json::from_str(line)?),
+                "sample" => samples.push(serde_json::from_str(line)?),
+                _ => {}
+            }
+        }
+        Ok(Self { outputs, samples })
+    }
+}
+
+/// What the programs of a run counted.
+#[derive(Debug)]
+pub(super) struct Counts {
+    pub verdict: RunVerdict,
+    /// Resources of which the host had too little.
+    pub contended: Vec<Resource>,
+    sent: Vec<Sent>,
+    received: Vec<Received>,
+    transferred: Vec<Transferred>,
+    stored: Vec<Stored>,
+    /// Node, point, time in ns of CLOCK_MONOTONIC.
+    reached: Vec<(String, String, u64)>,
+    echoed: Vec<Echoed>,
+    iperf: Vec<Iperf>,
+    /// What each direction of each link passed, bytes.
+    passed: BTreeMap<(String, String), u64>,
+}
+
+impl Counts {
+    /// # Errors
+    /// A program has printed something else.
+    pub fn of(
+        verdict: RunVerdict,
+        contended: Vec<Resource>,
+        logged: Logged,
+    ) -> Result<Self, String> {
+        let mut counts = Self {
+            verdict,
+            contended,
+            sent: vec![],
+            received: vec![],
+            transferred: vec![],
+            stored: vec![],
+            reached: vec![],
+            echoed: vec![],
+            iperf: vec![],
+            passed: BTreeMap::new(),
+        };
+        let mut others = BTreeMap::<&str, String>::new();
+        for line in (logged.outputs.iter()).filter(|line| line.stream == OutputStream::Stdout) {
+            match serde_json::from_str(&line.text) {
+                Ok(Count::Sent(sent)) => counts.sent.push(sent),
+                Ok(Count::Received(received)) => counts.received.push(received),
+                Ok(Count::Transferred(transferred)) => counts.transferred.push(transferred),
+                Ok(Count::Stored(stored)) => counts.stored.push(stored),
+                Ok(Count::Reached(point)) => {
+                    let at = (line.node.clone(), point, line.mono_ns);
+                    counts.reached.push(at);
+                }
+                Err(_) => *others.entry(&line.node).or_default() += &format!("{}\n", line.text),
+            }
+        }
+        for (node, output) in others {
+            if let Some(echoed) = Echoed::parse(node, &output) {
+                counts.echoed.push(echoed);
+            } else if let Some(iperf) = Iperf::parse(node, &output) {
+                counts.iperf.push(iperf);
+            } else {
+                return Err(format!("{node}: {}", output.trim_end()));
+            }
+        }
+        for sample in logged.samples {
+            // Named links are a part of their direction.
+            if sample.class.is_none() {
+                let of = counts.passed.entry((sample.link, sample.direction));
+                *of.or_default() += sample.counted.passed_bytes;
+            }
+        }
+        Ok(counts)
+    }
+
+    /// Of the receiver that stored from this port.
+    pub fn stored(&self, port: u16) -> Option<&Stored> {
+        self.stored.iter().find(|stored| stored.port == port)
+    }
+
+    /// When a node reached a point for the first time, ns of CLOCK_MONOTONIC.
+    pub fn reached(&self, node: &str, point: &str) -> Option<u64> {
+        let mut all = self.reached.iter();
+        all.find_map(|(at, what, ns)| (at == node && what == point).then_some(*ns))
+    }
+
+    /// What one direction of a link passed, bytes; needs [`super::live::Variant::counted`].
+    pub fn passed(&self, link: &str, direction: &str) -> Option<u64> {
+        let key = (link.to_owned(), direction.to_owned());
+        self.passed.get(&key).copied()
+    }
+
+    pub fn sent(&self, port: u16) -> Option<&Sent> {
+        self.sent.iter().find(|sent| sent.port == port)
+    }
+
+    pub fn received(&self, port: u16) -> Option<&Received> {
+        self.received.iter().find(|received| received.port == port)
+    }
+
+    /// Of the ping in a node.
+    pub fn echoed(&self, node: &str) -> Option<&Echoed> {
+        self.echoed.iter().find(|echoed| echoed.node == node)
+    }
+
+    /// Of the clients of iperf3 in a node.
+    pub fn iperf(&self, node: &str) -> Option<&Iperf> {
+        self.iperf.iter().find(|iperf| iperf.node == node)
+    }
+
+    pub fn transferred(&self) -> Option<&Transferred> {
+        self.transferred.first()
+    }
+
+    /// Of the sender to a port.
+    pub fn transferred_to(&self, port: u16) -> Option<&Transferred> {
+        self.transferred
+            .iter()
+            .find(|transferred| transferred.port == port)
+    }
+
+    /// Acknowledged data of the transfer to a port, bytes/s.
+    pub fn goodput(&self, port: u16) -> Option<f64> {
+        let one = self.transferred_to(port)?;
+        Some(one.bytes as f64 * 1e9 / one.duration_ns as f64)
+    }
+
+    /// Share of the packets to a port that did not arrive.
+    pub fn lost(&self, port: u16) -> Option<f64> {
+        let (sent, received) = (self.sent(port)?, self.received(port)?);
+        Some((sent.packets as f64 - received.packets as f64) / sent.packets as f64)
+    }
+
+    /// Data that arrived at a port while all senders sent, without the first second, bit/s.
+    pub fn rate(&self, port: u16) -> Option<f64> {
+        let from = self.sent.iter().map(|sent| sent.first_ns).max()? + WARM_UP_NS;
+        let to = self.sent.iter().map(|sent| sent.last_ns).min()?;
+        let (from, to) = (from.div_ceil(BIN_NS), to / BIN_NS);
+        let received = self.received(port)?;
+        let bytes = (from..to).filter_map(|bin| {
+            let index = bin.checked_sub(received.first_bin)?;
+            received.bins.get(usize::try_from(index).ok()?)
+        });
+        let seconds = to.checked_sub(from).filter(|bins| *bins > 0)? as f64 * BIN_NS as f64 / 1e9;
+        Some(bytes.sum::<u64>() as f64 * 8.0 / seconds)
+    }
+}
+
+/// The least favourable verdict of several runs: one that is not clean says nothing of their mean.
+pub(super) fn worst(runs: &[Counts]) -> Option<RunVerdict> {
+    let verdicts = runs.iter().map(|counts| counts.verdict);
+    verdicts.max_by_key(|verdict| *verdict as u8)
+}
+
+/// The mean over several runs; `None`: one has no value.
+pub(super) fn mean_of(runs: &[Counts], of: impl Fn(&Counts) -> Option<f64>) -> Option<f64> {
+    let values: Option<Vec<f64>> = runs.iter().map(of).collect();
+    let values = values.filter(|values| !values.is_empty())?;
+    Some(values.iter().sum::<f64>() / values.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts() -> Counts {
+        let second = 1_000_000_000;
+        let sent = |port, first_ns, last_ns, packets| Sent {
+            port,
+            unroutable: 0,
+            packets,
+            size: 100,
+            first_ns,
+            last_ns,
+        };
+        let received = |port, first_bin, bins: usize, each| Received {
+            port,
+            packets: 90,
+            first_bin,
+            bins: vec![each; bins],
+            ..Received::default()
+        };
+        Counts {
+            verdict: RunVerdict::Clean,
+            contended: vec![],
+            sent: vec![
+                sent(1, 10 * second, 15 * second, 100),
+                sent(2, 11 * second, 14 * second, 90),
+            ],
+            received: vec![received(1, 100, 60, 1000), received(2, 125, 3, 500)],
+            transferred: vec![],
+            stored: vec![],
+            reached: vec![],
+            echoed: vec![],
+            iperf: vec![],
+            passed: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn of_several_runs_the_worst_verdict_and_the_mean() {
+        let mut runs = [counts(), counts()];
+        assert_eq!(worst(&runs), Some(RunVerdict::Clean));
+        assert_eq!(mean_of(&runs, |counts| counts.lost(1)), Some(0.1));
+        runs[0].verdict = RunVerdict::Contended;
+        assert_eq!(worst(&runs), Some(RunVerdict::Contended));
+        runs[1].received.clear();
+        assert_eq!(mean_of(&runs, |counts| counts.lost(1)), None);
+    }
+
+    #[test]
+    fn rates_are_of_the_time_in_which_all_send() {
+        let counts = counts();
+        assert_eq!(counts.rate(1), Some(80_000.0));
+        // 12 s to 14 s; three intervals of it from 12.5 s.
+        assert_eq!(counts.rate(2), Some(1500.0 * 8.0 / 2.0));
+        assert_eq!(counts.rate(3), None);
+        assert_eq!(counts.lost(1), Some(0.1));
+        assert_eq!(counts.lost(2), Some(0.0));
+    }
+}
