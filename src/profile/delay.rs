@@ -134,8 +134,8 @@ impl Reader {
         self.spread(draft, entries);
         for entry in entries {
             let key = entry.key.value.as_str();
-            if let Some(mistake) = distance::instead_of_a_delay(&entry.value)
-                && key == "mean"
+            if key == "mean"
+                && let Some(mistake) = distance::instead_of_a_delay(&entry.value)
             {
                 self.mistakes.push(mistake);
                 continue;

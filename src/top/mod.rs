@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `emud top`: every link of the host, live. The state follows from readings, alarms and keys; the
-//! picture is a function of the state. `emud medium watch` is beside it. Reading, terminal and processes are in `src/cli/top/`.
+//! picture is a function of the state. `emud medium watch` is beside it. Reading, terminal and
+//! processes are in `src/cli/top/`.
 
 mod draw;
 mod keys;

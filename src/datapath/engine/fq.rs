@@ -324,11 +324,11 @@ fn try_redirect(nl: &mut Netlink, ifb: u32) -> Result<ToIfb, String> {
     let address = socket.local_addr().map_err(text)?;
     socket.send_to(b"emud", address).map_err(text)?;
     loop {
-        match socket.recv(&mut [0; 8]).map_err(|e| (e.kind(), e)) {
+        match socket.recv(&mut [0; 8]) {
             Ok(_) => return Ok(ToIfb::Redirect),
-            Err((ErrorKind::WouldBlock, _)) => return Ok(ToIfb::Mirred),
-            Err((ErrorKind::Interrupted, _)) => {}
-            Err((_, e)) => return Err(text(e)),
+            Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(ToIfb::Mirred),
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(text(e)),
         }
     }
 }

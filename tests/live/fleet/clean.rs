@@ -13,7 +13,7 @@ const LONG: &str = "[topology]\nkind = \"chain\"\nrouters = 4\n[topology.profile
                     [node.client]\ncommand = \"ping -q -i 0.2 server\"\n";
 
 /// Waits for the end of a run; returns its exit code and what it printed.
-fn ended(hosts: &Hosts, run: &mut Child) -> (i32, String) {
+pub fn ended(hosts: &Hosts, run: &mut Child) -> (i32, String) {
     let since = Instant::now();
     while run.try_wait().unwrap().is_none() {
         assert!(

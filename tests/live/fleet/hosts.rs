@@ -227,18 +227,23 @@ impl Hosts {
 
     /// [`Self::start`] with arguments.
     pub fn start_with(&self, scenario: &str, words: &[&str]) -> Child {
-        let path = self.folder.file("scenario.toml", scenario);
-        let printed = fs::File::create(self.printed()).unwrap();
-        let mut command = self.fleet(&[&["run", path.as_str()], words].concat());
-        let child = command
-            .stdout(Stdio::null())
-            .stderr(printed)
-            .spawn()
-            .expect("emud");
+        let child = self.spawn(scenario, words);
         soon("the run is started", || self.in_progress());
         // The start lies 2 s ahead when it is written.
         sleep(Duration::from_secs(3));
         child
+    }
+
+    /// Starts a scenario, and waits for nothing.
+    pub fn spawn(&self, scenario: &str, words: &[&str]) -> Child {
+        let path = self.folder.file("scenario.toml", scenario);
+        let printed = fs::File::create(self.printed()).unwrap();
+        let mut command = self.fleet(&[&["run", path.as_str()], words].concat());
+        command
+            .stdout(Stdio::null())
+            .stderr(printed)
+            .spawn()
+            .expect("emud")
     }
 
     /// Whether the measured phase is in progress: a host without programs has completed its part.

@@ -7,19 +7,18 @@
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use support::chance::Random;
 use support::host::{ip, soon};
 
+use super::clean::ended;
 use super::hosts::{HOSTS, Hosts, Setup};
 
 /// After the controller's start; the measured phase begins after 3 to 5 s.
 const LATEST_MS: usize = 8000;
-/// A lease lasts 6 s, and the others end after it.
-const ENDED: Duration = Duration::from_secs(60);
 
 fn moments(seed: u64) -> impl Iterator<Item = Duration> {
     let number = std::env::var("EMUD_FLEET_MOMENTS").map_or(3, |n| n.parse().expect("a number"));
@@ -63,14 +62,7 @@ impl Begun {
         fs::create_dir(&marks).unwrap();
         // Programs run as nobody.
         fs::set_permissions(&marks, Permissions::from_mode(0o777)).unwrap();
-        let path = hosts.folder.file("scenario.toml", &scenario(&marks, end));
-        let printed = fs::File::create(hosts.printed()).unwrap();
-        let run = hosts
-            .fleet(&["run", &path, "--verdict-first"])
-            .stdout(Stdio::null())
-            .stderr(printed)
-            .spawn()
-            .expect("emud");
+        let run = hosts.spawn(&scenario(&marks, end), &["--verdict-first"]);
         Self { run, marks }
     }
 
@@ -79,17 +71,6 @@ impl Begun {
         let all = fs::read_dir(&self.marks).unwrap();
         all.map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect()
-    }
-
-    /// Waits for its end; returns its exit code and what it printed.
-    fn ended(&mut self, hosts: &Hosts) -> (i32, String) {
-        let since = Instant::now();
-        while self.run.try_wait().unwrap().is_none() {
-            assert!(since.elapsed() < ENDED, "the run does not end");
-            sleep(Duration::from_millis(50));
-        }
-        let text = fs::read_to_string(hosts.printed()).unwrap();
-        (self.run.wait().unwrap().code().unwrap_or(-1), text)
     }
 
     /// All or none, but for the host that was lost.
@@ -106,24 +87,36 @@ fn names_it(code: i32, text: &str, cause: &str) {
     assert!(text.contains(cause), "no {cause:?} in: {text}");
 }
 
-pub fn killed_agent() {
+/// Host b is lost at each moment, and cleans itself; the others end, and b takes part again.
+fn lost(seed: u64, lose: fn(&mut Hosts), restore: fn(&mut Hosts)) {
     let mut hosts = Hosts::new(1).agents(&[]);
-    for moment in moments(1) {
+    for moment in moments(seed) {
         let mut begun = Begun::new(&hosts, "");
         sleep(moment);
-        hosts.kill("b");
+        lose(&mut hosts);
         hosts.all_clean(&["b"]);
-        let (code, text) = begun.ended(&hosts);
-        println!(
-            "    {moment:?}: {code}, started {:?}\n{text}",
-            begun.started()
-        );
+        let (code, text) = ended(&hosts, &mut begun.run);
+        println!("    {moment:?}: {code}, started {:?}", begun.started());
         names_it(code, &text, "b");
         hosts.all_clean(&HOSTS);
         begun.no_part_alone(Some("b"));
-        hosts.agents[1] = hosts.agent("b", &[]);
+        restore(&mut hosts);
         soon("b is back", || hosts.emud(&["status"]).contains("\nb "));
     }
+}
+
+pub fn killed_agent() {
+    let again = |hosts: &mut Hosts| hosts.agents[1] = hosts.agent("b", &[]);
+    lost(1, |hosts| hosts.kill("b"), again);
+}
+
+pub fn partition() {
+    lost(3, |hosts| cable(hosts, "down"), |hosts| cable(hosts, "up"));
+}
+
+/// Of host b.
+fn cable(hosts: &Hosts, state: &str) {
+    ip(&format!("-n {} link set vb {state}", hosts.netns("s")));
 }
 
 pub fn killed_controller() {
@@ -140,27 +133,6 @@ pub fn killed_controller() {
         soon("no run is active", || {
             hosts.emud(&["stop"]).contains("no run is active")
         });
-    }
-}
-
-pub fn partition() {
-    let hosts = Hosts::new(1).agents(&[]);
-    let store = hosts.netns("s");
-    for moment in moments(3) {
-        let mut begun = Begun::new(&hosts, "");
-        sleep(moment);
-        ip(&format!("-n {store} link set vb down"));
-        hosts.all_clean(&["b"]);
-        let (code, text) = begun.ended(&hosts);
-        println!(
-            "    {moment:?}: {code}, started {:?}\n{text}",
-            begun.started()
-        );
-        names_it(code, &text, "b");
-        hosts.all_clean(&HOSTS);
-        begun.no_part_alone(Some("b"));
-        ip(&format!("-n {store} link set vb up"));
-        soon("b is back", || hosts.emud(&["status"]).contains("\nb "));
     }
 }
 
@@ -189,8 +161,8 @@ pub fn killed_leader() {
         sleep(moment);
         hosts.members[victim].kill().unwrap();
         hosts.members[victim].wait().unwrap();
-        let (code, text) = begun.ended(&hosts);
-        println!("    {moment:?}: {code}\n{text}");
+        let (code, text) = ended(&hosts, &mut begun.run);
+        println!("    {moment:?}: {code}");
         assert!([0, 3].contains(&code), "{code}: {text}");
         assert_eq!(begun.started().len(), 3);
         hosts.all_clean(&HOSTS);
@@ -209,8 +181,8 @@ pub fn full_disk() {
         sleep(moment);
         hosts.fill_disk(0);
         let stopped = hosts.emud(&["stop"]);
-        let (code, text) = begun.ended(&hosts);
-        println!("    {moment:?}: {code}, {stopped}\n{text}");
+        let (code, _) = ended(&hosts, &mut begun.run);
+        println!("    {moment:?}: {code}, {stopped}");
         hosts.all_clean(&HOSTS);
         begun.no_part_alone(None);
     }
