@@ -50,6 +50,7 @@ if [ -z "${EMUD_TEST_FULL-}" ]; then
 else
     # This machine has to be quiet for its own timings.
     job unit unit
+    job benches cargo test --locked -p emud-benches
     job pure "$EMUD_PURE"
     job kernel "$EMUD_KERNEL" --include-ignored --test-threads=1
     job live env EMUD_LIVE_SCALE=1 "$EMUD_LIVE"

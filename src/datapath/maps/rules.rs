@@ -40,14 +40,13 @@ impl Maps {
     }
 
     /// Opens control groups for the classifier, which keeps them until others take their
-    /// positions. Returns the kernel's
-    /// ids, and a hash of them.
+    /// positions. Returns the kernel's ids, and a hash of them.
     fn write_cgroups(
         &mut self,
         generation: u32,
         paths: &[String],
     ) -> Result<([u64; abi::EMUD_CGROUPS_MAX as usize], u32), DatapathError> {
-        let (mut ids, mut list) = ([0; _], 0);
+        let (mut ids, mut list) = ([0; abi::EMUD_CGROUPS_MAX as usize], 0);
         let first = generation * abi::EMUD_CGROUPS_MAX;
         for ((group, number), id) in cgroup::open(paths)?.iter().zip(first..).zip(&mut ids) {
             self.cgroups
