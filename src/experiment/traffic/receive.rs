@@ -18,6 +18,8 @@ const BUFFER: usize = 8 << 20;
 /// The window of a TCP receiver, bytes: that of the published experiment. The kernel doubles it for
 /// its own needs.
 pub(super) const WINDOW: usize = 128 << 10;
+/// Datagrams that it holds at most: the kernel charges each with its buffer as well.
+const BUFFERED: usize = BUFFER / 512;
 /// Interval of checks whether to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -132,9 +134,14 @@ fn datagrams(
     };
     let mut delays = Times::default();
     let mut data = [0; 2048];
-    while !stop.load(Ordering::Relaxed) {
+    // What waits in the buffer at the stop has arrived before it.
+    let mut left = BUFFERED;
+    while left > 0 {
+        let stopped = stop.load(Ordering::Relaxed);
+        left -= usize::from(stopped);
         let (len, from) = match socket.recv_from(&mut data) {
             Ok(datagram) => datagram,
+            Err(e) if is_pause(&e) && stopped => break,
             Err(e) if is_pause(&e) => continue,
             Err(e) => return Err(e),
         };
