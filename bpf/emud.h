@@ -10,7 +10,7 @@
 
 /* Incremented when a struct below changes: show, set and detach reject a
  * classifier that a different emud version loaded, instead of misreading it. */
-#define EMUD_ABI 12
+#define EMUD_ABI 13
 
 #define EMUD_UP 0 /* egress of the device */
 #define EMUD_DOWN 1 /* ingress of the device */
@@ -594,6 +594,11 @@ enum emud_feature {
 	/* Of bpf/usual.bpf.c: a rate, losses, a delay with jitter, on any engine. */
 	EMUD_FEATURES_USUAL = 0xff | EMUD_FEATURE_QUEUE | EMUD_FEATURE_LOSS |
 			      EMUD_FEATURE_JITTER | EMUD_FEATURE_SHORT,
+	/* Those that draw, which requires a packet's number in its flow. */
+	EMUD_FEATURES_DRAWING = EMUD_FEATURE_TIMELINE | EMUD_FEATURE_SIGNALS |
+				EMUD_FEATURE_LOSS | EMUD_FEATURE_LOSS_MODELS |
+				EMUD_FEATURE_ALTER | EMUD_FEATURE_JITTER |
+				EMUD_FEATURE_DELAYS,
 };
 
 /* Delay by standard normal value, absolute, in ns. */
@@ -794,12 +799,16 @@ enum emud_service_flags {
 _Static_assert(sizeof(struct emud_hold_hdr) == 24, "on the wire to the holder");
 
 /* The state that detach must restore, and the profile: opaque bytes, written by
- * attach. */
-/* 1 MiB: a profile carries its tables of measured delays in its text. */
-#define EMUD_RESTORE_LEN 1048576
-struct emud_restore {
-	__u32 len;
-	__u8 bytes[EMUD_RESTORE_LEN - 4];
+ * attach, in pieces: memory by their length. A profile carries its tables of measured
+ * delays in its text. */
+#define EMUD_PIECES 511 /* of each half of emud_saved: one is in force, one is written */
+#define EMUD_PIECE_LEN 2036
+struct emud_piece {
+	/* Of key 0 only, which says which pieces are in force: keys `first`, `first` + 1, ... */
+	__u32 first; /* 1 or 1 + EMUD_PIECES */
+	__u32 len; /* bytes in all of them */
+	__u32 writes; /* so far: a reader begins anew if it has changed meanwhile */
+	__u8 bytes[EMUD_PIECE_LEN];
 };
 
 #endif

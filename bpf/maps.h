@@ -62,7 +62,13 @@ struct {
 EMUD_MAP(emud_holders, ARRAY, EMUD_DIRECTIONS, struct emud_holder);
 EMUD_MAP(emud_classes, ARRAY, 1, struct emud_class);
 EMUD_MAP(emud_counts, PERCPU_ARRAY, EMUD_DIRECTIONS, struct emud_counters);
-EMUD_MAP(emud_saved, ARRAY, 1, struct emud_restore);
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 + 2 * EMUD_PIECES);
+	__type(key, __u32);
+	__type(value, struct emud_piece);
+} emud_saved SEC(".maps");
 EMUD_MAP(emud_lanes, PERCPU_ARRAY, EMUD_DIRECTIONS, struct emud_lanes);
 EMUD_MAP(emud_patterns, ARRAY, EMUD_SLOTS, struct emud_pattern);
 EMUD_MAP(emud_rings, ARRAY, EMUD_DIRECTIONS *(EMUD_RING_LEN / EMUD_RING_STEP),

@@ -67,6 +67,7 @@ pod!(
     emud_pair,
     emud_pair_key,
     emud_pattern,
+    emud_piece,
     emud_rule,
     emud_row,
     emud_state,

@@ -46,7 +46,7 @@ pub enum DatapathError {
     GracePeriod(io::Error),
     #[error(
         "the profile, its patterns and samples, and the state to restore take {0} bytes, the maximum is {max}: use fewer or shorter patterns and samples",
-        max = abi::EMUD_RESTORE_LEN - 4
+        max = abi::EMUD_PIECES * abi::EMUD_PIECE_LEN
     )]
     TooLong(usize),
     #[error(

@@ -20,7 +20,7 @@ impl Maps {
     /// # Errors
     /// The program no longer exists or belongs to a different version of emud.
     pub fn of_program(id: u32) -> Result<Self, DatapathError> {
-        Self::of_maps(maps_of_program(id)?)
+        Self::of_maps(ids_of_program(id)?)
     }
 
     /// Returns whether a program uses these maps.
@@ -33,23 +33,27 @@ impl Maps {
     /// # Errors
     /// It belongs to a different version of emud.
     pub(crate) fn of_info(info: &ProgramInfo) -> Result<Self, DatapathError> {
-        Self::of_maps(maps_of(map_ids(info)?, |_| true, usize::MAX)?)
+        Self::of_maps(map_ids(info)?)
     }
 
-    fn of_maps(mut found: Found) -> Result<Self, DatapathError> {
-        let maps = Self::from_named(|name| take(&mut found, name))?;
-        speaks(maps.control()?.abi)?;
-        Ok(maps)
+    /// The maps of a different version may be of other types, so its number comes first.
+    fn of_maps(ids: Vec<u32>) -> Result<Self, DatapathError> {
+        control_in(&mut maps_of(ids.clone(), |name| name == CONTROL, 1)?)?;
+        let mut found = maps_of(ids, |_| true, usize::MAX)?;
+        Self::from_named(|name| take(&mut found, name))
     }
 }
 
 /// Returns the maps of a program by its id.
 pub(super) fn maps_of_program(id: u32) -> Result<Found, DatapathError> {
-    let ids = by_id::map_ids(id).map_err(|e| match ProgramError::from(e) {
+    maps_of(ids_of_program(id)?, |_| true, usize::MAX)
+}
+
+fn ids_of_program(id: u32) -> Result<Vec<u32>, DatapathError> {
+    by_id::map_ids(id).map_err(|e| match ProgramError::from(e) {
         e if is_denied(&e) => DatapathError::Search(e),
         _ => DatapathError::NoProgram(id),
-    })?;
-    maps_of(ids, |_| true, usize::MAX)
+    })
 }
 
 fn map_ids(info: &ProgramInfo) -> Result<Vec<u32>, DatapathError> {

@@ -4,12 +4,13 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
+use aya::maps::MapData;
 use aya::programs::SchedClassifier;
 use aya::{Ebpf, EbpfLoader};
 
 use super::find::maps_of_program;
 use super::pins::Pins;
-use super::{DatapathError, Maps, rows};
+use super::{DatapathError, Maps, at, rows};
 use crate::abi;
 use crate::datapath::stage::sizes::Sizes;
 use crate::datapath::stage::{features, shapes};
@@ -40,6 +41,13 @@ impl Program {
     }
 }
 
+/// Maps of what only these features use. Without them they have one entry.
+const OF_FEATURES: [(&str, u32); 3] = [
+    ("emud_flows", abi::EMUD_FEATURES_DRAWING),
+    ("emud_services", abi::EMUD_FEATURES_DRAWING),
+    ("emud_rings", abi::EMUD_FEATURE_QUEUE),
+];
+
 /// The programs and maps of one attachment, active or in preparation.
 pub struct Loaded {
     bpf: Ebpf,
@@ -66,12 +74,13 @@ impl Loaded {
         Self::load_with(programs, sizes, features::ALL, false, &[])
     }
 
-    /// Loads another classifier for the maps of a loaded one, whose sizes these are.
+    /// Loads another classifier for the maps of a loaded one, whose sizes these are. Maps that only
+    /// the new features use are made anew.
     ///
     /// # Errors
     /// As [`Self::load`], and if there is no such program.
     pub fn load_again(program: u32, sizes: &Sizes, features: u32) -> Result<Self, DatapathError> {
-        let pins = Pins::new(maps_of_program(program)?)?;
+        let pins = Pins::new(kept_maps(program)?)?;
         Self::load_with(&[Program::Classify], sizes, features, false, pins.names())
     }
 
@@ -86,7 +95,7 @@ impl Loaded {
         features: u32,
         maps_of: Option<u32>,
     ) -> Result<Self, DatapathError> {
-        let pins = maps_of.map(|program| Pins::new(maps_of_program(program)?));
+        let pins = maps_of.map(|program| Pins::new(kept_maps(program)?));
         let pins = pins.transpose()?;
         let pinned = pins.as_ref().map_or(&[][..], Pins::names);
         Self::load_with(&[Program::Classify], sizes, features, true, pinned)
@@ -121,8 +130,14 @@ impl Loaded {
             false => 1 << (kern % 8),
         };
         let mut loader = loader();
+        loader.map_max_entries("emud_rings", sizes.rings());
         for (name, path) in pinned {
             loader.map_pin_path(name, Path::new(path));
+        }
+        for (name, users) in OF_FEATURES {
+            if features & users == 0 {
+                loader.map_max_entries(name, 1);
+            }
         }
         let mut bpf = loader
             .override_global("emud_features", &features, true)
@@ -139,7 +154,6 @@ impl Loaded {
             .map_max_entries("emud_tables", sizes.numbers() * abi::EMUD_SLOTS)
             .map_max_entries("emud_patterns", sizes.numbers() * abi::EMUD_SLOTS)
             .map_max_entries("emud_states", sizes.states())
-            .map_max_entries("emud_rings", sizes.rings())
             .map_max_entries("emud_rules", sizes.rule_keys)
             .map_max_entries("emud_hits", sizes.rules)
             .map_max_entries("emud_instances", sizes.instance_sets())
@@ -203,6 +217,21 @@ impl Loaded {
         maps.set_features(self.features)?;
         Ok(maps)
     }
+}
+
+/// Returns the maps of a loaded classifier, except those that its links do not use.
+fn kept_maps(program: u32) -> Result<Vec<(String, MapData)>, DatapathError> {
+    let mut maps = maps_of_program(program)?;
+    for (name, _) in OF_FEATURES {
+        let Some(index) = maps.iter().position(|(map, _)| map == name) else {
+            continue;
+        };
+        let info = maps[index].1.info().map_err(at(name))?;
+        if info.max_entries() == 1 {
+            maps.swap_remove(index);
+        }
+    }
+    Ok(maps)
 }
 
 /// Returns a loader without relocations: reading the kernel's types for them takes longest.

@@ -82,7 +82,7 @@ impl Maps {
             holders: map!("emud_holders"),
             classes: map!("emud_classes"),
             counts: map!("emud_counts"),
-            saved: Record::new(take("emud_saved")?)?,
+            saved: Record::new(map!("emud_saved")),
             patterns: map!("emud_patterns"),
             masks: map!("emud_masks"),
             cgroups: map!("emud_cgroups"),

@@ -1,58 +1,52 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The `emud_saved` map, whose single value of 1 MiB is too long for a stack.
-//!
-//! aya passes a value as a Rust value, which is on the stack in between; here it stays on the heap.
+//! The `emud_saved` map: a text in pieces, of which the kernel has as many as it is long. A write
+//! fills the half of the map that is not in force; then one entry puts it in force.
 
-use std::mem::{offset_of, size_of};
-use std::os::fd::{AsFd, AsRawFd};
+use aya::maps::{HashMap, MapData, MapError};
 
-use aya::maps::{Map, MapData};
-
-use super::syscall::bpf;
-use super::{DatapathError, at, of_size};
+use super::{DatapathError, at};
 use crate::abi;
 
 const NAME: &str = "emud_saved";
-/// enum bpf_cmd (include/uapi/linux/bpf.h).
-const BPF_MAP_LOOKUP_ELEM: libc::c_int = 1;
-const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
-
-const LEN: usize = size_of::<abi::emud_restore>();
-/// Offset of the bytes, after their number.
-const BYTES: usize = offset_of!(abi::emud_restore, bytes);
-
-/// The part of union bpf_attr that these two calls use.
-#[repr(C)]
-struct ElemAttr {
-    map_fd: u32,
-    pad: u32,
-    key: u64,
-    value: u64,
-    flags: u64,
-}
+const HEAD: u32 = 0;
+const PIECE: usize = abi::EMUD_PIECE_LEN as usize;
+const LEN_MAX: usize = PIECE * abi::EMUD_PIECES as usize;
+const EMPTY: abi::emud_piece = abi::emud_piece {
+    first: 0,
+    len: 0,
+    writes: 0,
+    bytes: [0; PIECE],
+};
+/// Reads that writes may disturb. Only `emud set` writes more than once.
+const ATTEMPTS: usize = 100;
 
 /// The record that attach saves for show, set and detach.
 pub(crate) struct Record {
-    map: MapData,
+    map: HashMap<MapData, u32, abi::emud_piece>,
 }
 
 impl Record {
     /// Wraps the map.
-    pub(crate) fn new(map: Map) -> Result<Self, DatapathError> {
-        let Map::Array(map) = map else {
-            return Err(DatapathError::Missing(NAME));
-        };
-        of_size(NAME, &map, size_of::<u32>(), LEN)?;
-        Ok(Self { map })
+    pub(crate) fn new(map: HashMap<MapData, u32, abi::emud_piece>) -> Self {
+        Self { map }
     }
 
     /// Returns the bytes of the last write.
     pub(crate) fn read(&self) -> Result<Vec<u8>, DatapathError> {
-        let value = self.call(BPF_MAP_LOOKUP_ELEM, "bpf_map_lookup_elem", Vec::new())?;
-        let (len, bytes) = value.split_at(BYTES);
-        let len = len.first_chunk().map_or(0, |len| u32::from_ne_bytes(*len));
-        let len = (len as usize).min(bytes.len());
-        Ok(bytes[..len].to_vec())
+        for _ in 0..ATTEMPTS {
+            let Some(head) = self.head()? else {
+                return Ok(Vec::new());
+            };
+            let pieces = keys(&head).map(|key| self.piece(key));
+            let pieces = pieces.collect::<Result<Option<Vec<_>>, _>>()?;
+            let unchanged = self.head()?.is_some_and(|now| now.writes == head.writes);
+            if let (true, Some(pieces)) = (unchanged, pieces) {
+                let mut bytes: Vec<u8> = pieces.into_iter().flat_map(|p| p.bytes).collect();
+                bytes.truncate(head.len as usize);
+                return Ok(bytes);
+            }
+        }
+        Err(at(NAME)(MapError::KeyNotFound))
     }
 
     /// Writes bytes.
@@ -60,35 +54,48 @@ impl Record {
     /// # Errors
     /// There are too many bytes, or the map cannot be written.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), DatapathError> {
-        if bytes.len() > LEN - BYTES {
+        if bytes.len() > LEN_MAX {
             return Err(DatapathError::TooLong(bytes.len()));
         }
-        let mut value = Vec::with_capacity(LEN);
-        value.extend_from_slice(&(bytes.len() as u32).to_ne_bytes());
-        value.extend_from_slice(bytes);
-        self.call(BPF_MAP_UPDATE_ELEM, "bpf_map_update_elem", value)?;
+        let before = self.head()?;
+        let head = abi::emud_piece {
+            first: match before {
+                Some(before) if before.first == 1 => 1 + abi::EMUD_PIECES,
+                _ => 1,
+            },
+            len: bytes.len() as u32,
+            writes: before.map_or(0, |before| before.writes.wrapping_add(1)),
+            ..EMPTY
+        };
+        for (key, part) in keys(&head).zip(bytes.chunks(PIECE)) {
+            let mut piece = EMPTY;
+            piece.bytes[..part.len()].copy_from_slice(part);
+            self.set(key, piece)?;
+        }
+        self.set(HEAD, head)?;
+        for key in before.iter().flat_map(keys) {
+            self.map.remove(&key).map_err(at(NAME))?;
+        }
         Ok(())
     }
 
-    /// Returns `value`, extended to the map's length, as the kernel changed it.
-    fn call(
-        &self,
-        command: libc::c_int,
-        name: &'static str,
-        mut value: Vec<u8>,
-    ) -> Result<Vec<u8>, DatapathError> {
-        value.resize(LEN, 0);
-        let mut key = 0u32;
-        let mut attr = ElemAttr {
-            map_fd: self.map.fd().as_fd().as_raw_fd().cast_unsigned(),
-            pad: 0,
-            key: (&raw mut key).addr() as u64,
-            value: value.as_mut_ptr().addr() as u64,
-            flags: 0,
-        };
-        // SAFETY: the map's key is a u32 and its value has LEN bytes (checked by `new`), which fit
-        // into `key` and `value`; both and `attr` outlive the call.
-        unsafe { bpf(command, name, &mut attr) }.map_err(|e| at(NAME)(e.into()))?;
-        Ok(value)
+    fn head(&self) -> Result<Option<abi::emud_piece>, DatapathError> {
+        self.piece(HEAD)
     }
+
+    fn piece(&self, key: u32) -> Result<Option<abi::emud_piece>, DatapathError> {
+        match self.map.get(&key, 0) {
+            Ok(piece) => Ok(Some(piece)),
+            Err(MapError::KeyNotFound) => Ok(None),
+            Err(e) => Err(at(NAME)(e)),
+        }
+    }
+
+    fn set(&mut self, key: u32, piece: abi::emud_piece) -> Result<(), DatapathError> {
+        self.map.insert(key, piece, 0).map_err(at(NAME))
+    }
+}
+
+fn keys(head: &abi::emud_piece) -> impl Iterator<Item = u32> + use<> {
+    head.first..head.first + head.len.div_ceil(abi::EMUD_PIECE_LEN)
 }

@@ -480,24 +480,3 @@ fn two_levels_are_seldom_held_back() {
     let held = b.counters().clamped as f64 / n() as f64;
     assert!((0.0015..0.0068).contains(&held), "{held}");
 }
-
-#[test]
-fn a_record_of_a_mebibyte_takes_no_stack() {
-    let mut b = Bench::new(&link(|_| {}));
-    let most = abi::EMUD_RESTORE_LEN as usize - 4;
-    let bytes: Vec<u8> = (0..most).map(|i| (i % 251) as u8).collect();
-    let small_stack = std::thread::Builder::new().stack_size(256 * 1024);
-    let run = small_stack.spawn(move || {
-        b.maps.save(&bytes).unwrap();
-        assert_eq!(b.maps.saved().unwrap(), bytes);
-        b.maps.save(b"short").unwrap();
-        assert_eq!(b.maps.saved().unwrap(), b"short");
-        let error = b.maps.save(&vec![0; most + 1]).unwrap_err();
-        assert!(
-            error.to_string().contains("the maximum is 1048572"),
-            "{error}"
-        );
-        assert_eq!(b.maps.saved().unwrap(), b"short");
-    });
-    run.unwrap().join().unwrap();
-}

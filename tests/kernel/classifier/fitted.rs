@@ -2,10 +2,13 @@
 //! A classifier that is loaded for its links treats each packet as one for all links does, also after
 //! a change for which another one replaces it.
 
+use std::os::fd::{AsFd, AsRawFd};
+
+use aya::maps::MapData;
 use emud::datapath::compiled::{compile_rules, matching};
 use emud::datapath::stage::compile::of_number;
 use emud::datapath::stage::timeline;
-use emud::profile::{Loss, LossModel, Profile, shipped};
+use emud::profile::{LossModel, Profile, shipped};
 use support::chance::Random;
 
 use super::garbage::damaged;
@@ -87,19 +90,19 @@ fn a_change_continues_with_flows_and_queues() {
     }
 }
 
+fn losing() -> Link {
+    link(|l| {
+        l.loss.model = LossModel::Bernoulli {
+            probability: 0.1,
+            correlation: 0.0,
+        };
+    })
+}
+
 #[test]
 fn what_the_classifier_lacks_is_refused() {
     let mut bench = Bench::new(&Link::default());
-    let losing = link(|l| {
-        l.loss = Loss {
-            model: LossModel::Bernoulli {
-                probability: 0.1,
-                correlation: 0.0,
-            },
-            ..Loss::default()
-        }
-    });
-    let up = bench.compile(&losing, 42, abi::EMUD_UP, stamp_place());
+    let up = bench.compile(&losing(), 42, abi::EMUD_UP, stamp_place());
     let error = bench.maps.apply([&[up], &[]]).unwrap_err();
     assert!(error.to_string().contains("lacks features"), "{error}");
 }
@@ -124,4 +127,29 @@ fn a_usual_link_is_a_fraction_of_the_verifiers_work() {
     let usual = "[up]\nrate = \"8Mbit\"\nloss = \"1%\"\ndelay = { mean = \"5ms\", sd = \"1ms\" }";
     let usual = verified(needs(usual));
     assert!(2 * usual < all, "{usual} of {all}");
+}
+
+/// Of the maps of a program, bytes.
+fn memory(loaded: &Loaded) -> u64 {
+    let info = loaded.program(Program::Classify).unwrap().info().unwrap();
+    let maps = info.map_ids().unwrap().expect("ids of maps").into_iter();
+    maps.map(|id| {
+        let map = MapData::from_id(id).unwrap();
+        let number = map.fd().as_fd().as_raw_fd();
+        let said = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")).unwrap();
+        let bytes = said.lines().find_map(|l| l.strip_prefix("memlock:"));
+        bytes.expect("memlock").trim().parse::<u64>().unwrap()
+    })
+    .sum()
+}
+
+#[test]
+fn a_link_has_the_memory_that_it_uses() {
+    let mut bench = Bench::new(&link(|l| l.delay.mean_ns = 5_000_000));
+    let delay = memory(&bench.loaded);
+    assert!(delay < 1 << 20, "{delay}");
+    bench.set(&losing(), 42, stamp_place());
+    let flows = 2 * u64::from(abi::EMUD_FLOW_SETS) * size_of::<[u64; 24]>() as u64;
+    let losing = memory(&bench.loaded);
+    assert!(losing > delay + flows, "{losing} {flows}");
 }

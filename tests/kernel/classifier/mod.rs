@@ -18,6 +18,7 @@ mod matrix;
 mod opportunities;
 mod phases;
 mod queue;
+mod record;
 mod report;
 mod rules;
 mod rules_random;

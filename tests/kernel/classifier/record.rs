@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What attach saves: texts of every length, while another process reads.
+
+use super::*;
+
+const PIECE: usize = abi::EMUD_PIECE_LEN as usize;
+const MOST: usize = PIECE * abi::EMUD_PIECES as usize;
+
+fn text(len: usize, seed: usize) -> Vec<u8> {
+    (0..len).map(|i| ((i + seed) % 251) as u8).collect()
+}
+
+#[test]
+fn of_every_length() {
+    let mut maps = Bench::new(&link(|_| {})).maps;
+    assert_eq!(maps.saved().unwrap(), b"");
+    for len in [1, PIECE - 1, PIECE, PIECE + 1, MOST, 0, 7, MOST] {
+        maps.save(&text(len, len)).unwrap();
+        assert_eq!(maps.saved().unwrap(), text(len, len), "{len}");
+    }
+    let error = maps.save(&text(MOST + 1, 0)).unwrap_err().to_string();
+    assert!(error.contains(&format!("the maximum is {MOST}")), "{error}");
+    assert_eq!(maps.saved().unwrap(), text(MOST, MOST));
+}
+
+#[test]
+fn a_reader_sees_one_write() {
+    let mut bench = Bench::new(&link(|_| {}));
+    let program = bench.loaded.program_id(Program::Classify).unwrap();
+    bench.maps.save(&text(1, 1)).unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let maps = Maps::of_program(program).unwrap();
+            let mut lengths = std::collections::BTreeSet::new();
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                let bytes = maps.saved().unwrap();
+                assert_eq!(bytes, text(bytes.len(), bytes.len()));
+                lengths.insert(bytes.len());
+            }
+            lengths
+        });
+        for n in 1..=2_000 {
+            let len = 1 + (n * 7_919) % (20 * PIECE);
+            bench.maps.save(&text(len, len)).unwrap();
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(reader.join().unwrap().len() > 1);
+    });
+}
