@@ -16,6 +16,8 @@ pub struct Counts {
     pub counted: Counted,
     /// Packets that were read after their bottleneck had decided on later ones.
     pub disordered: u64,
+    /// Packets that are not IP, which passed at ingress.
+    pub not_ip: u64,
     /// Super-packets with one fate; `None`: the link treats all packets of an instant alike.
     pub super_packets: Option<u64>,
     delay_ns: u64,
@@ -50,6 +52,7 @@ impl Counts {
                     + holder.map_or(0, |holder| holder.dropped),
             },
             disordered: holder.map_or(0, |holder| holder.disordered),
+            not_ip: c.passed.not_ip,
             super_packets: link.one_by_one.then_some(c.super_packets),
             delay_ns: c.delay_ns,
             backlog_bytes: link.rate_bit_s.map(bytes),

@@ -95,6 +95,10 @@ impl Work {
             ),
             (grown.untouched, "packets passed without emulation"),
             (
+                foreign(now.not_ip.saturating_sub(before.not_ip), grown.packets),
+                "packets passed without emulation, which are not IP: at ingress only engine hold delays them",
+            ),
+            (
                 now.disordered.saturating_sub(before.disordered),
                 "packets were read after their bottleneck had decided on later ones",
             ),
@@ -112,5 +116,27 @@ impl Work {
                 until_mono_ns: mono_ns(),
                 sentence: format!("link {}, {direction}: {number} {what}", link.name),
             }));
+    }
+}
+
+/// Protocols of the network itself, such as LLDP and spanning trees, send a packet now and then. More
+/// of them, and more than a hundredth of all, are somebody's traffic.
+fn foreign(not_ip: u64, others: u64) -> u64 {
+    match not_ip >= 10 && not_ip > others / 100 {
+        true => not_ip,
+        false => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traffic_is_not_the_networks_own() {
+        assert_eq!(foreign(9, 0), 0);
+        assert_eq!(foreign(10, 0), 10);
+        assert_eq!(foreign(10, 1_000), 0);
+        assert_eq!(foreign(11, 1_000), 11);
     }
 }
