@@ -2,14 +2,21 @@
 //! The media of a run with each sample: lines about their stations, and what makes the time since
 //! the previous check unreliable.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use emud_monitor::log::{Line, LineSender, mono_ns};
 
 use crate::datapath::radio::Status;
 use crate::monitor::session::experiment::Failure;
 
+use super::media::OnAir;
 use super::network::Network;
 use super::sampler::Found;
 use super::stations::Stations;
+
+/// How long a last sample waits for its counts at most: ten times as long as they are valid.
+const SETTLES_WITHIN: Duration = Duration::from_secs(1);
 
 /// What was seen of each medium.
 #[derive(Default)]
@@ -25,6 +32,16 @@ struct Seen {
 }
 
 impl MediaWatch {
+    /// Waits until the counts of all stations are of now. A thread that has not counted by the end
+    /// of this time is late, which it says itself.
+    pub fn settle(network: &Network) {
+        let (now, begun) = (mono_ns(), Instant::now());
+        let is_behind = |medium: &OnAir| !medium.has_counted(now);
+        while network.media.iter().any(is_behind) && begun.elapsed() < SETTLES_WITHIN {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Checks all media; `log` gets a line for each station, if lines are requested. Returns the
     /// frames that were delivered so far.
     pub fn look(&mut self, network: &Network, log: Option<&LineSender>, found: &mut Found) -> u64 {

@@ -196,6 +196,21 @@ pub fn relays() {
     assert!(ran.out.contains("Time to live exceeded"), "{}", ran.out);
 }
 
+/// Stations count ten times a second, and what they have counted by the end is in the log.
+pub fn a_short_run_is_counted() {
+    let folder = Folder::new();
+    let text = "[topology]\nkind = \"chain\"\nrouters = 1\nmedium = \"wlan0\"\nspacing = 50\n\
+                [medium.wlan0]\n\
+                [node.client]\ncommand = \"ping -q -c 1 server\"\n";
+    let scenario = folder.file("s.toml", text);
+    let ran = folder.run(&format!("--scenario {scenario}"), &[]);
+    for node in ["client", "server"] {
+        let own = ran.of("station").filter(|line| line["node"] == node);
+        let received: u64 = own.map(|l| l["received_packets"].as_u64().unwrap()).sum();
+        assert!(received >= 1, "{node}");
+    }
+}
+
 /// Across both gateways and the wire: at least its 20 ms, and no packet is lost.
 pub fn two_cells() {
     let folder = Folder::new();

@@ -55,6 +55,7 @@ pub fn tests() -> Vec<Trial> {
             medium::a_held_thread_is_reported,
             medium::foreign_frames_are_dropped,
             medium::relays,
+            medium::a_short_run_is_counted,
             medium::segment,
             medium::a_walk_ends_the_reception,
             metrics::of_the_run,

@@ -76,7 +76,6 @@ impl Sampler {
 
     /// Takes a last sample, and returns the findings.
     pub fn finish(self) -> Found {
-        self.now();
         drop(self.ask);
         match self.thread.join() {
             Ok(found) => found,
@@ -135,7 +134,12 @@ impl Work {
                     // Late on a busy machine, but never in a burst.
                     next = (next + self.parts.every).max(Instant::now());
                 }
-                Err(RecvTimeoutError::Disconnected) => return self.found,
+                Err(RecvTimeoutError::Disconnected) => {
+                    MediaWatch::settle(&self.parts.network);
+                    self.look();
+                    self.watch(true);
+                    return self.found;
+                }
             }
         }
     }
