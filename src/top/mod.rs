@@ -5,6 +5,7 @@
 
 mod draw;
 mod keys;
+mod map;
 mod row;
 mod state;
 mod stations;

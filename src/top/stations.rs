@@ -10,6 +10,7 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState};
 
 use super::draw::{BAD, DIM, STRONG, WIDE, rate, shortened};
 use super::keys::Key;
+use super::map::{across_m, draw_map};
 use crate::experiment::results::{Follow, FollowedMedium, FollowedStation, ResultsError};
 use crate::text::printable;
 
@@ -20,6 +21,8 @@ pub struct Stations {
     medium: usize,
     selected: usize,
     help: bool,
+    /// A map instead of the table.
+    map: bool,
 }
 
 impl Stations {
@@ -33,6 +36,7 @@ impl Stations {
             medium: 0,
             selected: 0,
             help: false,
+            map: false,
         };
         view.read()?;
         Ok(view)
@@ -59,6 +63,7 @@ impl Stations {
             Key::Down | Key::Char('j') => self.selected = (self.selected + 1).min(last),
             Key::Home | Key::Char('g') => self.selected = 0,
             Key::End | Key::Char('G') => self.selected = last,
+            Key::Char('v') => self.map = !self.map,
             Key::Char('m') => {
                 self.medium = (self.medium + 1) % self.log.media.len().max(1);
                 self.selected = 0;
@@ -73,8 +78,9 @@ impl Stations {
     }
 }
 
-const HELP: [&str; 8] = [
+const HELP: [&str; 9] = [
     "up, down, j, k  select a station (Home, End: the first, the last)    m  the next medium",
+    "v  a map with the range and the neighbours of the selected station, or the table",
     "q  quit",
     "",
     "All figures are of the last sample: emud run --sample sets its length.",
@@ -110,13 +116,16 @@ pub fn draw_stations(view: &Stations, frame: &mut Frame) {
         Constraint::Length(1),
     ])
     .areas(frame.area());
-    frame.render_widget(Paragraph::new(title(view)), head);
+    frame.render_widget(Paragraph::new(title(view, rows)), head);
     let lines = [vec![Line::from("")], HELP.map(Line::from).to_vec()].concat();
     frame.render_widget(Paragraph::new(lines), help);
-    let text = "m next medium  ? help  q quit";
+    let text = "v map or table  m next medium  ? help  q quit";
     frame.render_widget(Paragraph::new(Line::styled(text, DIM)), keys);
     if let Some(medium) = view.shown() {
-        table(view, medium, frame, rows);
+        match view.map {
+            true => draw_map(medium, view.selected, frame, rows),
+            false => table(view, medium, frame, rows),
+        }
         let selected = medium.stations.get(view.selected);
         let named = selected.map(|station| {
             let (node, near) = (&station.node, station.neighbours.join(" "));
@@ -127,7 +136,7 @@ pub fn draw_stations(view: &Stations, frame: &mut Frame) {
     }
 }
 
-fn title(view: &Stations) -> Line<'_> {
+fn title(view: &Stations, rows: Rect) -> Line<'_> {
     let mut spans = vec![Span::styled("emud medium watch", STRONG)];
     let Some(medium) = view.shown() else {
         spans.push("  the experiment has not begun".into());
@@ -142,6 +151,9 @@ fn title(view: &Stations) -> Line<'_> {
         Some(sample) => format!(", every {:.1} s", sample.interval_ns as f64 / 1e9).into(),
         None => Span::styled(", no sample so far", DIM),
     });
+    if view.map {
+        spans.push(format!("  {:.0} m across", across_m(medium, rows)).into());
+    }
     if view.log.ended {
         spans.push(Span::styled("  ENDED", BAD));
     }

@@ -15,8 +15,22 @@ use super::line::Line;
 pub struct FollowedMedium {
     /// The interface of its stations.
     pub name: String,
+    /// Distance up to which data is received, m; none: it depends on more than the distance.
+    pub range_m: Option<f64>,
+    /// The lowest and the highest coordinates of all stations so far, m.
+    pub area_m: [[f64; 2]; 2],
     /// In the order of the scenario.
     pub stations: Vec<FollowedStation>,
+}
+
+impl FollowedMedium {
+    fn include(&mut self, at_m: [f64; 2]) {
+        let [low, high] = &mut self.area_m;
+        for axis in 0..2 {
+            low[axis] = low[axis].min(at_m[axis]);
+            high[axis] = high[axis].max(at_m[axis]);
+        }
+    }
 }
 
 /// A station of a medium.
@@ -119,7 +133,16 @@ impl Follow {
             let path = self.path.clone();
             return Err(ResultsError::NoMedium { path });
         }
+        let area = |medium: &RunMedium| {
+            let at = |with: fn(f64, f64) -> f64| {
+                let all = medium.stations.iter().map(|station| station.at_m);
+                all.reduce(|a, b| [with(a[0], b[0]), with(a[1], b[1])])
+            };
+            [at(f64::min), at(f64::max)].map(Option::unwrap_or_default)
+        };
         let medium = |medium: RunMedium| FollowedMedium {
+            area_m: area(&medium),
+            range_m: medium.range_m,
             name: medium.name,
             stations: (medium.stations.into_iter())
                 .map(|station| FollowedStation {
@@ -135,10 +158,12 @@ impl Follow {
     }
 
     fn station(&mut self, mut sample: Box<StationSample>) {
-        let media = self.media.iter_mut();
-        let mut of = media.filter(|medium| medium.name == sample.medium);
-        let stations = of.next().map(|medium| medium.stations.iter_mut());
-        let mut stations = stations.into_iter().flatten();
+        let mut media = self.media.iter_mut();
+        let Some(medium) = media.find(|medium| medium.name == sample.medium) else {
+            return;
+        };
+        medium.include(sample.at_m);
+        let mut stations = medium.stations.iter_mut();
         if let Some(station) = stations.find(|station| station.node == sample.node) {
             station.at_m = sample.at_m;
             if let Some(neighbours) = sample.neighbours.take() {

@@ -99,6 +99,86 @@ fn stations_of_a_growing_log() {
     assert!(!view.key(Key::Escape) && view.key(Key::Escape));
 }
 
+/// Column and row of a name in a picture.
+fn spot(picture: &str, name: &str) -> [f64; 2] {
+    let mut lines = (0..).zip(picture.lines().skip(1));
+    let found = lines.find_map(|(y, line)| Some((line.split_once(name)?.0.chars().count(), y)));
+    let (x, y) = found.expect(picture);
+    [x as f64, f64::from(y)]
+}
+
+/// The columns and rows of dots in a picture: least and most.
+fn dots(picture: &str) -> [[usize; 2]; 2] {
+    let of_line = |(y, line): (usize, &str)| {
+        let cells = line.chars().enumerate();
+        let dots = cells.filter(|(_, c)| ('\u{2801}'..='\u{28ff}').contains(c));
+        dots.map(|(x, _)| [x, y]).collect::<Vec<_>>()
+    };
+    let all: Vec<_> = picture
+        .lines()
+        .skip(1)
+        .enumerate()
+        .flat_map(of_line)
+        .collect();
+    [0, 1].map(|axis| {
+        let values = || all.iter().map(|dot| dot[axis]);
+        [values().min().expect(picture), values().max().unwrap()]
+    })
+}
+
+/// 1800 m are 10/11 of 80 columns, so that a column has 24.75 m and a line 49.5 m: the ring of 250 m is ten
+/// columns and five lines around its station.
+#[test]
+fn a_map_has_the_range_of_the_selected_station() {
+    let mut log: Log = on_air(&[[0.0, 0.0], [200.0, 0.0], [1800.0, 0.0]]);
+    let before = log.lines.len();
+    let file = log.write();
+    let mut view = Stations::new(Follow::open(file.path()).unwrap()).unwrap();
+    view.key(Key::Char('v'));
+    let shown = picture(&view, 80);
+    assert!(
+        shown.contains("1980 m across") && !shown.contains("RETRY"),
+        "{shown}"
+    );
+    // ratatui draws names in one column less than dots.
+    let near = |found: f64, expected: f64| (found - expected).abs() <= 1.5;
+    let [n1, n2, n3] = ["n1", "n2", "n3"].map(|name| spot(&shown, name));
+    assert!(n1[1] == n2[1] && n1[1] == n3[1], "{shown}");
+    assert!(
+        near(n2[0] - n1[0], 200.0 / 24.75) && near(n3[0] - n1[0], 1800.0 / 24.75),
+        "{shown}"
+    );
+    let [columns, rows] = dots(&shown);
+    assert!(near(columns[1] as f64, n1[0] + 10.1), "{shown}");
+    assert!(
+        near(rows[0] as f64, n1[1] - 5.0) && near(rows[1] as f64, n1[1] + 5.0),
+        "{shown}"
+    );
+    // The line to the neighbour.
+    let line = shown.lines().nth(n1[1] as usize + 1).unwrap();
+    let between = line.chars().skip(n1[0] as usize + 2).take(5);
+    assert!(between.clone().all(|c| c > '\u{2800}'), "{shown}");
+
+    // It goes to the third one, and a line up.
+    log.station(3, 0, StationCounted::default(), [1600.0, 60.0], Some(&[2]));
+    append(&file, &format!("{}\n", log.lines[before]));
+    view.read().unwrap();
+    let shown = picture(&view, 80);
+    let n1 = spot(&shown, "n1");
+    assert!(
+        near(n1[0] - n2[0], 1400.0 / 24.75) && n1[1] == n2[1] - 1.0,
+        "{shown}"
+    );
+    let [columns, _] = dots(&shown);
+    assert!(near(columns[0] as f64, n1[0] - 10.1), "{shown}");
+    // The last one has no neighbour any more, and another ring.
+    view.key(Key::End);
+    let [columns, _] = dots(&picture(&view, 80));
+    assert!(near(columns[0] as f64, n3[0] - 10.1), "{shown}");
+    view.key(Key::Char('v'));
+    assert!(picture(&view, 80).contains("RETRY"));
+}
+
 #[test]
 fn what_has_no_medium_is_rejected() {
     let wired = clean(1).write();
