@@ -65,6 +65,9 @@ else
         start "guest-$kernel link::hold" tests/vm/live.sh "$kernel" link::hold
         start "guest-$kernel link::both" tests/vm/live.sh "$kernel" link::both
         start "guest-$kernel monitor" tests/vm/live.sh "$kernel" monitor
+        # Each kernel's verifier and compiler, and its log after random frames.
+        start "guest-$kernel classifier" env -u EMUD_TEST_FULL EMUD_LIVE="$EMUD_KERNEL" EMUD_LIVE_TIMEOUT=7200 \
+            tests/vm/live.sh "$kernel" classifier::
         # The other tests of `emud run` need what guests lack, and are the same on every kernel.
         start "guest-$kernel run::repeat" tests/vm/live.sh "$kernel" run::repeat
         [ "$kernel" = 7.2 ] || continue
