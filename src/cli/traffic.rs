@@ -110,6 +110,9 @@ enum Verb {
         /// A write ends only when the disk has it
         #[arg(long)]
         sync: bool,
+        /// The file loses its name at once, and ends with the process
+        #[arg(long)]
+        unnamed: bool,
         /// Highest rate of the writes [default: no limit]
         #[arg(long, value_name = "RATE")]
         rate: Option<Rate>,
@@ -190,6 +193,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
             block,
             writers,
             sync,
+            unnamed,
             rate,
         } => {
             let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -202,6 +206,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
                 block: size(block),
                 writers,
                 sync,
+                unnamed,
                 rate: rate.map(|Rate(rate)| rate),
             };
             vec![Count::Stored(store.run()?)]

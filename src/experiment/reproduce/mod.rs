@@ -17,6 +17,7 @@ mod m_switch;
 mod newreno;
 mod ping;
 mod report;
+mod s_choke;
 mod s_overhead;
 mod s_ring;
 mod s_snake;
@@ -59,6 +60,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     m_chain::EXPERIMENT,
     m_contention::EXPERIMENT,
     m_switch::EXPERIMENT,
+    s_choke::EXPERIMENT,
     s_overhead::EXPERIMENT,
     s_ring::EXPERIMENT,
     s_snake::EXPERIMENT,

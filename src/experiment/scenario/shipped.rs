@@ -38,6 +38,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "m-contention",
     "m-switch",
     "mesh",
+    "s-choke",
     "s-overhead",
     "s-ring",
     "s-snake",

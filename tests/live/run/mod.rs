@@ -86,6 +86,7 @@ pub fn tests() -> Vec<Trial> {
             medium::two_cells,
             in_place::link_that_stays_is_said,
             reproduce::chain,
+            reproduce::choke,
             reproduce::contention,
             reproduce::diffserv,
             reproduce::latency,

@@ -53,6 +53,10 @@ pub fn contention() {
     agrees("m-contention");
 }
 
+pub fn choke() {
+    agrees("s-choke");
+}
+
 pub fn diffserv() {
     agrees("c-diffserv");
 }
