@@ -38,13 +38,13 @@ pub struct Args {
 enum Verb {
     /// Send datagrams at a constant rate
     Send {
-        /// Destination: host name or IPv4 address, and port
-        #[arg(value_name = "HOST:PORT")]
-        to: String,
-        /// Rate of the data, without headers
+        /// Destinations, to which datagrams go in turn: host name or IPv4 address, and port
+        #[arg(value_name = "HOST:PORT", required = true)]
+        to: Vec<String>,
+        /// Rate of the data to all of them, without headers
         #[arg(long, value_name = "RATE")]
         rate: Rate,
-        /// Number of datagrams
+        /// Number of datagrams to all of them
         #[arg(long, value_name = "N")]
         packets: u64,
         /// Data per datagram in bytes, 16 to 1472
@@ -158,14 +158,17 @@ pub fn run(args: Args) -> Result<(), Failure> {
             size,
             tos,
             linger,
-        } => vec![Count::Sent(traffic::send(&Stream {
-            to,
-            rate,
-            size,
-            packets,
-            tos,
-            linger,
-        })?)],
+        } => {
+            let sent = traffic::send(&Stream {
+                to,
+                rate,
+                size,
+                packets,
+                tos,
+                linger,
+            })?;
+            sent.into_iter().map(Count::Sent).collect()
+        }
         Verb::Receive {
             udp,
             tcp,

@@ -129,6 +129,14 @@ impl Counts {
         self.passed.get(&key).copied()
     }
 
+    /// Packets that were sent to all ports, and those that arrived.
+    pub fn packets(&self) -> [u64; 2] {
+        [
+            self.sent.iter().map(|sent| sent.packets).sum(),
+            self.received.iter().map(|received| received.packets).sum(),
+        ]
+    }
+
     pub fn sent(&self, port: u16) -> Option<&Sent> {
         self.sent.iter().find(|sent| sent.port == port)
     }
@@ -256,5 +264,6 @@ mod tests {
         assert_eq!(counts.rate(3), None);
         assert_eq!(counts.lost(1), Some(0.1));
         assert_eq!(counts.lost(2), Some(0.0));
+        assert_eq!(counts.packets(), [190, 180]);
     }
 }

@@ -23,6 +23,7 @@ mod s_ring;
 mod s_snake;
 mod s_window;
 mod t_links;
+mod t_p2p;
 mod t_star;
 mod t_tree;
 mod v_badnet;
@@ -66,6 +67,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     s_snake::EXPERIMENT,
     s_window::EXPERIMENT,
     t_links::EXPERIMENT,
+    t_p2p::EXPERIMENT,
     t_star::EXPERIMENT,
     t_tree::EXPERIMENT,
     v_badnet::LATENCY,

@@ -46,6 +46,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "segment",
     "star",
     "t-links",
+    "t-p2p",
     "t-star",
     "t-tree",
     "two-cells",

@@ -92,6 +92,7 @@ pub fn tests() -> Vec<Trial> {
             reproduce::latency,
             reproduce::links,
             reproduce::loss,
+            reproduce::peers,
             reproduce::ring,
             reproduce::snake,
             reproduce::star,

@@ -65,6 +65,10 @@ pub fn links() {
     agrees("t-links");
 }
 
+pub fn peers() {
+    agrees("t-p2p");
+}
+
 pub fn ring() {
     agrees("s-ring");
 }
