@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use emud_monitor::event::Resource;
-use emud_monitor::log::{OutputLine, OutputStream, RunVerdict, Sample};
+use emud_monitor::log::{MetricLine, OutputLine, OutputStream, RunVerdict, Sample};
 use serde::Deserialize;
 
 use super::iperf::Iperf;
@@ -21,6 +21,7 @@ const WARM_UP_NS: u64 = 1_000_000_000;
 pub(super) struct Logged {
     pub outputs: Vec<OutputLine>,
     samples: Vec<Sample>,
+    metrics: Vec<MetricLine>,
 }
 
 impl Logged {
@@ -29,15 +30,20 @@ impl Logged {
         struct Head {
             r#type: String,
         }
-        let (mut outputs, mut samples) = (vec![], vec![]);
+        let (mut outputs, mut samples, mut metrics) = (vec![], vec![], vec![]);
         for line in fs::read_to_string(log)?.lines() {
             match &*serde_json::from_str::<Head>(line)?.r#type {
                 "output" => outputs.push(serde_json::from_str(line)?),
                 "sample" => samples.push(serde_json::from_str(line)?),
+                "metric" => metrics.push(serde_json::from_str(line)?),
                 _ => {}
             }
         }
-        Ok(Self { outputs, samples })
+        Ok(Self {
+            outputs,
+            samples,
+            metrics,
+        })
     }
 }
 
@@ -55,6 +61,8 @@ pub(super) struct Counts {
     reached: Vec<(String, String, u64)>,
     echoed: Vec<Echoed>,
     iperf: Vec<Iperf>,
+    /// Figures that programs reported.
+    metrics: Vec<MetricLine>,
     /// What each direction of each link passed, bytes.
     passed: BTreeMap<(String, String), u64>,
 }
@@ -77,6 +85,7 @@ impl Counts {
             reached: vec![],
             echoed: vec![],
             iperf: vec![],
+            metrics: logged.metrics,
             passed: BTreeMap::new(),
         };
         let mut others = BTreeMap::<&str, String>::new();
@@ -127,6 +136,12 @@ impl Counts {
     pub fn passed(&self, link: &str, direction: &str) -> Option<u64> {
         let key = (link.to_owned(), direction.to_owned());
         self.passed.get(&key).copied()
+    }
+
+    /// A figure that a program reported.
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        let mut all = self.metrics.iter();
+        all.find_map(|line| (line.name == name).then_some(line.value))
     }
 
     /// Packets that were sent to all ports, and those that arrived.
@@ -240,6 +255,7 @@ mod tests {
             reached: vec![],
             echoed: vec![],
             iperf: vec![],
+            metrics: vec![],
             passed: BTreeMap::new(),
         }
     }

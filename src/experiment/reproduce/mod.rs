@@ -14,6 +14,7 @@ mod live;
 mod m_chain;
 mod m_contention;
 mod m_switch;
+mod m_updates;
 mod newreno;
 mod ping;
 mod report;
@@ -61,6 +62,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     m_chain::EXPERIMENT,
     m_contention::EXPERIMENT,
     m_switch::EXPERIMENT,
+    m_updates::EXPERIMENT,
     s_choke::EXPERIMENT,
     s_overhead::EXPERIMENT,
     s_ring::EXPERIMENT,

@@ -37,6 +37,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "m-chain",
     "m-contention",
     "m-switch",
+    "m-updates",
     "mesh",
     "s-choke",
     "s-overhead",

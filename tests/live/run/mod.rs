@@ -98,6 +98,7 @@ pub fn tests() -> Vec<Trial> {
             reproduce::star,
             reproduce::switch,
             reproduce::tree,
+            reproduce::updates,
             reproduce::window,
             routing::babeld_finds_a_first_route,
             routing::babeld_reroutes_when_a_relay_leaves,

@@ -89,6 +89,10 @@ pub fn tree() {
     agrees("t-tree");
 }
 
+pub fn updates() {
+    agrees("m-updates");
+}
+
 pub fn window() {
     agrees("s-window");
 }
