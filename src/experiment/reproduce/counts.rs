@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use emud_monitor::event::Resource;
-use emud_monitor::log::{MetricLine, OutputLine, OutputStream, RunVerdict, Sample};
+use emud_monitor::log::{Counted, MetricLine, OutputLine, OutputStream, RunVerdict, Sample};
 use serde::Deserialize;
 
 use super::iperf::Iperf;
@@ -63,8 +63,8 @@ pub(super) struct Counts {
     iperf: Vec<Iperf>,
     /// Figures that programs reported.
     metrics: Vec<MetricLine>,
-    /// What each direction of each link passed, bytes.
-    passed: BTreeMap<(String, String), u64>,
+    /// Counters of each direction of each link.
+    links: BTreeMap<(String, String), Counted>,
 }
 
 impl Counts {
@@ -86,7 +86,7 @@ impl Counts {
             echoed: vec![],
             iperf: vec![],
             metrics: logged.metrics,
-            passed: BTreeMap::new(),
+            links: BTreeMap::new(),
         };
         let mut others = BTreeMap::<&str, String>::new();
         for line in (logged.outputs.iter()).filter(|line| line.stream == OutputStream::Stdout) {
@@ -111,12 +111,11 @@ impl Counts {
                 return Err(format!("{node}: {}", output.trim_end()));
             }
         }
+        // A sample of the default link does not count the packets of named links.
         for sample in logged.samples {
-            // Named links are a part of their direction.
-            if sample.class.is_none() {
-                let of = counts.passed.entry((sample.link, sample.direction));
-                *of.or_default() += sample.counted.passed_bytes;
-            }
+            let of = counts.links.entry((sample.link, sample.direction));
+            let sum = of.or_default();
+            *sum = sum.plus(&sample.counted);
         }
         Ok(counts)
     }
@@ -132,16 +131,30 @@ impl Counts {
         all.find_map(|(at, what, ns)| (at == node && what == point).then_some(*ns))
     }
 
-    /// What one direction of a link passed, bytes; needs [`super::live::Variant::counted`].
-    pub fn passed(&self, link: &str, direction: &str) -> Option<u64> {
-        let key = (link.to_owned(), direction.to_owned());
-        self.passed.get(&key).copied()
+    /// Counters of one direction of a link; needs [`super::live::Variant::counted`].
+    pub fn link(&self, link: &str, direction: &str) -> Option<&Counted> {
+        self.links.get(&(link.to_owned(), direction.to_owned()))
     }
 
     /// A figure that a program reported.
     pub fn metric(&self, name: &str) -> Option<f64> {
         let mut all = self.metrics.iter();
         all.find_map(|line| (line.name == name).then_some(line.value))
+    }
+
+    /// Packets per second to all ports, from the first to the last one.
+    pub fn sending_rate(&self) -> Option<f64> {
+        let first = self.sent.iter().map(|sent| sent.first_ns).min()?;
+        let last = self.sent.iter().map(|sent| sent.last_ns).max()?;
+        let [sent, _] = self.packets();
+        Some((sent - 1) as f64 * 1e9 / (last - first) as f64)
+    }
+
+    /// Packets that arrived at all ports, and had no room in their socket.
+    pub fn overflowed(&self) -> u64 {
+        (self.received.iter())
+            .map(|received| received.overflowed)
+            .sum()
     }
 
     /// Packets that were sent to all ports, and those that arrived.
@@ -256,7 +269,7 @@ mod tests {
             echoed: vec![],
             iperf: vec![],
             metrics: vec![],
-            passed: BTreeMap::new(),
+            links: BTreeMap::new(),
         }
     }
 
@@ -281,5 +294,6 @@ mod tests {
         assert_eq!(counts.lost(1), Some(0.1));
         assert_eq!(counts.lost(2), Some(0.0));
         assert_eq!(counts.packets(), [190, 180]);
+        assert_eq!(counts.sending_rate(), Some(189.0 / 5.0));
     }
 }

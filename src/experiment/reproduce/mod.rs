@@ -25,6 +25,7 @@ mod s_snake;
 mod s_window;
 mod t_links;
 mod t_p2p;
+mod t_scale;
 mod t_star;
 mod t_tree;
 mod v_badnet;
@@ -70,6 +71,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     s_window::EXPERIMENT,
     t_links::EXPERIMENT,
     t_p2p::EXPERIMENT,
+    t_scale::EXPERIMENT,
     t_star::EXPERIMENT,
     t_tree::EXPERIMENT,
     v_badnet::LATENCY,

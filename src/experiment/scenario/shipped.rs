@@ -48,6 +48,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "star",
     "t-links",
     "t-p2p",
+    "t-scale",
     "t-star",
     "t-tree",
     "two-cells",

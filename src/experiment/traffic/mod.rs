@@ -75,6 +75,9 @@ pub struct Received {
     /// acknowledged.
     #[serde(default)]
     pub repeated: u64,
+    /// Packets that the kernel dropped because the socket had no room.
+    #[serde(default)]
+    pub overflowed: u64,
     /// From sending to arrival: the shortest, the mean, and the longest.
     pub delay_ns: [u64; 3],
     /// Bytes in each interval of [`BIN_NS`]; the first one begins at this multiple of it.

@@ -94,6 +94,7 @@ pub fn tests() -> Vec<Trial> {
             reproduce::loss,
             reproduce::peers,
             reproduce::ring,
+            reproduce::scale,
             reproduce::snake,
             reproduce::star,
             reproduce::switch,

@@ -73,6 +73,10 @@ pub fn ring() {
     agrees("s-ring");
 }
 
+pub fn scale() {
+    agrees("t-scale");
+}
+
 pub fn snake() {
     agrees("s-snake");
 }
