@@ -18,8 +18,8 @@ store='etcd-server etcd-client openssl'
 screen='tmux'
 # Routing daemons on a medium.
 routing='babeld bird2'
-# A swarm: a client of BitTorrent, its tracker and its files.
-swarm='aria2 opentracker mktorrent'
+# For published experiments: a client of BitTorrent, its tracker and its files; system calls.
+published='aria2 opentracker mktorrent strace'
 # musl-tools: the C code of ring in a static binary.
 dist='musl-tools debootstrap podman runc conmon groff-base xz-utils binutils jq'
 check='clang-format bpftool python3-jsonschema'
@@ -64,7 +64,7 @@ fleet) needed="$build $demo $store" ;;
 check) needed="$build $lint" ;;
 bench) needed="$build $demo $guests $beside" ;;
 test) needed="$build $demo $guests $check" ;;
-full) needed="$build $demo $guests $check $containers $store $screen $routing $swarm" ;;
+full) needed="$build $demo $guests $check $containers $store $screen $routing $published" ;;
 dist) needed="$build $guests $dist" ;;
 *)
     echo "usage: setup.sh build|check|demo|fleet|bench|test|full|dist" >&2

@@ -38,13 +38,13 @@ pub struct Args {
 enum Verb {
     /// Send datagrams at a constant rate
     Send {
-        /// Destination: host name or IPv4 address, and port
-        #[arg(value_name = "HOST:PORT")]
-        to: String,
-        /// Rate of the data, without headers
+        /// Destinations, to which datagrams go in turn: host name or IPv4 address, and port
+        #[arg(value_name = "HOST:PORT", required = true)]
+        to: Vec<String>,
+        /// Rate of the data to all of them, without headers
         #[arg(long, value_name = "RATE")]
         rate: Rate,
-        /// Number of datagrams
+        /// Number of datagrams to all of them
         #[arg(long, value_name = "N")]
         packets: u64,
         /// Data per datagram in bytes, 16 to 1472
@@ -110,6 +110,9 @@ enum Verb {
         /// A write ends only when the disk has it
         #[arg(long)]
         sync: bool,
+        /// The file loses its name at once, and ends with the process
+        #[arg(long)]
+        unnamed: bool,
         /// Highest rate of the writes [default: no limit]
         #[arg(long, value_name = "RATE")]
         rate: Option<Rate>,
@@ -155,14 +158,17 @@ pub fn run(args: Args) -> Result<(), Failure> {
             size,
             tos,
             linger,
-        } => vec![Count::Sent(traffic::send(&Stream {
-            to,
-            rate,
-            size,
-            packets,
-            tos,
-            linger,
-        })?)],
+        } => {
+            let sent = traffic::send(&Stream {
+                to,
+                rate,
+                size,
+                packets,
+                tos,
+                linger,
+            })?;
+            sent.into_iter().map(Count::Sent).collect()
+        }
         Verb::Receive {
             udp,
             tcp,
@@ -190,6 +196,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
             block,
             writers,
             sync,
+            unnamed,
             rate,
         } => {
             let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -202,6 +209,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
                 block: size(block),
                 writers,
                 sync,
+                unnamed,
                 rate: rate.map(|Rate(rate)| rate),
             };
             vec![Count::Stored(store.run()?)]

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use emud_monitor::event::Resource;
-use emud_monitor::log::{OutputLine, OutputStream, RunVerdict, Sample};
+use emud_monitor::log::{Counted, MetricLine, OutputLine, OutputStream, RunVerdict, Sample};
 use serde::Deserialize;
 
 use super::iperf::Iperf;
@@ -21,6 +21,7 @@ const WARM_UP_NS: u64 = 1_000_000_000;
 pub(super) struct Logged {
     pub outputs: Vec<OutputLine>,
     samples: Vec<Sample>,
+    metrics: Vec<MetricLine>,
 }
 
 impl Logged {
@@ -29,15 +30,20 @@ impl Logged {
         struct Head {
             r#type: String,
         }
-        let (mut outputs, mut samples) = (vec![], vec![]);
+        let (mut outputs, mut samples, mut metrics) = (vec![], vec![], vec![]);
         for line in fs::read_to_string(log)?.lines() {
             match &*serde_json::from_str::<Head>(line)?.r#type {
                 "output" => outputs.push(serde_json::from_str(line)?),
                 "sample" => samples.push(serde_json::from_str(line)?),
+                "metric" => metrics.push(serde_json::from_str(line)?),
                 _ => {}
             }
         }
-        Ok(Self { outputs, samples })
+        Ok(Self {
+            outputs,
+            samples,
+            metrics,
+        })
     }
 }
 
@@ -55,8 +61,10 @@ pub(super) struct Counts {
     reached: Vec<(String, String, u64)>,
     echoed: Vec<Echoed>,
     iperf: Vec<Iperf>,
-    /// What each direction of each link passed, bytes.
-    passed: BTreeMap<(String, String), u64>,
+    /// Figures that programs reported.
+    metrics: Vec<MetricLine>,
+    /// Counters of each direction of each link.
+    links: BTreeMap<(String, String), Counted>,
 }
 
 impl Counts {
@@ -77,7 +85,8 @@ impl Counts {
             reached: vec![],
             echoed: vec![],
             iperf: vec![],
-            passed: BTreeMap::new(),
+            metrics: logged.metrics,
+            links: BTreeMap::new(),
         };
         let mut others = BTreeMap::<&str, String>::new();
         for line in (logged.outputs.iter()).filter(|line| line.stream == OutputStream::Stdout) {
@@ -102,12 +111,11 @@ impl Counts {
                 return Err(format!("{node}: {}", output.trim_end()));
             }
         }
+        // A sample of the default link does not count the packets of named links.
         for sample in logged.samples {
-            // Named links are a part of their direction.
-            if sample.class.is_none() {
-                let of = counts.passed.entry((sample.link, sample.direction));
-                *of.or_default() += sample.counted.passed_bytes;
-            }
+            let of = counts.links.entry((sample.link, sample.direction));
+            let sum = of.or_default();
+            *sum = sum.plus(&sample.counted);
         }
         Ok(counts)
     }
@@ -123,10 +131,38 @@ impl Counts {
         all.find_map(|(at, what, ns)| (at == node && what == point).then_some(*ns))
     }
 
-    /// What one direction of a link passed, bytes; needs [`super::live::Variant::counted`].
-    pub fn passed(&self, link: &str, direction: &str) -> Option<u64> {
-        let key = (link.to_owned(), direction.to_owned());
-        self.passed.get(&key).copied()
+    /// Counters of one direction of a link; needs [`super::live::Variant::counted`].
+    pub fn link(&self, link: &str, direction: &str) -> Option<&Counted> {
+        self.links.get(&(link.to_owned(), direction.to_owned()))
+    }
+
+    /// A figure that a program reported.
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        let mut all = self.metrics.iter();
+        all.find_map(|line| (line.name == name).then_some(line.value))
+    }
+
+    /// Packets per second to all ports, from the first to the last one.
+    pub fn sending_rate(&self) -> Option<f64> {
+        let first = self.sent.iter().map(|sent| sent.first_ns).min()?;
+        let last = self.sent.iter().map(|sent| sent.last_ns).max()?;
+        let [sent, _] = self.packets();
+        Some((sent - 1) as f64 * 1e9 / (last - first) as f64)
+    }
+
+    /// Packets that arrived at all ports, and had no room in their socket.
+    pub fn overflowed(&self) -> u64 {
+        (self.received.iter())
+            .map(|received| received.overflowed)
+            .sum()
+    }
+
+    /// Packets that were sent to all ports, and those that arrived.
+    pub fn packets(&self) -> [u64; 2] {
+        [
+            self.sent.iter().map(|sent| sent.packets).sum(),
+            self.received.iter().map(|received| received.packets).sum(),
+        ]
     }
 
     pub fn sent(&self, port: u16) -> Option<&Sent> {
@@ -232,7 +268,8 @@ mod tests {
             reached: vec![],
             echoed: vec![],
             iperf: vec![],
-            passed: BTreeMap::new(),
+            metrics: vec![],
+            links: BTreeMap::new(),
         }
     }
 
@@ -256,5 +293,7 @@ mod tests {
         assert_eq!(counts.rate(3), None);
         assert_eq!(counts.lost(1), Some(0.1));
         assert_eq!(counts.lost(2), Some(0.0));
+        assert_eq!(counts.packets(), [190, 180]);
+        assert_eq!(counts.sending_rate(), Some(189.0 / 5.0));
     }
 }

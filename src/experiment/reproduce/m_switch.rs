@@ -3,6 +3,7 @@
 //! finds the link of a pair of addresses. The kernel measures each run of it on a test packet.
 
 use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
 
 use aya::programs::{SchedClassifier, TestRun, TestRunOptions};
 use emud_monitor::log::mono_ns;
@@ -38,8 +39,9 @@ const LONGEST: u32 = 1496;
 /// IPPROTO_UDP
 const UDP: u8 = 17;
 const LINK: &str = "[link]\nrate = \"10Gbit\"\ndelay = \"1ms\"\n";
-/// Of each pair.
+/// Of the first pair; each further one has another delay.
 const DELAY_NS: u64 = 1_000_000_000;
+const STEP_NS: u64 = 1_000_000;
 /// Of `struct __sk_buff` (include/uapi/linux/bpf.h).
 const SKB_LEN: usize = 192;
 const SKB_TSTAMP: usize = 152;
@@ -117,7 +119,7 @@ fn pair(n: u32) -> Option<Pair> {
         source: address(from),
         destination: address(to),
         rate: None,
-        delay_ns: Some(DELAY_NS),
+        delay_ns: Some(DELAY_NS + u64::from(n) * STEP_NS),
         loss: None,
     })
 }
@@ -147,7 +149,7 @@ fn run(classifier: &SchedClassifier, frame: &[u8]) -> Result<u32, ReproduceError
     Ok(u32::try_from(result.duration.as_nanos()).unwrap_or(u32::MAX))
 }
 
-/// The departure has the delay of the pair, not that of the link without one.
+/// The departure has the delay of the pair, which no other pair has.
 fn takes_its_link(classifier: &SchedClassifier, pair: &Pair) -> Result<bool, ReproduceError> {
     let mut context = [0; SKB_LEN];
     let frame = frame(pair, SHORTEST);
@@ -158,8 +160,17 @@ fn takes_its_link(classifier: &SchedClassifier, pair: &Pair) -> Result<bool, Rep
     };
     let before = mono_ns();
     classifier.test_run(options).map_err(kernel)?;
+    let after = mono_ns();
     let departure = context[SKB_TSTAMP..].first_chunk();
-    Ok(departure.is_some_and(|stamp| u64::from_ne_bytes(*stamp) > before + DELAY_NS / 2))
+    let departure = departure.map(|stamp| u64::from_ne_bytes(*stamp));
+    Ok(departure.is_some_and(|departure| has_delay(pair, before..=after, departure)))
+}
+
+/// Serialization, and the lead that fq's stamp has, are less than half a step.
+fn has_delay(pair: &Pair, sent: RangeInclusive<u64>, departure: u64) -> bool {
+    let delay = pair.delay_ns.unwrap_or_default();
+    let near = sent.start() + delay - STEP_NS / 2..=sent.end() + delay + STEP_NS / 2;
+    near.contains(&departure)
 }
 
 /// The classifier as it is attached with engine fq.
@@ -252,6 +263,16 @@ mod tests {
         let frame = frame(&all[0], 100);
         assert_eq!(frame[14..18], [0x45, 0, 0, 86]);
         assert_eq!(frame[26..34], [10, 0, 0, 1, 10, 0, 0, 2]);
+    }
+
+    #[test]
+    fn the_delay_of_another_pair_is_not_its_own() {
+        let of = [1, 2, 3].map(|n| pair(n).unwrap());
+        for early in [0, 3_200] {
+            let departure = 7_001_000 + DELAY_NS + 2 * STEP_NS - early;
+            let own = of.map(|pair| has_delay(&pair, 7_000_000..=7_010_000, departure));
+            assert_eq!(own, [false, true, false]);
+        }
     }
 
     /// What a run costs without a decision is not part of it.

@@ -14,14 +14,18 @@ mod live;
 mod m_chain;
 mod m_contention;
 mod m_switch;
+mod m_updates;
 mod newreno;
 mod ping;
 mod report;
+mod s_choke;
 mod s_overhead;
 mod s_ring;
 mod s_snake;
 mod s_window;
 mod t_links;
+mod t_p2p;
+mod t_scale;
 mod t_star;
 mod t_tree;
 mod v_badnet;
@@ -59,11 +63,15 @@ pub const EXPERIMENTS: &[Experiment] = &[
     m_chain::EXPERIMENT,
     m_contention::EXPERIMENT,
     m_switch::EXPERIMENT,
+    m_updates::EXPERIMENT,
+    s_choke::EXPERIMENT,
     s_overhead::EXPERIMENT,
     s_ring::EXPERIMENT,
     s_snake::EXPERIMENT,
     s_window::EXPERIMENT,
     t_links::EXPERIMENT,
+    t_p2p::EXPERIMENT,
+    t_scale::EXPERIMENT,
     t_star::EXPERIMENT,
     t_tree::EXPERIMENT,
     v_badnet::LATENCY,

@@ -98,8 +98,8 @@ fn of_pipeline(counts: &Counts) -> Vec<Figure> {
     let copy = (FRAME + HALF_ACK - 1.5 * WIRE) / SEGMENT;
     let names = (1..=NODES).map(|node| format!("n{node}"));
     let names = names.chain([BETWEEN.to_owned()]);
-    let passed = names.flat_map(|link| ["up", "down"].map(|way| counts.passed(&link, way)));
-    let most = passed.max().flatten();
+    let passed = names.flat_map(|link| ["up", "down"].map(|way| counts.link(&link, way)));
+    let most = passed.flatten().map(|link| link.passed_bytes).max();
     let most = most.map(|bytes| bytes as f64 / FILE / copy);
     let copies = Figure::new("pipeline: copies of the file over any link", "1").published(1.0);
     vec![
@@ -156,7 +156,7 @@ fn swarm(bench: &Bench<'_>, pipeline: Option<f64>) -> Result<[Figure; 2], Reprod
         since_begin(counts, complete?.into_iter().max()?)
     });
     let between = mean_of(&runs, |counts| {
-        Some(counts.passed(BETWEEN, "up")? as f64 * SEGMENT / (FRAME - WIRE) / FILE)
+        Some(counts.link(BETWEEN, "up")?.passed_bytes as f64 * SEGMENT / (FRAME - WIRE) / FILE)
     });
     let run = worst(&runs);
     let ratio = ratio.measured(time.zip(pipeline).map(|(time, of)| time / of), run);

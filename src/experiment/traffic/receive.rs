@@ -2,6 +2,7 @@
 //! Counts what arrives at several ports.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::io::{self, ErrorKind, Read};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,8 +19,8 @@ const BUFFER: usize = 8 << 20;
 /// The window of a TCP receiver, bytes: that of the published experiment. The kernel doubles it for
 /// its own needs.
 pub(super) const WINDOW: usize = 128 << 10;
-/// Datagrams that it holds at most: the kernel charges each with its buffer as well.
-const BUFFERED: usize = BUFFER / 512;
+/// Time after the end for datagrams that wait in a socket: their sender may not end before.
+const WAITING_NS: u64 = 2_000_000_000;
 /// Interval of checks whether to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -121,7 +122,8 @@ impl Arrived {
     }
 }
 
-/// With `senders`, each datagram is acknowledged: its header returns.
+/// Those that wait in the socket at the end are counted, too. With `senders`, each datagram is
+/// acknowledged: its header returns.
 fn datagrams(
     port: u16,
     socket: &UdpSocket,
@@ -134,11 +136,12 @@ fn datagrams(
     };
     let mut delays = Times::default();
     let mut data = [0; 2048];
-    // What waits in the buffer at the stop has arrived before it.
-    let mut left = BUFFERED;
-    while left > 0 {
+    let mut end = None;
+    loop {
         let stopped = stop.load(Ordering::Relaxed);
-        left -= usize::from(stopped);
+        if stopped && mono_ns() > *end.get_or_insert_with(|| mono_ns() + WAITING_NS) {
+            break;
+        }
         let (len, from) = match socket.recv_from(&mut data) {
             Ok(datagram) => datagram,
             Err(e) if is_pause(&e) && stopped => break,
@@ -168,7 +171,17 @@ fn datagrams(
         received.bytes += len as u64;
     }
     received.delay_ns = delays.figures();
+    received.overflowed = overflowed(&fs::read_to_string("/proc/net/udp")?, port)?;
     Ok(received)
+}
+
+/// Returns the last column of the row of a port in `/proc/net/udp`.
+fn overflowed(sockets: &str, port: u16) -> io::Result<u64> {
+    let local = format!("00000000:{port:04X}");
+    let mut rows = sockets.lines().map(|row| row.split_whitespace());
+    let row = rows.find(|row| row.clone().nth(1) == Some(&local));
+    let drops = row.and_then(|row| row.last()?.parse().ok());
+    drops.ok_or_else(|| ErrorKind::InvalidData.into())
 }
 
 /// One connection after the other.
@@ -188,5 +201,41 @@ fn accept(listener: &TcpListener, stop: &AtomicBool) {
                 Err(_) => break,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_at_the_end_is_counted() {
+        let free = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = free.local_addr().unwrap();
+        drop(free);
+        let ports = Ports::bind(&[to.port()], &[], &[]).unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for _ in 0..100 {
+            sender.send_to(&[0; DATAGRAM_MIN], to).unwrap();
+        }
+        let counts = receive(ports, &AtomicBool::new(true)).unwrap();
+        let [Count::Received(received)] = &counts[..] else {
+            panic!("{counts:?}")
+        };
+        assert_eq!((received.packets, received.overflowed), (100, 0));
+    }
+
+    #[test]
+    fn drops_are_those_of_the_port() {
+        let head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops";
+        let row = |local: &str, drops: u32| {
+            format!(
+                "  7: {local} 00000000:0000 07 00000000:00000000 00:00000000 00000000 0 0 9 2 0000000000000000 {drops}"
+            )
+        };
+        let rows = [row("0100007F:1792", 3), row("00000000:1792", 41)];
+        let sockets = format!("{head}\n{}\n", rows.join("\n"));
+        assert_eq!(overflowed(&sockets, 0x1792).unwrap(), 41);
+        assert!(overflowed(&sockets, 0x1793).is_err());
     }
 }

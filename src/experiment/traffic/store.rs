@@ -3,7 +3,7 @@
 //! that has arrived and is not yet in the file waits in a queue; while that is full, nothing is read, so
 //! the sender waits, too.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -42,6 +42,8 @@ pub struct Store {
     pub writers: usize,
     /// Whether a write ends only when the disk has it (O_DSYNC).
     pub sync: bool,
+    /// Whether the file loses its name at once, so that it ends with the process.
+    pub unnamed: bool,
     /// Highest rate of the writes, bit/s; `None`: as fast as possible.
     pub rate: Option<u64>,
 }
@@ -73,6 +75,9 @@ impl Store {
         open.write(true).create_new(true);
         open.custom_flags(if self.sync { libc::O_DSYNC } else { 0 });
         let file = open.open(&self.file).map_err(failed(&path))?;
+        if self.unnamed {
+            fs::remove_file(&self.file).map_err(failed(&path))?;
+        }
         let port = format!("TCP port {}", self.port);
         let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, self.port));
         let listener = listener.map_err(failed(&port))?;
@@ -197,7 +202,6 @@ mod tests {
     use super::super::{Data, Transfer, transfer};
     use super::*;
     use crate::host::random;
-    use std::fs;
 
     fn free_port() -> u16 {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -224,6 +228,7 @@ mod tests {
                 block: 10_000,
                 writers: 1,
                 sync: false,
+                unnamed: false,
                 rate: None,
             }
         }
@@ -293,9 +298,11 @@ mod tests {
         let store = Store {
             memory: 105_000,
             rate: Some(8_000_000),
+            unnamed: true,
             ..folder.store("copy")
         };
         let stored = pass(file, vec![store]).remove(0);
+        assert!(!folder.0.join("copy").exists());
         assert_eq!(stored.memory, 100_000);
         let full = stored.full_ns.unwrap();
         // The queue, a block at the writer and one that waits for room.

@@ -53,6 +53,10 @@ pub fn contention() {
     agrees("m-contention");
 }
 
+pub fn choke() {
+    agrees("s-choke");
+}
+
 pub fn diffserv() {
     agrees("c-diffserv");
 }
@@ -61,8 +65,16 @@ pub fn links() {
     agrees("t-links");
 }
 
+pub fn peers() {
+    agrees("t-p2p");
+}
+
 pub fn ring() {
     agrees("s-ring");
+}
+
+pub fn scale() {
+    agrees("t-scale");
 }
 
 pub fn snake() {
@@ -79,6 +91,10 @@ pub fn switch() {
 
 pub fn tree() {
     agrees("t-tree");
+}
+
+pub fn updates() {
+    agrees("m-updates");
 }
 
 pub fn window() {
