@@ -2,7 +2,7 @@
 //! Finds the maps of a program that the kernel already runs.
 
 use aya::maps::{Array, Map, MapData};
-use aya::programs::{ProgramError, ProgramInfo};
+use aya::programs::ProgramError;
 use emud_monitor::denied::is_denied;
 
 use super::generation::{of_links, slot};
@@ -28,14 +28,6 @@ impl Maps {
         by_id::map_ids(program).is_ok_and(|ids| ids.contains(&self.id))
     }
 
-    /// Finds the maps of a loaded program.
-    ///
-    /// # Errors
-    /// It belongs to a different version of emud.
-    pub(crate) fn of_info(info: &ProgramInfo) -> Result<Self, DatapathError> {
-        Self::of_maps(maps_of(map_ids(info)?, |_| true, usize::MAX)?)
-    }
-
     fn of_maps(mut found: Found) -> Result<Self, DatapathError> {
         let maps = Self::from_named(|name| take(&mut found, name))?;
         speaks(maps.control()?.abi)?;
@@ -45,17 +37,14 @@ impl Maps {
 
 /// Returns the maps of a program by its id.
 pub(super) fn maps_of_program(id: u32) -> Result<Found, DatapathError> {
-    let ids = by_id::map_ids(id).map_err(|e| match ProgramError::from(e) {
-        e if is_denied(&e) => DatapathError::Search(e),
-        _ => DatapathError::NoProgram(id),
-    })?;
-    maps_of(ids, |_| true, usize::MAX)
+    maps_of(map_ids(id)?, |_| true, usize::MAX)
 }
 
-fn map_ids(info: &ProgramInfo) -> Result<Vec<u32>, DatapathError> {
-    let ids = info.map_ids();
-    let ids = ids.map_err(|source| DatapathError::Program { name: "", source })?;
-    Ok(ids.unwrap_or_default())
+fn map_ids(program: u32) -> Result<Vec<u32>, DatapathError> {
+    by_id::map_ids(program).map_err(|e| match ProgramError::from(e) {
+        e if is_denied(&e) => DatapathError::Search(e),
+        _ => DatapathError::NoProgram(program),
+    })
 }
 
 /// Returns the maps with these names, up to `most`.
@@ -91,9 +80,13 @@ fn take(found: &mut Found, name: &'static str) -> Result<Map, DatapathError> {
 /// # Errors
 /// The program no longer exists, or belongs to a different version of emud.
 pub(crate) fn look(
-    info: &ProgramInfo,
+    program: u32,
 ) -> Result<(abi::emud_control, [abi::emud_link; 2]), DatapathError> {
-    let mut found = maps_of(map_ids(info)?, |name| name == CONTROL || name == LINKS, 2)?;
+    let mut found = maps_of(
+        map_ids(program)?,
+        |name| name == CONTROL || name == LINKS,
+        2,
+    )?;
     let control = control_in(&mut found)?;
     let links: Array<_, abi::emud_link> = take(&mut found, LINKS)?.try_into().map_err(at(LINKS))?;
     let link = |direction| {
@@ -107,8 +100,8 @@ pub(crate) fn look(
 ///
 /// # Errors
 /// As [`look`].
-pub(crate) fn control_of(info: &ProgramInfo) -> Result<abi::emud_control, DatapathError> {
-    control_in(&mut maps_of(map_ids(info)?, |name| name == CONTROL, 1)?)
+pub(crate) fn control_of(program: u32) -> Result<abi::emud_control, DatapathError> {
+    control_in(&mut maps_of(map_ids(program)?, |name| name == CONTROL, 1)?)
 }
 
 fn control_in(found: &mut Found) -> Result<abi::emud_control, DatapathError> {

@@ -5,6 +5,7 @@
 mod accounts;
 mod batch;
 mod by_id;
+mod classifiers;
 mod error;
 mod find;
 mod generation;
@@ -20,11 +21,12 @@ use aya::maps::{Array, CgroupArray, HashMap, Map, MapData, MapError, PerCpuArray
 
 use crate::abi;
 use crate::host::now_ns;
+pub(crate) use classifiers::{Classifiers, is_gone};
 pub use error::DatapathError;
 use error::at;
 pub(crate) use find::{control_of, look};
 pub use generation::Prepared;
-use generation::grace_period;
+use generation::{grace_period, of_links, slot};
 pub use loaded::{Loaded, Program};
 pub(crate) use loaded::{classifier, loader};
 use pairs::Pairs;
@@ -157,10 +159,20 @@ impl Maps {
         self.link_of(0, direction)
     }
 
+    /// Returns the link of a direction by the link's number, as this control value has it.
+    pub(crate) fn link_at(
+        &self,
+        control: abi::emud_control,
+        number: u32,
+        direction: u32,
+    ) -> Result<abi::emud_link, DatapathError> {
+        let slot = slot(direction, of_links(control)) + number * abi::EMUD_SLOTS;
+        self.links.get(&slot, 0).map_err(at("emud_links"))
+    }
+
     /// Returns the active link of a direction by the link's number.
     pub fn link_of(&self, number: u32, direction: u32) -> Result<abi::emud_link, DatapathError> {
-        let slot = self.active_slot(number, direction)?;
-        self.links.get(&slot, 0).map_err(at("emud_links"))
+        self.link_at(self.control()?, number, direction)
     }
 
     /// Returns the active delay table of a direction of a link, by the link's number.
