@@ -10,6 +10,7 @@ mod error;
 mod find;
 mod generation;
 mod loaded;
+mod names;
 pub mod pairs;
 mod pins;
 mod record;
@@ -50,6 +51,8 @@ pub struct Maps {
     masks: Array<MapData, abi::emud_masks>,
     cgroups: CgroupArray<MapData>,
     rules: HashMap<MapData, abi::emud_key, abi::emud_rule>,
+    addresses: HashMap<MapData, abi::emud_address, u64>,
+    resolvers: Array<MapData, abi::emud_resolvers>,
     hits: PerCpuArray<MapData, u64>,
     instances: Array<MapData, abi::emud_instances>,
     pairs: Pairs,
@@ -89,6 +92,8 @@ impl Maps {
             masks: map!("emud_masks"),
             cgroups: map!("emud_cgroups"),
             rules: map!("emud_rules"),
+            addresses: map!("emud_addresses"),
+            resolvers: map!("emud_resolvers"),
             hits: map!("emud_hits"),
             instances: map!("emud_instances"),
             pairs: Pairs::new(take("emud_pair_index")?, take("emud_pairs")?)?,
