@@ -26,7 +26,11 @@ fn ip(last: u8) -> Ipv4Addr {
 }
 
 /// The resolvers of a namespace, as `ip netns exec` shows them to a program.
-struct Resolvers(String);
+struct Resolvers {
+    folder: String,
+    /// The file of the host, over which that of the namespace is mounted, if it had none.
+    created: Option<&'static str>,
+}
 
 impl Resolvers {
     fn of(space: &str) -> Self {
@@ -34,15 +38,21 @@ impl Resolvers {
         std::fs::create_dir_all(&folder).expect("a folder");
         let text = format!("nameserver {}\n", ip(RESOLVER));
         std::fs::write(format!("{folder}/resolv.conf"), text).expect("write");
-        Self(folder)
+        let host = "/etc/resolv.conf";
+        let created = (!std::fs::exists(host).expect("a path")).then_some(host);
+        if created.is_some() {
+            std::fs::write(host, "").expect("write");
+        }
+        Self { folder, created }
     }
 }
 
 impl Drop for Resolvers {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = std::fs::remove_dir_all(&self.folder);
         // Of this test alone, if no other has one.
         let _ = std::fs::remove_dir("/etc/netns");
+        let _ = self.created.map(std::fs::remove_file);
     }
 }
 
