@@ -27,7 +27,8 @@ fn room() -> usize {
     (kib.expect("a size") / 4 * 3 / LINK_KIB).min(LINKS)
 }
 
-/// A namespace whose holders are stopped, and continue in the end.
+/// A namespace whose holders are stopped, and killed in the end: if all of them continued at once,
+/// each would list the qdiscs of all, and keep every other user of netlink waiting for minutes.
 struct Stopped(String);
 
 impl Stopped {
@@ -40,7 +41,7 @@ impl Stopped {
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        self.signal("-CONT");
+        self.signal("-KILL");
     }
 }
 
