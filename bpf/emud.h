@@ -151,6 +151,7 @@ enum emud_flags {
 	EMUD_F_RULES = 1 << 24, /* rules choose the link of a packet */
 	EMUD_F_MATRIX = 1 << 25, /* pairs of addresses have separate figures */
 	EMUD_F_CGROUPS = 1 << 26, /* rules match control groups */
+	EMUD_F_NAMES = 1 << 27, /* rules match names of DNS answers */
 };
 
 /* Why a packet passed without emulation. */
@@ -472,7 +473,9 @@ struct emud_key {
 	__u8 icmp_type;
 	__u8 source_mac[6];
 	__u8 destination_mac[6];
-	__u16 cgroups; /* that it belongs to, by bits: emud_masks.cgroup */
+	/* that it belongs to, by bits: emud_masks.cgroup from the lowest on, .name from
+	 * the highest */
+	__u16 cgroups;
 	__u32 table; /* direction, generation and mask, in a rule's key */
 };
 _Static_assert(sizeof(struct emud_key) == 8 * EMUD_KEY_WORDS, "no padding: it is hashed");
@@ -483,15 +486,16 @@ struct emud_mask {
 	struct emud_key bits;
 	__u64 first; /* the lowest position of its rules */
 };
-/* Each takes a mask. */
+/* With the names; each takes a mask. */
 #define EMUD_CGROUPS_MAX 16
 struct emud_masks {
 	__u32 count;
 	__u32 list; /* hash of `cgroup` */
 	struct emud_mask mask[EMUD_MASKS_MAX]; /* by `first` */
 	__u64 cgroup[EMUD_CGROUPS_MAX]; /* ids of those in emud_cgroups; 0: none */
+	__u64 name[EMUD_CGROUPS_MAX]; /* hashes, even; 0: none */
 };
-_Static_assert(sizeof(struct emud_masks) == 2440, "shared with Rust");
+_Static_assert(sizeof(struct emud_masks) == 2568, "shared with Rust");
 
 /* Flows of control groups, learned from what they sent: sets of EMUD_LEARNED_WAYS. */
 #define EMUD_LEARNED_WAYS 4
@@ -512,6 +516,21 @@ struct emud_learned {
 	struct emud_learned_flow way[EMUD_LEARNED_WAYS];
 };
 _Static_assert(sizeof(struct emud_learned) == 104, "shared with Rust");
+
+/* Addresses of names, learned from DNS answers. */
+#define EMUD_FOR_NAME 0x5d3f0a91c8e2764bULL /* what a hash of a name begins with */
+#define EMUD_ADDRESSES_MAX 4096
+struct emud_address {
+	__u64 ip[2]; /* IPv4: in the first four bytes */
+	__u64 name; /* hash; plus 1: IPv6 */
+};
+#define EMUD_RESOLVERS_MAX 8
+struct emud_resolvers {
+	struct emud_address resolver[EMUD_RESOLVERS_MAX]; /* name: 0, or 1: IPv6 */
+	__u32 count;
+	__u32 reserved; /* 0 */
+};
+_Static_assert(sizeof(struct emud_resolvers) == 200, "shared with Rust");
 
 /* Which packets share one instance of a rule's link. */
 enum emud_per {
@@ -590,7 +609,8 @@ enum emud_feature {
 	EMUD_FEATURE_SLOT = 1 << 17,
 	EMUD_FEATURE_SHORT = 1 << 18, /* a link of EMUD_SHORT */
 	EMUD_FEATURE_CGROUPS = 1 << 19, /* rules match control groups */
-	EMUD_FEATURES = (1 << 20) - 1,
+	EMUD_FEATURE_NAMES = 1 << 20, /* rules match names of DNS answers */
+	EMUD_FEATURES = (1 << 21) - 1,
 	/* Of bpf/usual.bpf.c: a rate, losses, a delay with jitter, on any engine. */
 	EMUD_FEATURES_USUAL = 0xff | EMUD_FEATURE_QUEUE | EMUD_FEATURE_LOSS |
 			      EMUD_FEATURE_JITTER | EMUD_FEATURE_SHORT,

@@ -270,6 +270,7 @@ static __always_inline __u32 emud_to_segment(struct __sk_buff *skb, struct emud_
  * takes over what this one has no use for. */
 static __always_inline void emud_keep_maps(void)
 {
+	EMUD_KEEP(emud_addresses);
 	EMUD_KEEP(emud_cgroups);
 	EMUD_KEEP(emud_classes);
 	EMUD_KEEP(emud_flows);
@@ -282,6 +283,7 @@ static __always_inline void emud_keep_maps(void)
 	EMUD_KEEP(emud_pair_index);
 	EMUD_KEEP(emud_pairs);
 	EMUD_KEEP(emud_patterns);
+	EMUD_KEEP(emud_resolvers);
 	EMUD_KEEP(emud_rings);
 	EMUD_KEEP(emud_rows);
 	EMUD_KEEP(emud_rules);

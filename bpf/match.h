@@ -19,6 +19,7 @@
 #define EMUD_MATCH_H
 
 #include "cgroup.h"
+#include "dns.h"
 #include "maps.h"
 #include "parse.h"
 #include "rng.h"
@@ -298,15 +299,17 @@ static __always_inline void emud_to_link(struct emud_packet *p, __u32 number)
 
 /* Returns false if no rule matches the packet. */
 static __always_inline int emud_match_rules(struct __sk_buff *skb, struct emud_packet *p,
-					    __u32 cgroups)
+					    __u32 flags)
 {
 	struct emud_search s = {.place = EMUD_NO_PLACE, .base = p->base};
 	__u64 *hits;
 	__u32 i;
 
 	emud_key_of(skb, p, &s.key);
-	if (emud_uses(CGROUPS) && cgroups)
+	if (emud_uses(CGROUPS) && flags & EMUD_F_CGROUPS)
 		emud_key_cgroups(skb, p, &s.key);
+	if (emud_uses(NAMES) && flags & EMUD_F_NAMES)
+		emud_names(skb, p, &s.key);
 	for (i = 0; i < EMUD_MASKS_MAX; i++)
 		if (!emud_search_mask(&s, i))
 			break;
@@ -396,7 +399,7 @@ __noinline int emud_match(struct __sk_buff *skb, struct emud_packet *p)
 		return 0;
 	flags = own->flags;
 	base = own->matrix_link;
-	if ((flags & EMUD_F_RULES) && emud_match_rules(skb, p, flags & EMUD_F_CGROUPS))
+	if ((flags & EMUD_F_RULES) && emud_match_rules(skb, p, flags))
 		return 1;
 	if (flags & EMUD_F_MATRIX)
 		emud_match_pair(skb, p, base);

@@ -45,6 +45,12 @@ pub fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
+/// emud_absorb() of bpf/rng.h.
+pub(crate) fn absorb(hash: u64, word: u64) -> u64 {
+    let hash = (hash ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    hash ^ (hash >> 32)
+}
+
 macro_rules! pod {
     ($($t:ty),+) => {$(
         // SAFETY: plain C of integers, no padding (size asserts in bpf/emud.h),
@@ -54,6 +60,7 @@ macro_rules! pod {
 }
 
 pod!(
+    emud_address,
     emud_class,
     emud_control,
     emud_counters,
@@ -68,6 +75,7 @@ pod!(
     emud_pair_key,
     emud_pattern,
     emud_piece,
+    emud_resolvers,
     emud_rule,
     emud_row,
     emud_state,

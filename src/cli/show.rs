@@ -142,6 +142,22 @@ fn write_matching(out: &mut String, m: &Matching) {
             );
         }
     }
+    if let Some(n) = &m.names {
+        let resolvers: Vec<_> = n.resolvers.iter().map(ToString::to_string).collect();
+        let whose = match resolvers.is_empty() {
+            true => "no resolver, so none is learned".to_owned(),
+            false => resolvers.join(", "),
+        };
+        let _ = writeln!(
+            out,
+            "  names: addresses from answers of {whose}; room for {}",
+            n.capacity
+        );
+        for name in &n.names {
+            let addresses: Vec<_> = name.addresses.iter().map(ToString::to_string).collect();
+            let _ = writeln!(out, "    {}: {}", name.name, addresses.join(", "));
+        }
+    }
     if let Some(x) = &m.matrix {
         let _ = writeln!(
             out,

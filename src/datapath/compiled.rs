@@ -99,6 +99,10 @@ pub fn matching(profile: &Profile, direction: u32, links: &mut [Compiled]) {
     if profile.names_cgroups() {
         own.link.flags |= abi::EMUD_F_RULES | abi::EMUD_F_CGROUPS;
     }
+    // Answers may pass in the other direction.
+    if profile.names_answers() {
+        own.link.flags |= abi::EMUD_F_RULES | abi::EMUD_F_NAMES;
+    }
     if let Some(matrix) = &profile.matrix {
         own.link.flags |= abi::EMUD_F_MATRIX;
         own.link.matrix_link = profile.matrix_link(matrix);

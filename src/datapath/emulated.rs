@@ -6,12 +6,9 @@
 //! the search is fast enough to repeat every second.
 
 use std::collections::HashMap;
-use std::io;
-
-use aya::programs::{ProgramError, ProgramInfo, loaded_programs};
 
 use super::engine::Engine;
-use super::maps::{DatapathError, Program, look};
+use super::maps::{Classifiers, DatapathError, is_gone, look};
 use crate::abi;
 use crate::abi::DIRECTIONS;
 
@@ -61,6 +58,7 @@ pub struct Search {
     /// the kernel frees its program; so it is read once, which takes 60 us, whereas an entry of the
     /// list takes 2.
     known: HashMap<u32, Vec<Emulated>>,
+    classifiers: Classifiers,
 }
 
 impl Search {
@@ -71,15 +69,10 @@ impl Search {
     pub fn run(&mut self) -> Result<Found, DatapathError> {
         let mut known = HashMap::new();
         let mut found = Found::default();
-        for program in programs() {
-            let program = program?;
-            if program.name_as_str() != Some(Program::Classify.name()) {
-                continue;
-            }
-            let id = program.id();
+        for id in self.classifiers.list()? {
             let links = match self.known.remove(&id) {
                 Some(links) => Ok(links),
-                None => read(&program),
+                None => read(id),
             };
             match links {
                 Ok(links) if links.is_empty() => {}
@@ -87,7 +80,7 @@ impl Search {
                     known.insert(id, links);
                 }
                 // Detached in the meantime.
-                Err(_) if program.fd().is_err_and(|e| is_gone(&e)) => {}
+                Err(_) if is_gone(id) => {}
                 Err(e) => found.unreadable.push((id, e)),
             }
         }
@@ -101,24 +94,8 @@ impl Search {
     }
 }
 
-/// Returns the loaded BPF programs. They are loaded and unloaded while the list is read.
-pub(crate) fn programs() -> impl Iterator<Item = Result<ProgramInfo, DatapathError>> {
-    loaded_programs().filter_map(|program| match program {
-        Err(e) if is_gone(&e) => None,
-        program => Some(program.map_err(DatapathError::Search)),
-    })
-}
-
-/// Returns whether a program was unloaded meanwhile.
-pub(crate) fn is_gone(error: &ProgramError) -> bool {
-    let ProgramError::SyscallError(error) = error else {
-        return false;
-    };
-    error.io_error.kind() == io::ErrorKind::NotFound
-}
-
 /// Returns `None` for an inactive link: an attach or detach is in progress.
-fn read(program: &ProgramInfo) -> Result<Vec<Emulated>, DatapathError> {
+fn read(program: u32) -> Result<Vec<Emulated>, DatapathError> {
     let (control, links) = match look(program) {
         // Just loaded, nothing is written yet.
         Err(DatapathError::Abi { found: 0 }) => return Ok(Vec::new()),

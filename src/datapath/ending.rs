@@ -9,9 +9,9 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::emulated::programs;
-use super::maps::{DatapathError, Maps, Program, control_of};
+use super::maps::{Classifiers, DatapathError, Maps, control_of};
 use super::{LinkError, attachment, detach};
+use crate::abi;
 use crate::host::{interface, now_ns, timespec};
 use crate::netlink::{Link, Netlink, NetlinkError, identity};
 
@@ -26,9 +26,9 @@ pub(crate) fn after(time: Duration) -> u64 {
 }
 
 /// Time to the end in s; 0 from then on; `None`: the link does not end by itself.
-pub(crate) fn ends_in_s(maps: &Maps, now_ns: u64) -> Result<Option<f64>, DatapathError> {
-    let ends_at = maps.ends_at()?;
-    Ok(ends_at.map(|end| end.saturating_sub(now_ns) as f64 / 1e9))
+pub(crate) fn ends_in_s(control: abi::emud_control, now_ns: u64) -> Option<f64> {
+    let remains = control.ends_at.saturating_sub(now_ns) as f64 / 1e9;
+    (control.ends_at > 0).then_some(remains)
 }
 
 /// Returns whether the link has ended by itself.
@@ -72,13 +72,9 @@ pub(crate) fn sweep(nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
 fn ended_here() -> Result<BTreeSet<u32>, LinkError> {
     let (here, now) = (identity()?.inode, now_ns());
     let mut ended = BTreeSet::new();
-    for program in programs() {
-        let program = program?;
-        if program.name_as_str() != Some(Program::Classify.name()) {
-            continue;
-        }
+    for program in Classifiers::default().list()? {
         // Others are of another version, or are just being loaded or detached.
-        if let Ok(control) = control_of(&program)
+        if let Ok(control) = control_of(program)
             && u64::from(control.netns) == here
             && (1..=now).contains(&control.ends_at)
         {

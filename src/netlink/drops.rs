@@ -8,6 +8,9 @@ use netlink_bindings::rt_link;
 use super::link::{header, index, text};
 use super::{Netlink, OWN_KIND, Result};
 
+/// include/uapi/linux/rtnetlink.h.
+const RTEXT_FILTER_SKIP_STATS: u32 = 1 << 3;
+
 /// What an interface is called, and the packets dropped there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dropped {
@@ -38,7 +41,9 @@ impl Netlink {
 
     /// Returns the name and the drops of every interface of the namespace, by index.
     pub fn dropped(&mut self) -> Result<HashMap<u32, Dropped>> {
-        let request = rt_link::Request::new().op_getlink_dump(&Default::default());
+        let mut request = rt_link::Request::new().op_getlink_dump(&Default::default());
+        // Those of IPv6 are sums over all CPUs.
+        request.encode().push_ext_mask(RTEXT_FILTER_SKIP_STATS);
         let mut found = HashMap::new();
         let what = || "list interfaces".into();
         self.exchange(&request, what, |(header, attrs)| {

@@ -30,6 +30,8 @@ mod tcx;
 mod vxlan;
 mod wire;
 
+use std::sync::Arc;
+
 use netlink_bindings::rt_link;
 use netlink_bindings::traits::NetlinkRequest;
 use netlink_socket2::NetlinkSocket;
@@ -44,7 +46,7 @@ pub use nat::{ForwardDrop, Masquerade, Translated};
 pub use netns::{NetnsId, enter, identity, inside};
 pub use notices::{Changes, Notices};
 pub use offload::{Offloads, RECEIVE_MERGING};
-pub use qdisc::{FqOptions, IngressQdisc, OWN_KIND, Qdisc, ROOT, classid, show_handle};
+pub use qdisc::{FqOptions, IngressQdisc, OWN_KIND, Qdisc, Qdiscs, ROOT, classid, show_handle};
 pub use route::RouteEntry;
 pub use snapshot::RootSnapshot;
 pub use tcx::{TcxProgram, tcx_programs};
@@ -55,6 +57,8 @@ pub use wire::WireEnd;
 /// kernel.
 pub struct Netlink {
     sock: NetlinkSocket,
+    /// What [`Self::qdiscs`] answers from, if it need not be the state of now.
+    qdiscs: Option<Arc<Qdiscs>>,
 }
 
 impl Netlink {
@@ -63,6 +67,7 @@ impl Netlink {
     pub fn open() -> Result<Self> {
         let mut nl = Self {
             sock: NetlinkSocket::new(),
+            qdiscs: None,
         };
         // The crate creates its socket with the first request. Send one now, so that the socket
         // belongs to the current namespace: lo always has index 1.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+use std::collections::HashMap;
 use std::ffi::CStr;
+use std::sync::Arc;
 
 use netlink_bindings::tc::{self, IterableAttrs, PushAttrs, TcPrioQopt, Tcmsg};
 use netlink_bindings::traits::Pusher;
@@ -138,9 +140,36 @@ pub(super) fn tcmsg(ifindex: u32, parent: u32, handle: u32) -> Tcmsg {
     }
 }
 
+/// Every visible qdisc of a namespace, by interface.
+pub type Qdiscs = HashMap<u32, Vec<Qdisc>>;
+
 impl Netlink {
+    /// Returns every visible qdisc of the namespace: as much work for the kernel as
+    /// [`Self::qdiscs`] of one interface, which it answers with all of them.
+    pub fn all_qdiscs(&mut self) -> Result<Qdiscs> {
+        let request = tc::Request::new().op_getqdisc_dump(&tcmsg(0, 0, 0));
+        let mut found = Qdiscs::new();
+        self.exchange(
+            &request,
+            || "list qdiscs".into(),
+            |(header, attrs)| {
+                let of = found.entry(header.ifindex.cast_unsigned()).or_default();
+                of.push(parse(&header, &attrs));
+            },
+        )?;
+        Ok(found)
+    }
+
+    /// From now on answers [`Self::qdiscs`] from a list.
+    pub fn use_qdiscs(&mut self, list: Arc<Qdiscs>) {
+        self.qdiscs = Some(list);
+    }
+
     /// Returns every visible qdisc of the interface, including clsact.
     pub fn qdiscs(&mut self, ifindex: u32) -> Result<Vec<Qdisc>> {
+        if let Some(list) = &self.qdiscs {
+            return Ok(list.get(&ifindex).cloned().unwrap_or_default());
+        }
         let request = tc::Request::new().op_getqdisc_dump(&tcmsg(ifindex, 0, 0));
         let what = || format!("list the qdiscs of interface {ifindex}");
         let mut found = Vec::new();

@@ -20,7 +20,7 @@ pub enum RulesError {
     Masks { place: usize },
     #[error("with this rule they have more than {max} keys", max = ENTRIES_MAX)]
     Entries { place: usize },
-    #[error("with this rule the rules match more than {max} control groups", max = abi::EMUD_CGROUPS_MAX)]
+    #[error("with this rule the rules match more than {max} control groups and names", max = abi::EMUD_CGROUPS_MAX)]
     Cgroups { place: usize },
     #[error("rule {} has a `host`, which only `emud attach` and `emud run --profile` resolve: give its address", place + 1)]
     Host { place: usize },
@@ -52,6 +52,8 @@ pub struct Compiled {
     pub tables: [Table; 2],
     /// The control groups that rules match; their positions are the bits of `emud_key.cgroups`.
     pub cgroups: Vec<String>,
+    /// The names that rules match in answers; their positions are the same bits from the highest on.
+    pub names: Vec<String>,
 }
 
 /// No rules.
@@ -62,6 +64,7 @@ pub fn none() -> Compiled {
             entries: Vec::new(),
         }),
         cgroups: Vec::new(),
+        names: Vec::new(),
     }
 }
 
@@ -75,10 +78,15 @@ pub fn compile(
     service_of: impl Fn(&str) -> Option<u32>,
 ) -> Result<Compiled, RulesError> {
     let mut out = none();
-    out.cgroups = cgroups(rules);
-    if let Some(path) = out.cgroups.get(abi::EMUD_CGROUPS_MAX as usize) {
-        let first = |rule: &Rule| rule.matches.cgroup.as_ref() == Some(path);
-        let place = rules.iter().position(first).unwrap_or_default();
+    out.cgroups = distinct(rules, |m| m.cgroup.as_ref());
+    out.names = distinct(rules, |m| m.answer.as_ref());
+    if out.cgroups.len() + out.names.len() > abi::EMUD_CGROUPS_MAX as usize {
+        let last = |rule: &Rule| {
+            let m = &rule.matches;
+            m.cgroup.is_some() && m.cgroup.as_ref() == out.cgroups.last()
+                || m.answer.is_some() && m.answer.as_ref() == out.names.last()
+        };
+        let place = rules.iter().rposition(last).unwrap_or_default();
         return Err(RulesError::Cgroups { place });
     }
     for (direction, table) in DIRECTIONS.into_iter().zip(&mut out.tables) {
@@ -89,19 +97,19 @@ pub fn compile(
             }
             if rule.is_for(direction) {
                 let value = value_of(place, rule, &number_of, &service_of);
-                builder.add(table, value, rule, &out.cgroups)?;
+                builder.add(table, value, rule, (&out.cgroups, &out.names))?;
             }
         }
     }
     Ok(out)
 }
 
-/// The control groups that rules match, each once.
-pub fn cgroups(rules: &[Rule]) -> Vec<String> {
+/// What rules match of a field, each value once.
+pub fn distinct(rules: &[Rule], field: impl Fn(&Match) -> Option<&String>) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
-    for path in rules.iter().filter_map(|rule| rule.matches.cgroup.as_ref()) {
-        if !out.contains(path) {
-            out.push(path.clone());
+    for value in rules.iter().filter_map(|rule| field(&rule.matches)) {
+        if !out.contains(value) {
+            out.push(value.clone());
         }
     }
     out
@@ -159,12 +167,16 @@ impl Builder {
         table: &mut Table,
         value: abi::emud_rule,
         rule: &Rule,
-        cgroups: &[String],
+        (cgroups, names): (&[String], &[String]),
     ) -> Result<(), RulesError> {
         let place = value.place as usize;
-        let group = rule.matches.cgroup.as_ref();
-        let group = group.and_then(|path| cgroups.iter().position(|known| known == path));
-        let group = group.map_or(0, |number| 1 << number);
+        let position = |all: &[String], one: &Option<String>| {
+            all.iter().position(|known| Some(known) == one.as_ref())
+        };
+        let group = position(cgroups, &rule.matches.cgroup).map_or(0, |n| 1 << n);
+        let name = position(names, &rule.matches.answer);
+        let name = name.map_or(0, |n| 1 << (abi::EMUD_CGROUPS_MAX - 1) >> n);
+        let group: u16 = group | name;
         for (mut bits, mut key) in expanded(&rule.matches) {
             (bits.cgroups, key.cgroups) = (group, group);
             let mask = self.mask(table, place, &bits)?;

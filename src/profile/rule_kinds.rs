@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use ipnet::IpNet;
 
+use super::hosts;
 use super::kinds::quoted;
 use super::rules::{NONE, OWN, PROTOCOLS, mac_name, protocol_name};
 use super::{Ports, Target};
@@ -22,6 +23,7 @@ kinds! {
     Towards: u32 = direction, |direction| quoted(abi::direction_name(*direction));
     Net: IpNet = net, |net| quoted(net);
     Host: String = host, |host| quoted(host);
+    Name: String = name, |name| quoted(name);
     Cgroup: String = cgroup, |path| quoted(format!("/{path}"));
     Protocol: u8 = protocol, |number| quoted(protocol_name(*number));
     PortRange: Ports = ports, |ports| quoted(ports);
@@ -87,6 +89,18 @@ fn host(value: &Located<Value>, key: &str) -> Result<String, Mistake> {
         return Err(Mistake::new(&value.at, title, help));
     }
     Ok(name)
+}
+
+/// A name that a question of DNS can have, without a dot at its end.
+fn name(value: &Located<Value>, key: &str) -> Result<String, Mistake> {
+    let name = text(value, key, "\"api.example.org\"")?;
+    let name = name.strip_suffix('.').unwrap_or(&name);
+    if hosts::hash(name).is_none() {
+        let title = format!("`{name}` is not a name of DNS");
+        let help = "write answer = \"api.example.org\": ASCII (xn-- for others), up to 253 characters, up to 63 between dots";
+        return Err(Mistake::new(&value.at, title, help));
+    }
+    Ok(name.to_owned())
 }
 
 /// The path of a control group, without a slash at begin and end.

@@ -6,7 +6,8 @@ use ipnet::IpNet;
 use super::bottleneck::ClassName;
 use super::kinds::OneOf;
 use super::rule_kinds::{
-    Byte, Cgroup, Dscp, Host, LinkName, Mac, Mark, Net, PortRange, Protocol, Tos, Towards, Vlan,
+    Byte, Cgroup, Dscp, Host, LinkName, Mac, Mark, Name, Net, PortRange, Protocol, Tos, Towards,
+    Vlan,
 };
 use crate::abi;
 use crate::text::{table, words};
@@ -65,6 +66,9 @@ table! {
         destination: Option<IpNet> = None, "destination" as Net;
         /// The other host by its name, until attach resolves it.
         host: Option<String> = None, "host" as Host;
+        /// The other host by the name whose addresses DNS answers on the path give; attach adds such a
+        /// rule to each with `host`.
+        answer: Option<String> = None, "answer" as Name;
         /// Of the application: a path below the root of cgroup v2, without a slash at its begin.
         cgroup: Option<String> = None, "cgroup" as Cgroup;
         protocol: Option<u8> = None, "protocol" as Protocol;

@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use super::rule_keys::{RulesError, compile};
 use super::rule_kinds::LinkName;
 use super::rules::{MatchDraft, RuleDraft};
-use super::{Bottleneck, Match, NamedLink, Profile, Rule, Target, keys, links};
+use super::{Bottleneck, Match, NamedLink, Profile, Rule, Target, hosts, keys, links};
 use crate::text::{At, Draft, Entry, Kind as _, Located, Reader, Value, is_none};
 
 /// The longest queue of an instance in packets.
@@ -98,6 +98,14 @@ fn matches(reader: &mut Reader, entries: &[Entry]) -> Match {
         let help = "keep one: `host` is the address of the other host, in both directions";
         reader.mistake(&host.key.at, title, help);
     }
+    if let (Some(answer), Some(_)) = (
+        find("answer"),
+        find("source").or(find("destination")).or(find("host")),
+    ) {
+        let title = "`answer` beside `source`, `destination` or `host`";
+        let help = "keep one: `host` includes what answers give for it";
+        reader.mistake(&answer.key.at, title, help);
+    }
     never(reader, &m, &find);
     m
 }
@@ -138,22 +146,24 @@ impl Reader {
             return rules;
         }
         // With as many masks as the addresses of a host will have.
-        let mut resolved = rules.clone();
-        for rule in &mut resolved {
-            let address = IpNet::from(IpAddr::from([0; 4]));
-            let host = rule.matches.host.take();
-            rule.matches.destination = host.map(|_| address).or(rule.matches.destination);
-        }
+        let address = IpAddr::from([0; 4]);
+        let (places, resolved): (Vec<_>, Vec<_>) = (rules.iter().enumerate())
+            .flat_map(|(place, rule)| {
+                let all = hosts::resolved(rule, &[address]);
+                all.into_iter().map(move |one| (place, one))
+            })
+            .unzip();
         if let Err(error) = compile(&resolved, |_| Some(0), |_| Some(0)) {
-            let at = drafts
-                .get(error.place())
-                .and_then(|draft| draft.at.as_ref());
+            let place = places.get(error.place()).copied().unwrap_or_default();
+            let at = drafts.get(place).and_then(|draft| draft.at.as_ref());
             let help = match error {
                 RulesError::Masks { .. } => {
                     "give prefixes of equal length, and port ranges that begin and end at \
                      multiples of a power of two: those of equal size share a mask"
                 }
-                RulesError::Cgroups { .. } => "match a common parent of several of them",
+                RulesError::Cgroups { .. } => {
+                    "match a common parent of several groups; a `host` counts as one name"
+                }
                 RulesError::Host { .. } => "give its address",
                 RulesError::Entries { .. } => "take wider prefixes or port ranges",
             };

@@ -25,6 +25,7 @@ pub(super) fn filters(matches: &Match) -> Result<Vec<Filter>, Vec<String>> {
         source,
         destination,
         host,
+        answer,
         cgroup,
         protocol,
         source_port,
@@ -48,6 +49,7 @@ pub(super) fn filters(matches: &Match) -> Result<Vec<Filter>, Vec<String>> {
     let mut reasons = vec![];
     for (key, given) in [
         ("host", host.is_some()),
+        ("answer", answer.is_some()),
         ("cgroup", cgroup.is_some()),
         ("vlan", vlan.is_some()),
         ("icmp-type", icmp_type.is_some()),

@@ -20,7 +20,10 @@ use crate::datapath::stage::features;
 use crate::datapath::{LinkError, attachment, detach, ending, held, pieces, segments};
 use crate::host::{interface, now_ns};
 use crate::netlink::{self, Link, Netlink};
-use crate::profile::Profile;
+use crate::profile::{Profile, hosts};
+
+const NO_RESOLVER: &str = "this host has no resolver in the network (/etc/resolv.conf): no DNS answers are \
+                           learned from, so `answer` matches nothing";
 
 pub(super) struct Session {
     pub(super) nl: Netlink,
@@ -59,6 +62,13 @@ impl Session {
         let mut loaded = Loaded::load(&saved.sizes, needed)?;
         let mut maps = loaded.maps()?;
         maps.init(link.index, netlink::identity()?.inode)?;
+        if request.profile.names_answers() {
+            let resolvers = hosts::resolvers();
+            if resolvers.is_empty() {
+                saved.notes.push(NO_RESOLVER.to_owned());
+            }
+            maps.set_resolvers(&resolvers)?;
+        }
         let mut session = Self {
             nl,
             _lock: lock,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The maps of a program by its id. aya finds a program in the list of all, which takes three system
+//! Programs by their ids, and their maps. aya finds a program in the list of all, which takes three system
 //! calls for each: with 1,000 links on a host, whatever acts on one would read all of them.
 
+use std::io::ErrorKind::NotFound;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -10,13 +11,14 @@ use aya::sys::SyscallError;
 use super::syscall::bpf;
 
 /// enum bpf_cmd (include/uapi/linux/bpf.h).
+const BPF_PROG_GET_NEXT_ID: libc::c_int = 11;
 const BPF_PROG_GET_FD_BY_ID: libc::c_int = 13;
 const BPF_OBJ_GET_INFO_BY_FD: libc::c_int = 15;
 
-/// The classifier has 16.
+/// The classifier has some twenty.
 const MOST: usize = 64;
 
-/// The begin of struct bpf_prog_info, up to the ids of maps; the kernel accepts any length.
+/// The begin of struct bpf_prog_info, up to the name; the kernel accepts any length.
 #[repr(C)]
 struct ProgramInfo {
     kind: u32,
@@ -30,11 +32,20 @@ struct ProgramInfo {
     created_by_uid: u32,
     nr_map_ids: u32,
     map_ids: u64,
+    name: [u8; 16],
+}
+
+/// A loaded program.
+pub(super) struct ById {
+    /// The first 15 characters.
+    pub name: String,
+    /// The maps that it uses.
+    pub map_ids: Vec<u32>,
 }
 
 /// The parts of union bpf_attr.
 #[repr(C)]
-struct ById {
+struct IdAttr {
     id: u32,
     next_id: u32,
     flags: u32,
@@ -47,12 +58,39 @@ struct ByFd {
     info: u64,
 }
 
+/// Returns the id of the loaded program after this one; `None`: that was the last.
+///
+/// # Errors
+/// This process may not see programs.
+pub(super) fn after(program: u32) -> Result<Option<u32>, SyscallError> {
+    let mut attr = IdAttr {
+        id: program,
+        next_id: 0,
+        flags: 0,
+    };
+    // SAFETY: numbers only.
+    let found = unsafe { bpf(BPF_PROG_GET_NEXT_ID, "bpf_prog_get_next_id", &mut attr) };
+    match found {
+        Ok(_) => Ok(Some(attr.next_id)),
+        Err(e) if e.io_error.kind() == NotFound => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
 /// Returns the ids of the maps that a program uses.
 ///
 /// # Errors
-/// There is no such program, or this process may not see it.
+/// As [`program`].
 pub(super) fn map_ids(program: u32) -> Result<Vec<u32>, SyscallError> {
-    let mut attr = ById {
+    Ok(self::program(program)?.map_ids)
+}
+
+/// Returns a loaded program.
+///
+/// # Errors
+/// There is no such program, or this process may not see it.
+pub(super) fn program(program: u32) -> Result<ById, SyscallError> {
+    let mut attr = IdAttr {
         id: program,
         next_id: 0,
         flags: 0,
@@ -74,5 +112,9 @@ pub(super) fn map_ids(program: u32) -> Result<Vec<u32>, SyscallError> {
     // SAFETY: `info` and `ids`, whose length it has, outlive the call.
     unsafe { bpf(BPF_OBJ_GET_INFO_BY_FD, "bpf_obj_get_info_by_fd", &mut attr) }?;
     ids.truncate(info.nr_map_ids as usize);
-    Ok(ids)
+    let name = info.name.split(|byte| *byte == 0).next();
+    Ok(ById {
+        name: String::from_utf8_lossy(name.unwrap_or_default()).into_owned(),
+        map_ids: ids,
+    })
 }

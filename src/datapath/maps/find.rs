@@ -2,7 +2,7 @@
 //! Finds the maps of a program that the kernel already runs.
 
 use aya::maps::{Array, Map, MapData};
-use aya::programs::{ProgramError, ProgramInfo};
+use aya::programs::ProgramError;
 use emud_monitor::denied::is_denied;
 
 use super::generation::{of_links, slot};
@@ -20,20 +20,12 @@ impl Maps {
     /// # Errors
     /// The program no longer exists or belongs to a different version of emud.
     pub fn of_program(id: u32) -> Result<Self, DatapathError> {
-        Self::of_maps(ids_of_program(id)?)
+        Self::of_maps(map_ids(id)?)
     }
 
     /// Returns whether a program uses these maps.
     pub(crate) fn are_of(&self, program: u32) -> bool {
         by_id::map_ids(program).is_ok_and(|ids| ids.contains(&self.id))
-    }
-
-    /// Finds the maps of a loaded program.
-    ///
-    /// # Errors
-    /// It belongs to a different version of emud.
-    pub(crate) fn of_info(info: &ProgramInfo) -> Result<Self, DatapathError> {
-        Self::of_maps(map_ids(info)?)
     }
 
     /// The maps of a different version may be of other types, so its number comes first.
@@ -46,20 +38,14 @@ impl Maps {
 
 /// Returns the maps of a program by its id.
 pub(super) fn maps_of_program(id: u32) -> Result<Found, DatapathError> {
-    maps_of(ids_of_program(id)?, |_| true, usize::MAX)
+    maps_of(map_ids(id)?, |_| true, usize::MAX)
 }
 
-fn ids_of_program(id: u32) -> Result<Vec<u32>, DatapathError> {
-    by_id::map_ids(id).map_err(|e| match ProgramError::from(e) {
+fn map_ids(program: u32) -> Result<Vec<u32>, DatapathError> {
+    by_id::map_ids(program).map_err(|e| match ProgramError::from(e) {
         e if is_denied(&e) => DatapathError::Search(e),
-        _ => DatapathError::NoProgram(id),
+        _ => DatapathError::NoProgram(program),
     })
-}
-
-fn map_ids(info: &ProgramInfo) -> Result<Vec<u32>, DatapathError> {
-    let ids = info.map_ids();
-    let ids = ids.map_err(|source| DatapathError::Program { name: "", source })?;
-    Ok(ids.unwrap_or_default())
 }
 
 /// Returns the maps with these names, up to `most`.
@@ -95,9 +81,13 @@ fn take(found: &mut Found, name: &'static str) -> Result<Map, DatapathError> {
 /// # Errors
 /// The program no longer exists, or belongs to a different version of emud.
 pub(crate) fn look(
-    info: &ProgramInfo,
+    program: u32,
 ) -> Result<(abi::emud_control, [abi::emud_link; 2]), DatapathError> {
-    let mut found = maps_of(map_ids(info)?, |name| name == CONTROL || name == LINKS, 2)?;
+    let mut found = maps_of(
+        map_ids(program)?,
+        |name| name == CONTROL || name == LINKS,
+        2,
+    )?;
     let control = control_in(&mut found)?;
     let links: Array<_, abi::emud_link> = take(&mut found, LINKS)?.try_into().map_err(at(LINKS))?;
     let link = |direction| {
@@ -111,8 +101,8 @@ pub(crate) fn look(
 ///
 /// # Errors
 /// As [`look`].
-pub(crate) fn control_of(info: &ProgramInfo) -> Result<abi::emud_control, DatapathError> {
-    control_in(&mut maps_of(map_ids(info)?, |name| name == CONTROL, 1)?)
+pub(crate) fn control_of(program: u32) -> Result<abi::emud_control, DatapathError> {
+    control_in(&mut maps_of(map_ids(program)?, |name| name == CONTROL, 1)?)
 }
 
 fn control_in(found: &mut Found) -> Result<abi::emud_control, DatapathError> {

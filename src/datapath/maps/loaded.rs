@@ -158,6 +158,7 @@ impl Loaded {
             .map_max_entries("emud_hits", sizes.rules)
             .map_max_entries("emud_instances", sizes.instance_sets())
             .map_max_entries("emud_learned", sizes.learned_sets())
+            .map_max_entries("emud_addresses", sizes.addresses.max(1))
             .map_max_entries("emud_pair_index", sizes.pairs.max(1))
             .map_max_entries("emud_pairs", sizes.pairs.max(1))
             .map_max_entries("emud_counts", sizes.numbers() * abi::EMUD_DIRECTIONS)

@@ -5,10 +5,12 @@
 mod accounts;
 mod batch;
 mod by_id;
+mod classifiers;
 mod error;
 mod find;
 mod generation;
 mod loaded;
+mod names;
 pub mod pairs;
 mod pins;
 mod record;
@@ -20,11 +22,12 @@ use aya::maps::{Array, CgroupArray, HashMap, Map, MapData, MapError, PerCpuArray
 
 use crate::abi;
 use crate::host::now_ns;
+pub(crate) use classifiers::{Classifiers, is_gone};
 pub use error::DatapathError;
 use error::at;
 pub(crate) use find::{control_of, look};
 pub use generation::Prepared;
-use generation::grace_period;
+use generation::{grace_period, of_links, slot};
 pub use loaded::{Loaded, Program};
 pub(crate) use loaded::{classifier, loader};
 use pairs::Pairs;
@@ -48,6 +51,8 @@ pub struct Maps {
     masks: Array<MapData, abi::emud_masks>,
     cgroups: CgroupArray<MapData>,
     rules: HashMap<MapData, abi::emud_key, abi::emud_rule>,
+    addresses: HashMap<MapData, abi::emud_address, u64>,
+    resolvers: Array<MapData, abi::emud_resolvers>,
     hits: PerCpuArray<MapData, u64>,
     instances: Array<MapData, abi::emud_instances>,
     pairs: Pairs,
@@ -87,6 +92,8 @@ impl Maps {
             masks: map!("emud_masks"),
             cgroups: map!("emud_cgroups"),
             rules: map!("emud_rules"),
+            addresses: map!("emud_addresses"),
+            resolvers: map!("emud_resolvers"),
             hits: map!("emud_hits"),
             instances: map!("emud_instances"),
             pairs: Pairs::new(take("emud_pair_index")?, take("emud_pairs")?)?,
@@ -157,10 +164,20 @@ impl Maps {
         self.link_of(0, direction)
     }
 
+    /// Returns the link of a direction by the link's number, as this control value has it.
+    pub(crate) fn link_at(
+        &self,
+        control: abi::emud_control,
+        number: u32,
+        direction: u32,
+    ) -> Result<abi::emud_link, DatapathError> {
+        let slot = slot(direction, of_links(control)) + number * abi::EMUD_SLOTS;
+        self.links.get(&slot, 0).map_err(at("emud_links"))
+    }
+
     /// Returns the active link of a direction by the link's number.
     pub fn link_of(&self, number: u32, direction: u32) -> Result<abi::emud_link, DatapathError> {
-        let slot = self.active_slot(number, direction)?;
-        self.links.get(&slot, 0).map_err(at("emud_links"))
+        self.link_at(self.control()?, number, direction)
     }
 
     /// Returns the active delay table of a direction of a link, by the link's number.

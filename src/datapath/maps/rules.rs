@@ -8,7 +8,18 @@ use super::{DatapathError, Maps, at};
 use crate::abi::{self, DIRECTIONS};
 use crate::datapath::stage::sizes::Sizes;
 use crate::host::cgroup;
+use crate::profile::hosts;
 use crate::profile::rule_keys::Compiled;
+
+/// Names by which the classifier knows them.
+fn hashes(names: &[String]) -> [u64; abi::EMUD_CGROUPS_MAX as usize] {
+    let mut all = [0; _];
+    for (name, hash) in names.iter().zip(&mut all) {
+        // The profile's reader has checked that it has one.
+        *hash = hosts::hash(name).unwrap_or(0);
+    }
+    all
+}
 
 impl Maps {
     /// Writes the rules of an inactive generation.
@@ -25,6 +36,7 @@ impl Maps {
             let masks = abi::emud_masks {
                 cgroup: ids,
                 list,
+                name: hashes(&rules.names),
                 ..*table.masks
             };
             self.masks.set(base, masks, 0).map_err(at("emud_masks"))?;

@@ -82,6 +82,8 @@ pub enum QueueInForce {
 /// Where links are read from.
 pub(crate) struct Reader<'a> {
     pub maps: &'a Maps,
+    /// Which generation is read.
+    pub control: abi::emud_control,
     /// What is in no map: names, and what a table was made of.
     pub profile: Option<&'a Profile>,
     pub now_ns: u64,
@@ -178,10 +180,10 @@ impl Reader<'_> {
         number: u32,
         direction: u32,
     ) -> Result<(Option<report_time::Moment>, InForce, u64), DatapathError> {
-        let own = self.maps.link_of(number, direction)?;
+        let own = self.maps.link_at(self.control, number, direction)?;
         let moment = report_time::moment(self.maps, &own, self.profile, self.now_ns)?;
         let row = moment.as_ref().map(|m| m.row);
-        let in_force = InForce::of(self.maps, number, direction, own, row)?;
+        let in_force = InForce::of(self, number, direction, own, row)?;
         let backlog_ns = match in_force.rate_bit_s() {
             // The queue stays what it is, whichever phase it is.
             Some(_) => {
@@ -200,7 +202,7 @@ impl Reader<'_> {
 
 impl InForce {
     fn of(
-        maps: &Maps,
+        reader: &Reader,
         number: u32,
         direction: u32,
         own: abi::emud_link,
@@ -212,7 +214,10 @@ impl InForce {
         });
         let (number, mut link) = match row.number {
             abi::EMUD_SAME_LINK => (number, own),
-            phase => (phase, maps.link_of(phase, direction)?),
+            phase => (
+                phase,
+                reader.maps.link_at(reader.control, phase, direction)?,
+            ),
         };
         if row.set & abi::EMUD_SET_LOSS != 0 {
             link.loss_model = match row.loss {

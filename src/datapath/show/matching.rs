@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rules, named links, instances and pairs in force.
 
+use std::net::IpAddr;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -24,6 +26,8 @@ pub struct Matching {
     pub instances: Option<InstancesReport>,
     /// Control groups of rules; null: no rule has `cgroup`.
     pub cgroups: Option<CgroupsReport>,
+    /// Names whose addresses are learned from DNS answers; null: no rule has `answer`.
+    pub names: Option<NamesReport>,
     /// Pairs of addresses; null: none.
     pub matrix: Option<MatrixReport>,
 }
@@ -97,6 +101,27 @@ pub struct CgroupReport {
     pub gone: bool,
 }
 
+/// Names of rules, and the addresses that DNS answers on the path gave for them.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct NamesReport {
+    /// Names in the order of the rules.
+    pub names: Vec<NameReport>,
+    /// Whose answers count.
+    pub resolvers: Vec<IpAddr>,
+    /// Largest number of learned addresses; then the one that was unused longest is forgotten.
+    pub capacity: u32,
+}
+
+/// A name.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct NameReport {
+    /// As in the rule.
+    #[schemars(length(min = 1))]
+    pub name: String,
+    /// Learned addresses.
+    pub addresses: Vec<IpAddr>,
+}
+
 /// Pairs of addresses with separate figures.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct MatrixReport {
@@ -139,6 +164,7 @@ pub(crate) fn matching(reader: &Reader, saved: &Saved) -> Result<Matching, Datap
         links: named.collect::<Result<_, DatapathError>>()?,
         instances: instances(maps, saved, profile)?,
         cgroups: cgroups(maps, saved, profile)?,
+        names: names(maps, saved, profile)?,
         matrix: match &profile.matrix {
             Some(matrix) => Some(pairs(maps, matrix)?),
             None => None,
@@ -176,7 +202,7 @@ fn cgroups(
     if !profile.names_cgroups() {
         return Ok(None);
     }
-    let paths = rule_keys::cgroups(&profile.rules);
+    let paths = rule_keys::distinct(&profile.rules, |m| m.cgroup.as_ref());
     let groups = paths.iter().zip(maps.cgroups()?).map(|(path, id)| {
         let now = cgroup::open(std::slice::from_ref(path));
         CgroupReport {
@@ -195,6 +221,29 @@ fn cgroups(
         capacity: saved.sizes.learned,
         forgotten,
         unattributed,
+    }))
+}
+
+fn names(
+    maps: &Maps,
+    saved: &Saved,
+    profile: &Profile,
+) -> Result<Option<NamesReport>, DatapathError> {
+    if !profile.names_answers() {
+        return Ok(None);
+    }
+    let names = rule_keys::distinct(&profile.rules, |m| m.answer.as_ref());
+    let name = |name: String| {
+        let addresses = maps.addresses_of(&name)?;
+        Ok(NameReport { name, addresses })
+    };
+    Ok(Some(NamesReport {
+        names: names
+            .into_iter()
+            .map(name)
+            .collect::<Result<_, DatapathError>>()?,
+        resolvers: maps.resolvers()?,
+        capacity: saved.sizes.addresses,
     }))
 }
 

@@ -74,13 +74,14 @@ fn lie(a: &Rule, b: &Rule) -> Lie {
 }
 
 fn parts(a: &Match, b: &Match) -> impl Iterator<Item = Lie> {
-    const PARTS: [fn(&Match, &Match) -> Lie; 12] = [
+    const PARTS: [fn(&Match, &Match) -> Lie; 13] = [
         |a, b| part(a.source_port, b.source_port, ports),
         |a, b| part(a.destination_port, b.destination_port, ports),
         |a, b| part(a.source, b.source, nets),
         |a, b| part(a.destination, b.destination, nets),
         |a, b| part(a.protocol, b.protocol, same),
         |a, b| part(a.cgroup.as_deref(), b.cgroup.as_deref(), groups),
+        |a, b| part(a.answer.as_deref(), b.answer.as_deref(), names),
         |a, b| {
             part(a.ds_field(), b.ds_field(), |a, b| {
                 bits((a.0.into(), a.1.into()), (b.0.into(), b.1.into()))
@@ -129,6 +130,11 @@ fn groups(a: &str, b: &str) -> Lie {
         (_, true) => Lie::Overlap,
         _ => Lie::Apart,
     }
+}
+
+/// Names may share an address.
+fn names(a: &str, b: &str) -> Lie {
+    if a == b { Lie::Covers } else { Lie::Overlap }
 }
 
 fn ports(a: Ports, b: Ports) -> Lie {

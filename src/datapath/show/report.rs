@@ -202,8 +202,10 @@ pub fn report(
     now_ns: u64,
 ) -> Result<Report, DatapathError> {
     let profile = Profile::parse(&saved.profile, "the kernel").ok();
+    let control = maps.control()?;
     let reader = Reader {
         maps,
+        control,
         profile: profile.as_ref(),
         now_ns,
     };
@@ -231,7 +233,7 @@ pub fn report(
         reversed: saved.reversed,
         mono_ns: now_ns,
         attached_s: now_ns.saturating_sub(saved.epoch_ns) as f64 / 1e9,
-        ends_in_s: ending::ends_in_s(maps, now_ns)?,
+        ends_in_s: ending::ends_in_s(control, now_ns),
         notes,
         tampered: vec![],
         up,

@@ -37,6 +37,7 @@ fn of_link(link: &abi::emud_link) -> u32 {
             flag(abi::EMUD_F_RULES | abi::EMUD_F_MATRIX),
         ),
         (abi::EMUD_FEATURE_CGROUPS, flag(abi::EMUD_F_CGROUPS)),
+        (abi::EMUD_FEATURE_NAMES, flag(abi::EMUD_F_NAMES)),
         (OVERLAY, flag(abi::EMUD_F_MATRIX) || link.timeline.count > 0),
         (abi::EMUD_FEATURE_TIMELINE, link.timeline.count > 0),
         (abi::EMUD_FEATURE_QUEUE, link.rate_mult > 0),

@@ -33,6 +33,8 @@ pub struct Sizes {
     pub instance_rings: u32,
     /// Flows of control groups: a power of two, or 0.
     pub learned: u32,
+    /// Addresses learned for names, or 0.
+    pub addresses: u32,
     /// Pairs of the matrix.
     pub pairs: u32,
     /// Pieces of a pair's ring.
@@ -52,6 +54,7 @@ impl Default for Sizes {
             instances: 0,
             instance_rings: 0,
             learned: 0,
+            addresses: 0,
             pairs: 0,
             pair_rings: 0,
             classes: 0,
@@ -86,6 +89,10 @@ impl Sizes {
                 true => abi::EMUD_LEARNED_MAX,
                 false => 0,
             },
+            addresses: match profile.names_answers() {
+                true => abi::EMUD_ADDRESSES_MAX,
+                false => 0,
+            },
             pairs: matrix.map_or(0, |matrix| matrix.capacity),
             pair_rings: pieces(pair_packets(profile)),
             classes: profile.services() as u32,
@@ -99,6 +106,7 @@ impl Sizes {
             (self.rule_keys, wanted.rule_keys, "so many rules"),
             (self.instances, wanted.instances, "a rule with `per`"),
             (self.learned, wanted.learned, "a rule with `cgroup`"),
+            (self.addresses, wanted.addresses, "a rule with `answer`"),
             (
                 self.instance_rings,
                 wanted.instance_rings,

@@ -8,16 +8,14 @@
 
 mod containers;
 mod sample;
+mod tampering;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use aya::programs::ProgramInfo;
-
 use super::attachment::Attachment;
-use super::emulated::{is_gone, programs};
-use super::maps::{DatapathError, Maps, Program};
+use super::maps::{Classifiers, DatapathError, Maps, is_gone};
 use super::{LinkError, pieces};
 use crate::abi;
 use crate::abi::DIRECTIONS;
@@ -27,11 +25,10 @@ use crate::profile::Profile;
 
 use containers::Containers;
 pub use sample::{DirectionSample, LinkSample, StreamSample};
+use tampering::Listed;
 
 /// An attach takes less than this; what is not in force later was left behind.
 const UNDER_WAY: Duration = Duration::from_secs(3);
-/// Two checks this far apart must agree: `set` and `detach` change one object after the other.
-const CONFIRM: Duration = Duration::from_millis(20);
 
 /// All links at a moment.
 #[derive(Debug, Default)]
@@ -44,8 +41,12 @@ pub struct Snapshot {
     pub unreadable: Vec<String>,
 }
 
-/// What one interface is called, and what it and its qdiscs dropped.
-type Inside = HashMap<u32, Dropped>;
+/// What the interfaces of a namespace are called, and what they and their qdiscs dropped.
+struct Inside {
+    by_index: HashMap<u32, Dropped>,
+    /// Indices.
+    by_name: HashMap<String, u32>,
+}
 
 /// A link that a previous reading found.
 struct Known {
@@ -62,8 +63,11 @@ struct Known {
 pub struct Survey {
     /// By the id of the classifier.
     known: HashMap<u32, Known>,
+    classifiers: Classifiers,
     /// Ids to check for tampering, the next one last.
     to_check: Vec<u32>,
+    /// The qdiscs that checks compare with, of the namespace of the last one.
+    qdiscs: Option<Listed>,
     containers: Containers,
 }
 
@@ -74,7 +78,7 @@ impl std::fmt::Debug for Survey {
 }
 
 impl Survey {
-    /// Creates a survey that knows no link yet. Each link takes 16 open files, so the limit of this
+    /// Creates a survey that knows no link yet. Each link takes 20 open files, so the limit of this
     /// process is raised as far as the kernel permits.
     pub fn new() -> Self {
         raise_file_limit();
@@ -93,15 +97,27 @@ impl Survey {
             .map(|known| u64::from(known.control.netns));
         let spaces = found(wanted.collect());
         self.containers.of(&spaces);
-        let insides = self.insides(&spaces, &mut unreadable);
         let mono_ns = now_ns();
+        let (known, mut figures) = (&self.known, Vec::new());
+        // Each takes half of the time. This thread may be the one that found its own namespace.
+        let insides = thread::scope(|scope| {
+            scope.spawn(|| figures.extend(known.values().map(|one| (one, one.sample(mono_ns)))));
+            self.insides(&spaces, &mut unreadable)
+        });
         let mut links = Vec::new();
-        for (id, known) in &self.known {
-            let netns = known.control.netns;
-            let names = (label(&spaces, netns), self.containers.names(netns));
-            match known.sample(names, insides.get(&netns), mono_ns) {
-                Ok(sample) => links.extend(sample),
-                Err(e) => unreadable.push(format!("program {id}: {e}")),
+        for (known, read) in figures {
+            match read {
+                Ok(Some(mut sample)) => {
+                    let netns = known.control.netns;
+                    sample.netns = label(&spaces, netns);
+                    sample.container = self.containers.names(netns);
+                    if let Some(inside) = insides.get(&netns) {
+                        sample.locate(known, inside);
+                    }
+                    links.push(sample);
+                }
+                Ok(None) => {}
+                Err(e) => unreadable.push(format!("program {}: {e}", known.there.program_id)),
             }
         }
         links.sort_by(|a, b| a.key().cmp(&b.key()));
@@ -124,37 +140,36 @@ impl Survey {
             return true;
         };
         if let Some(known) = self.known.get_mut(&id) {
-            known.check();
+            known.check(&mut self.qdiscs);
         }
         self.to_check.is_empty()
     }
 
     /// Checks every link that a snapshot found.
     pub fn check_all(&mut self) {
-        for known in self.known.values_mut() {
-            known.check();
+        let mut all: Vec<_> = self.known.values_mut().collect();
+        all.sort_by_key(|known| known.control.netns);
+        for known in all {
+            known.check(&mut self.qdiscs);
         }
     }
 
     /// Updates the list of links; returns what could not be read.
     fn find(&mut self) -> Result<Vec<String>, DatapathError> {
         let (mut alive, mut unreadable) = (HashSet::new(), Vec::new());
-        for program in programs() {
-            let program = program?;
-            let id = program.id();
-            let of_emud = program.name_as_str() == Some(Program::Classify.name());
-            if !of_emud || self.refresh(id) {
+        for id in self.classifiers.list()? {
+            if self.refresh(id) {
                 alive.insert(id);
                 continue;
             }
-            match Known::read(&program) {
+            match Known::read(id) {
                 Ok(Some(known)) => {
                     alive.insert(id);
                     self.known.insert(id, known);
                 }
                 Ok(None) => {}
                 // Detached in the meantime.
-                Err(_) if program.fd().is_err_and(|e| is_gone(&e)) => {}
+                Err(_) if is_gone(id) => {}
                 Err(e) => unreadable.push(format!("program {id}: {e}")),
             }
         }
@@ -195,8 +210,10 @@ impl Survey {
                 None => Err(NetlinkError::NoNamespace(format!("net:[{netns}]"))),
             };
             match read.and_then(|inside| inside) {
-                Ok(inside) => {
-                    insides.insert(netns, inside);
+                Ok(by_index) => {
+                    let named = |(index, device): (&u32, &Dropped)| (device.name.clone(), *index);
+                    let by_name = by_index.iter().map(named).collect();
+                    insides.insert(netns, Inside { by_index, by_name });
                 }
                 Err(e) => unreadable.push(format!("network namespace net:[{netns}]: {e}")),
             }
@@ -207,8 +224,8 @@ impl Survey {
 
 impl Known {
     /// `None`: an attach or detach is under way, or the program belongs to no interface.
-    fn read(program: &ProgramInfo) -> Result<Option<Self>, LinkError> {
-        let maps = match Maps::of_info(program) {
+    fn read(program_id: u32) -> Result<Option<Self>, LinkError> {
+        let maps = match Maps::of_program(program_id) {
             Err(DatapathError::Abi { found: 0 }) => return Ok(None),
             maps => maps?,
         };
@@ -220,7 +237,7 @@ impl Known {
         Ok(Some(Self {
             profile: Profile::parse(&saved.profile, "the kernel").ok(),
             there: Attachment {
-                program_id: program.id(),
+                program_id,
                 maps,
                 saved,
             },
@@ -231,54 +248,12 @@ impl Known {
     }
 
     /// `None`: an attach is under way.
-    fn sample(
-        &self,
-        names: (String, String),
-        inside: Option<&Inside>,
-        now_ns: u64,
-    ) -> Result<Option<LinkSample>, LinkError> {
+    fn sample(&self, now_ns: u64) -> Result<Option<LinkSample>, LinkError> {
         if self.since.elapsed() < UNDER_WAY && !pieces::in_force(&self.there)? {
             return Ok(None);
         }
-        let sample = sample::read(self, names, inside, now_ns)?;
+        let sample = sample::read(self, now_ns)?;
         Ok(Some(sample))
-    }
-
-    fn check(&mut self) {
-        let netns = self.control.netns;
-        let spaces = found(HashSet::from([netns.into()]));
-        let found = match spaces.get(&netns.into()) {
-            Some(space) => space.within(|| self.tampering()),
-            None => Err(NetlinkError::NoNamespace(format!("net:[{netns}]"))),
-        };
-        // What cannot be checked keeps its last result, and the age of that shows it.
-        if let Ok(Ok(found)) = found {
-            self.tampered = Some((found, now_ns()));
-        }
-    }
-
-    fn tampering(&self) -> Result<Vec<String>, LinkError> {
-        let mut nl = Netlink::open()?;
-        let first = self.tampering_once(&mut nl)?;
-        if first.is_empty() {
-            return Ok(first);
-        }
-        thread::sleep(CONFIRM);
-        let second = self.tampering_once(&mut nl)?;
-        let both = first.into_iter().filter(|one| second.contains(one));
-        Ok(both.collect())
-    }
-
-    fn tampering_once(&self, nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
-        let link = match nl.link_by_index(self.control.ifindex) {
-            Ok(link) => link,
-            Err(NetlinkError::NoInterface(_)) => {
-                return Ok(vec!["the interface was deleted or moved".to_owned()]);
-            }
-            Err(e) => return Err(e.into()),
-        };
-        let found = pieces::tampering(nl, &link, &self.there)?;
-        Ok(found.into_iter().map(|one| one.what).collect())
     }
 
     fn emulated(&self) -> impl Iterator<Item = u32> {

@@ -78,32 +78,35 @@ impl LinkSample {
     pub fn key(&self) -> (&str, &str) {
         (&self.netns, &self.interface)
     }
+
+    /// Fills in what the namespace of its interface has.
+    pub(super) fn locate(&mut self, known: &Known, inside: &Inside) {
+        if let Some(device) = inside.by_index.get(&self.ifindex) {
+            self.interface.clone_from(&device.name);
+        }
+        for (direction, number) in self.directions.iter_mut().zip(known.emulated()) {
+            direction.engine_dropped = Some(engine_dropped(known, inside, number));
+        }
+    }
 }
 
-pub(super) fn read(
-    known: &Known,
-    (netns, container): (String, String),
-    inside: Option<&Inside>,
-    now_ns: u64,
-) -> Result<LinkSample, LinkError> {
+/// Reads what the maps of a link have; [`LinkSample::locate`] adds the rest.
+pub(super) fn read(known: &Known, now_ns: u64) -> Result<LinkSample, LinkError> {
     let (maps, saved) = (&known.there.maps, &known.there.saved);
     let ifindex = known.control.ifindex;
-    let name = inside.and_then(|inside| inside.get(&ifindex));
-    let directions = known
-        .emulated()
-        .map(|d| direction(known, inside, d, now_ns));
+    let directions = known.emulated().map(|d| direction(known, d, now_ns));
     let (tampered, checked) = known.tampered.clone().unzip();
     Ok(LinkSample {
-        netns,
-        container,
-        interface: name.map_or(format!("#{ifindex}"), |device| device.name.clone()),
+        netns: String::new(),
+        container: String::new(),
+        interface: format!("#{ifindex}"),
         ifindex,
         profile: (known.profile.as_ref()).map_or(String::new(), |p| p.name.clone()),
         engine: saved.engine,
         seed: saved.seed,
         reversed: saved.reversed,
         attached_s: now_ns.saturating_sub(saved.epoch_ns) as f64 / 1e9,
-        ends_in_s: ending::ends_in_s(maps, now_ns)?,
+        ends_in_s: ending::ends_in_s(known.control, now_ns),
         tampered,
         checked_s: checked.map(|at: u64| now_ns.saturating_sub(at) as f64 / 1e9),
         directions: directions.collect::<Result<_, DatapathError>>()?,
@@ -115,15 +118,11 @@ pub(super) fn read(
     })
 }
 
-fn direction(
-    known: &Known,
-    inside: Option<&Inside>,
-    direction: u32,
-    now_ns: u64,
-) -> Result<DirectionSample, DatapathError> {
+fn direction(known: &Known, direction: u32, now_ns: u64) -> Result<DirectionSample, DatapathError> {
     let (maps, saved) = (&known.there.maps, &known.there.saved);
     let reader = Reader {
         maps,
+        control: known.control,
         profile: known.profile.as_ref(),
         now_ns,
     };
@@ -145,7 +144,7 @@ fn direction(
             Engine::Hold => Some(holder(&maps.holder(direction)?, now_ns)),
             Engine::Fq | Engine::Qdisc => None,
         },
-        engine_dropped: inside.map(|inside| engine_dropped(known, inside, direction)),
+        engine_dropped: None,
         streams: (0..)
             .zip(names)
             .map(stream)
@@ -156,11 +155,12 @@ fn direction(
 /// Returns what was dropped where packets wait: at emud's device, or by the engine's qdisc on the interface.
 fn engine_dropped(known: &Known, inside: &Inside, direction: u32) -> u64 {
     let saved = &known.there.saved;
-    let device = match &saved.devices[direction as usize] {
-        Some(name) => inside.values().find(|device| device.name == *name),
-        None => inside.get(&known.control.ifindex),
+    let index = match &saved.devices[direction as usize] {
+        Some(name) => inside.by_name.get(name),
+        None => Some(&known.control.ifindex),
     };
     // The TAP of a dead holder is gone.
+    let device = index.and_then(|index| inside.by_index.get(index));
     device.map_or(0, |device| match saved.engine {
         Engine::Fq | Engine::Qdisc => device.by_engine,
         Engine::Hold if saved.devices[direction as usize].is_none() => 0,

@@ -50,7 +50,7 @@ pub struct FigureName {
     /// the share of packets given up; "metric": a figure that programs reported.
     pub direction: String,
     /// Named link to which rules of the profile send packets, the bottleneck and its class, or the
-    /// node of the station; null: the whole direction.
+    /// node of the station; null: the link itself, without packets of named links.
     pub class: Option<String>,
     /// The quantity.
     pub quantity: Quantity,

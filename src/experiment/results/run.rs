@@ -33,7 +33,7 @@ pub struct Run {
     pub changes: Kept<Change>,
     /// Episodes of contention.
     pub alarms: Kept<Alarm>,
-    /// Links in the order of `about`, up before down, the whole direction before its classes.
+    /// Links in the order of `about`, up before down, the link itself before its classes.
     pub tracks: Vec<Track>,
     /// Classes of bottlenecks, in the order of the log.
     pub classes: Vec<ClassTrack>,
@@ -107,7 +107,7 @@ pub struct Track {
     pub link: String,
     /// "up" or "down".
     pub direction: String,
-    /// None: the whole direction.
+    /// None: the link itself, without packets of named links.
     pub class: Option<String>,
     /// `None`: the configuration is unknown.
     pub asked: Option<AskedFor>,

@@ -15,6 +15,7 @@ mod garbage;
 mod lanes;
 mod loss;
 mod matrix;
+mod names;
 mod opportunities;
 mod phases;
 mod queue;

@@ -14,6 +14,7 @@ use support::lab::{Engine, Lab, Verdict, inside, run, sh};
 use support::udp::next;
 use support::{emud_path, enter};
 
+use super::is_holder;
 use crate::link::engines;
 
 const LINKS: usize = 100;
@@ -153,11 +154,8 @@ fn deadlines(lab: &Lab) -> Vec<u64> {
 
 fn kill_all_but_holders(lab: &Lab) {
     let pids = sh(&format!("ip netns pids {}", lab.a));
-    for pid in pids.lines() {
-        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        if command.split(|byte| *byte == 0).nth(1) != Some(b"hold-run") {
-            let _ = run(Command::new("kill").args(["-9", pid]));
-        }
+    for pid in pids.lines().filter(|pid| !is_holder(pid)) {
+        let _ = run(Command::new("kill").args(["-9", pid]));
     }
 }
 

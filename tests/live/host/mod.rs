@@ -24,3 +24,9 @@ pub fn tests() -> Vec<Trial> {
     .map(|(when, name, test)| trial::test(when, format!("host::{name}"), test))
     .into()
 }
+
+/// Whether a process holds the packets of a link.
+fn is_holder(pid: &str) -> bool {
+    let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    command.split(|byte| *byte == 0).nth(1) == Some(b"hold-run")
+}

@@ -184,6 +184,14 @@ pub fn served(engine: Engine) {
     wait_until("the link is checked", PATIENCE, || {
         scrape().get(&lab, "link_tampered_parts", "") == Some(0.0)
     });
+    if engine == Engine::Hold {
+        for (change, parts) in [("add", 1.0), ("del", 0.0)] {
+            lab.in_a(&format!("tc qdisc {change} dev va root pfifo"));
+            wait_until("the root qdisc is noticed", PATIENCE, || {
+                scrape().get(&lab, "link_tampered_parts", "") == Some(parts)
+            });
+        }
+    }
     lab.emud(&["set", "va", "state=down"]).expect(0);
     let up = ",direction=\"up\",class=\"\"";
     assert_eq!(scrape().get(&lab, "link_up", up), Some(0.0));

@@ -16,6 +16,7 @@ mod malformed;
 mod matching;
 mod metrics;
 mod models;
+mod names;
 mod odd;
 mod rate;
 mod restore;
@@ -38,6 +39,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
         Always:
             cgroup::applications,
             cgroup::kernel_and_servers,
+            names::learned,
             senders::a_group_has_its_trains;
         Here:
             change::set,

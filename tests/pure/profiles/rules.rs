@@ -25,6 +25,7 @@ fn a_rule_means_what_it_says() {
         source: Some("10.0.0.0/8".parse().unwrap()),
         destination: Some("10.1.2.3/32".parse().unwrap()),
         host: None,
+        answer: None,
         cgroup: Some("app.slice/x".to_owned()),
         protocol: Some(6),
         source_port: Some(Ports {
@@ -203,6 +204,27 @@ fn what_is_wrong_with_a_rule_is_shown_where_it_is() {
         "more than 16 control groups",
         "common parent",
     );
+    let names =
+        (0..17).map(|n| format!("[[rule]]\nmatch = {{ host = \"h{n}\" }}\nlink = \"link\"\n"));
+    let text = format!("[link]\n{}", names.collect::<String>());
+    shown(
+        &text,
+        "[[rule]]",
+        "more than 16 control groups and names",
+        "counts as one name",
+    );
+    let rule = |matches| format!("[link]\n[[rule]]\nmatch = {{ {matches} }}\nlink = \"link\"\n");
+    for name in ["192.0.2.1", "a..b", "ä.example.org", ""] {
+        let text = rule(format!("answer = \"{name}\""));
+        shown(
+            &text,
+            &format!("\"{name}\""),
+            "is not a name of DNS",
+            "xn--",
+        );
+    }
+    let both = "answer = \"a.example.org\", source = \"10.0.0.1\"".to_owned();
+    shown(&rule(both), "answer", "beside `source`", "keep one");
     // Each range has masks that differ from the previous one's.
     let ranges = (0..4).map(|n| {
         format!(
@@ -423,6 +445,9 @@ fn matches() -> impl Strategy<Value = Match> {
             destination: net.filter(|_| !from),
             // Beside addresses it is a mistake; src/profile/hosts.rs has its tests.
             host: None,
+            answer: mac
+                .filter(|_| net.is_none())
+                .map(|_| "api.example.org".to_owned()),
             cgroup: number.map(|n| format!("a/{n}")),
             protocol: number.filter(|_| ports.is_none()),
             source_port: ports.filter(|_| from),
