@@ -39,7 +39,8 @@ pub struct Sample {
     /// "up" is what the interface sends, "down" what it receives.
     #[schemars(extend("enum" = ["up", "down"]))]
     pub direction: String,
-    /// Named link to which rules of the profile send packets; null: the link itself, without packets of named links.
+    /// Named link to which rules of the profile send packets; null: the link itself, without packets of
+    /// named links.
     pub class: Option<String>,
     /// Length of the interval in ns.
     pub interval_ns: u64,
