@@ -73,7 +73,7 @@ impl Search {
         let mut found = Found::default();
         for program in programs() {
             let program = program?;
-            if program.name_as_str() != Some(Program::Classify.name()) {
+            if !Program::emulates(program.name_as_str()) {
                 continue;
             }
             let id = program.id();

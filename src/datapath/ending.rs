@@ -74,7 +74,7 @@ fn ended_here() -> Result<BTreeSet<u32>, LinkError> {
     let mut ended = BTreeSet::new();
     for program in programs() {
         let program = program?;
-        if program.name_as_str() != Some(Program::Classify.name()) {
+        if !Program::emulates(program.name_as_str()) {
             continue;
         }
         // Others are of another version, or are just being loaded or detached.

@@ -142,7 +142,7 @@ impl Survey {
         for program in programs() {
             let program = program?;
             let id = program.id();
-            let of_emud = program.name_as_str() == Some(Program::Classify.name());
+            let of_emud = Program::emulates(program.name_as_str());
             if !of_emud || self.refresh(id) {
                 alive.insert(id);
                 continue;
