@@ -42,8 +42,10 @@ static __always_inline int emud_parse_plain(const struct __sk_buff *skb,
 		return 0;
 	p->segments = 1;
 	p->wire_len = skb->len;
-	emud_is_flow(p, emud_absorb(4, ((__u64)ip->saddr << 32) | ip->daddr), p->l4_proto,
-		     *ports);
+	/* Only fq distinguishes flows here. */
+	if (emud_by_fq())
+		emud_is_flow(p, emud_absorb(4, ((__u64)ip->saddr << 32) | ip->daddr),
+			     p->l4_proto, *ports);
 	return 1;
 }
 

@@ -5,21 +5,12 @@
 use emud::datapath::maps::{Loaded, Program};
 use emud::datapath::stage::sizes::Sizes;
 
-use emud::datapath::stage::features;
-
 use crate::Suite;
-
-const PROGRAMS: [Program; 4] = [
-    Program::Classify,
-    Program::TapUp,
-    Program::TapDown,
-    Program::Orphan,
-];
 
 /// Once: a verifier counts the same every time.
 pub fn run(suite: &mut Suite) {
-    let loaded = Loaded::load(&Sizes::default(), features::ALL).expect("load the classifier");
-    for program in PROGRAMS {
+    let loaded = Loaded::load_only(&Program::ALL, &Sizes::default()).expect("load the classifier");
+    for program in Program::ALL {
         let info = loaded.program(program).expect("a program").info();
         let info = info.expect("the program's own account");
         let name = program.name();

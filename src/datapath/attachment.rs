@@ -3,19 +3,21 @@
 //! deleted, a filter of emud's devices for this interface leads to the same program.
 
 use super::engine::{Engine, qdisc};
-use super::maps::Maps;
+use super::maps::{Maps, Program};
 use super::saved::Saved;
 use super::show::report::{Report, report};
 use super::{FILTER_HANDLE, KEEPER_NAME, LinkError, devices, ending, filter_name, hook, pieces};
+use crate::abi;
 use crate::abi::{DIRECTIONS, direction_name};
 use crate::host::now_ns;
-use crate::netlink::{Hook, Link, Netlink, NetlinkError};
+use crate::netlink::{self, Hook, Link, Netlink, NetlinkError};
 
 /// A filter of emud on the device.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ours {
     pub direction: u32,
-    pub pref: u16,
+    /// `None`: a program of tcx.
+    pub pref: Option<u16>,
     pub program_id: u32,
 }
 
@@ -29,9 +31,24 @@ pub struct Attachment {
     pub saved: Saved,
 }
 
-/// Returns emud's filters on a device.
+/// Returns emud's filters on a device, and its programs of tcx.
 pub(crate) fn filters(nl: &mut Netlink, ifindex: u32) -> Result<Vec<Ours>, LinkError> {
-    let mut ours = Vec::new();
+    let egress = hook(abi::EMUD_UP);
+    let name = nl.link_by_index(ifindex)?.name;
+    let by_tcx = match netlink::tcx_programs(&name, egress) {
+        // Filters are listed for every user, programs of tcx are not: where none of emud's can be,
+        // that is no failure.
+        Err(NetlinkError::Denied(_)) if !has_own_root(nl, ifindex)? => vec![],
+        programs => programs?,
+    };
+    let by_tcx = (by_tcx.into_iter()).filter(|program| program.name == Program::Egress.name());
+    let mut ours: Vec<_> = by_tcx
+        .map(|program| Ours {
+            direction: abi::EMUD_UP,
+            pref: None,
+            program_id: program.id,
+        })
+        .collect();
     for direction in DIRECTIONS {
         let name = filter_name(direction);
         for filter in nl.filters(ifindex, hook(direction))? {
@@ -41,13 +58,17 @@ pub(crate) fn filters(nl: &mut Netlink, ifindex: u32) -> Result<Vec<Ours>, LinkE
             {
                 ours.push(Ours {
                     direction,
-                    pref: filter.pref,
+                    pref: Some(filter.pref),
                     program_id: bpf.program_id,
                 });
             }
         }
     }
     Ok(ours)
+}
+
+fn has_own_root(nl: &mut Netlink, ifindex: u32) -> Result<bool, NetlinkError> {
+    Ok(nl.root_by_hand(ifindex)?.is_some_and(|q| qdisc::is_own(&q)))
 }
 
 /// Returns the classifier of a device's link from its filters, or from those of emud's devices.

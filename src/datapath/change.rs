@@ -4,7 +4,7 @@
 use super::attachment::Attachment;
 use super::compiled::{compile_rules, compile_there};
 use super::engine::{Engine, fq, qdisc};
-use super::maps::{Loaded, Prepared, Program};
+use super::maps::{Loaded, Prepared};
 use super::saved::Saved;
 use super::stage::compile::Compiled;
 use super::stage::sizes::Sizes;
@@ -216,9 +216,11 @@ fn prepare(
     let has = there.maps.control()?.features;
     let needed = has | features::of(both);
     if needed != has {
-        let again = Loaded::load_again(there.program_id, &there.saved.sizes, needed)?;
-        replace_classifier(nl, link, &there.saved, &again)?;
-        there.program_id = again.program_id(Program::Classify)?;
+        let saved = &there.saved;
+        let (engine, directions) = (saved.engine, saved.directions);
+        let again = Loaded::load_again(there.program_id, &saved.sizes, needed, engine, directions)?;
+        replace_classifier(nl, link, saved, &again)?;
+        there.program_id = again.main_id()?;
         // Last: a change that was interrupted is repeated.
         there.maps.set_features(needed)?;
     }
@@ -233,8 +235,7 @@ fn replace_classifier(
     again: &Loaded,
 ) -> Result<(), LinkError> {
     for ours in attachment::filters(nl, link.index)? {
-        let filter = filters::of_direction(again, ours.direction, ours.pref)?;
-        nl.replace_bpf_filter(link.index, &filter)?;
+        filters::replace(nl, link.index, &ours, saved.engine, again)?;
     }
     for device in saved.devices.iter().flatten() {
         if let Some(device) = nl.find_link(device)? {

@@ -9,7 +9,7 @@ use super::engine::{Engine, fq, qdisc};
 use super::maps::{DatapathError, Maps, Program};
 use super::saved::Saved;
 use super::{
-    FILTER_HANDLE, LinkError, ORPHAN_HANDLE, attachment, devices, ending, hook, pieces, sweep,
+    FILTER_HANDLE, LinkError, ORPHAN_HANDLE, attachment, devices, ending, filters, pieces, sweep,
 };
 use crate::abi;
 use crate::abi::DIRECTIONS;
@@ -252,23 +252,21 @@ fn remove_filters(
     for hook in [Hook::Egress, Hook::Ingress] {
         all += nl.filters(ifindex, hook)?.len();
     }
-    let alone = all == ours.len();
+    let (in_clsact, by_tcx): (Vec<_>, Vec<_>) = ours.iter().partition(|one| one.pref.is_some());
+    let alone = all == in_clsact.len();
     if saved.clsact_created && alone {
         if nl.ingress_qdisc(ifindex)? == IngressQdisc::Clsact {
             nl.delete_clsact(ifindex)?;
         }
-        return Ok(());
+    } else {
+        for filter in in_clsact {
+            filters::delete(nl, ifindex, filter)?;
+        }
     }
-    for filter in ours {
-        nl.delete_filter(
-            ifindex,
-            hook(filter.direction),
-            c"bpf",
-            filter.pref,
-            FILTER_HANDLE,
-        )?;
+    for program in by_tcx {
+        filters::delete(nl, ifindex, program)?;
     }
-    if saved.clsact_created {
+    if saved.clsact_created && !alone {
         done.notes
             .push("clsact stays: other filters have been added to it".to_owned());
     }

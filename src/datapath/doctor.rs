@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use super::engine::{Engine, fq, hold, qdisc};
 use super::maps::{Loaded, Program};
-use super::stage::features;
 use super::stage::sizes::Sizes;
 use crate::host::in_namespace;
 use crate::netlink::{BpfFilter, Hook, IfbOptions, Netlink, NetlinkError, tcx_programs};
@@ -78,7 +77,7 @@ pub fn examine() -> Examination {
     let bpf = check(
         "classifier",
         "load emud's BPF programs",
-        Loaded::load(&Sizes::default(), features::ALL)
+        Loaded::load_only(&Program::ALL, &Sizes::default())
             .map(drop)
             .map_err(|e| e.to_string()),
         "emud needs Linux 5.18 or later with CONFIG_BPF_SYSCALL and CONFIG_NET_CLS_BPF",

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::attachment::Attachment;
 use super::engine::{Engine, fq, qdisc};
-use super::maps::{DatapathError, Maps, Program};
+use super::maps::{DatapathError, Maps, Program, is_by_tcx, uses_clsact};
 use super::saved::{Saved, Segmenter};
 use super::show::report::running;
 use super::{FILTER_HANDLE, LinkError, ORPHAN_HANDLE, attachment, filter_name, hook, segmenter};
@@ -165,14 +165,21 @@ pub fn tampering(
         return Ok(Tampering::gone(UNFINISHED).into_iter().collect());
     }
     let mut found = vec![];
-    if nl.ingress_qdisc(link.index)? != IngressQdisc::Clsact {
+    let saved = &there.saved;
+    if uses_clsact(saved.engine, saved.directions)
+        && nl.ingress_qdisc(link.index)? != IngressQdisc::Clsact
+    {
         found.extend(Tampering::gone(
             "qdisc clsact was deleted, and all filters with it",
         ));
     }
     let clsact = found.is_empty();
     for piece in expected(&there.saved) {
-        let in_clsact = matches!(piece, Piece::Filter(_) | Piece::Redirect(_));
+        let in_clsact = match piece {
+            Piece::Filter(direction) => !is_by_tcx(saved.engine, direction),
+            Piece::Redirect(_) => true,
+            _ => false,
+        };
         if clsact || !in_clsact {
             found.extend(check(nl, link, there, &piece)?);
         }
@@ -258,8 +265,12 @@ fn filter(
         return Ok(None);
     }
     let (hook, name) = (hook(direction).name(), filter_name(direction));
+    let kind = match is_by_tcx(there.saved.engine, direction) {
+        true => "tcx program",
+        false => "filter",
+    };
     let what = format!(
-        "the {hook} filter {name} was deleted: {} is not emulated",
+        "the {hook} {kind} {name} was deleted: {} is not emulated",
         direction_name(direction)
     );
     Ok(Tampering::gone(what))

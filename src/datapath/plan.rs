@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::attach::Request;
 use super::engine::{Chosen, Engine, EngineChoice, fq};
-use super::maps::DatapathError;
+use super::maps::{DatapathError, is_by_tcx, uses_clsact};
 use super::saved::Saved;
 use super::stage::sizes::Sizes;
 use super::stage::timeline;
@@ -82,7 +82,8 @@ pub(crate) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
         restarted_ns: None,
         l3,
         mtu: Some(link.mtu),
-        clsact_created: nl.ingress_qdisc(link.index)? == netlink::IngressQdisc::None,
+        clsact_created: uses_clsact(engine, request.directions)
+            && nl.ingress_qdisc(link.index)? == netlink::IngressQdisc::None,
         devices,
         mirred_pref: match to_ifb {
             fq::ToIfb::Mirred if engine == Engine::Fq && down => Some(mirred_pref(nl, link)?),
@@ -211,7 +212,9 @@ fn others(
 ) -> Result<(), LinkError> {
     for direction in DIRECTIONS.into_iter().filter(|d| directions[*d as usize]) {
         let hook = hook(direction);
-        for program in tcx_programs(&link.name, hook)? {
+        let later = is_by_tcx(engine, direction);
+        let programs = tcx_programs(&link.name, hook)?;
+        for program in programs.into_iter().filter(|_| !later) {
             notes.push(format!(
                 "{}: the tcx program {} (id {}) runs before emud: a packet that it passes with TCX_PASS is not emulated",
                 direction_name(direction), program.name, program.id

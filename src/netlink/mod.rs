@@ -49,7 +49,7 @@ pub use offload::{Offloads, RECEIVE_MERGING};
 pub use qdisc::{FqOptions, IngressQdisc, OWN_KIND, Qdisc, Qdiscs, ROOT, classid, show_handle};
 pub use route::RouteEntry;
 pub use snapshot::RootSnapshot;
-pub use tcx::{TcxProgram, tcx_programs};
+pub use tcx::{TcxProgram, attach_tcx, detach_tcx, replace_tcx, tcx_programs};
 pub use vxlan::{OVERHEAD_IPV4, OVERHEAD_IPV6, Vxlan};
 pub use wire::WireEnd;
 

@@ -2,6 +2,7 @@
 //! The filters of a link.
 
 use super::session::Session;
+use crate::datapath::maps::{Program, is_by_tcx};
 use crate::datapath::plan::place_of;
 use crate::datapath::{LinkError, filters, hook};
 use crate::netlink::{self, Hook};
@@ -9,6 +10,11 @@ use crate::netlink::{self, Hook};
 impl Session {
     pub(super) fn add_filter(&mut self, direction: u32) -> Result<(), LinkError> {
         let hook = hook(direction);
+        if is_by_tcx(self.saved.engine, direction) {
+            let program = self.loaded.program_fd(Program::Egress)?;
+            netlink::attach_tcx(self.link.index, hook, program)?;
+            return Ok(());
+        }
         let pref = self.free_pref(hook, place_of(self.saved.engine, hook))?;
         let classify = filters::of_direction(&self.loaded, direction, pref)?;
         self.nl.attach_bpf_filter(self.link.index, &classify)?;

@@ -12,7 +12,7 @@ use crate::abi::DIRECTIONS;
 use crate::datapath::compiled::{compile_new, compile_rules};
 use crate::datapath::engine::hold::Direction;
 use crate::datapath::engine::{Engine, qdisc};
-use crate::datapath::maps::{Loaded, Maps, Program};
+use crate::datapath::maps::{Loaded, Maps};
 use crate::datapath::plan::plan;
 use crate::datapath::saved::Saved;
 use crate::datapath::stage::compile::Compiled;
@@ -59,7 +59,7 @@ impl Session {
         // A profile that cannot be compiled fails before any change.
         let both = compile_new(&request.profile, &saved, [0; 2])?;
         let needed = features::of([&both[0], &both[1]]);
-        let mut loaded = Loaded::load(&saved.sizes, needed)?;
+        let mut loaded = Loaded::load(&saved.sizes, needed, saved.engine, saved.directions)?;
         let mut maps = loaded.maps()?;
         maps.init(link.index, netlink::identity()?.inode)?;
         if request.profile.names_answers() {
@@ -175,7 +175,7 @@ impl Session {
     }
 
     pub(super) fn program_id(&self) -> Result<u32, LinkError> {
-        Ok(self.loaded.program_id(Program::Classify)?)
+        Ok(self.loaded.main_id()?)
     }
 
     pub(super) fn compile_both(&self) -> Result<[Vec<Compiled>; 2], LinkError> {

@@ -2,26 +2,28 @@
 //! The classifiers among all loaded programs. A program is opened once: of one that is known, its id
 //! in the kernel's list is enough. Each link has five programs.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::{DatapathError, Program, by_id};
 
 /// Lists the classifiers repeatedly.
 #[derive(Debug, Default)]
 pub(crate) struct Classifiers {
-    known: HashSet<u32>,
+    /// With the first of their maps, which those of one link have in common.
+    known: HashMap<u32, u32>,
     /// Programs of a different kind. The kernel gives an id again after 2^31 programs.
     others: HashSet<u32>,
 }
 
 impl Classifiers {
-    /// Returns the ids of all classifiers of the host, in rising order.
+    /// Returns the ids of all classifiers of the host, in rising order, one for each link: with engine
+    /// qdisc each direction may have its own, and one that another has replaced is freed a little later.
     ///
     /// # Errors
     /// [`DatapathError::Search`]: this process may not see the BPF programs.
     pub fn list(&mut self) -> Result<Vec<u32>, DatapathError> {
-        let mut list = Vec::new();
-        let mut others = HashSet::new();
+        let (mut list, mut links) = (Vec::new(), HashSet::new());
+        let (mut known, mut others) = (HashMap::new(), HashSet::new());
         let mut last = 0;
         while let Some(id) = by_id::after(last).map_err(search)? {
             last = id;
@@ -29,22 +31,27 @@ impl Classifiers {
                 others.insert(id);
                 continue;
             }
-            if self.known.contains(&id) {
+            let first_map = match self.known.get(&id) {
+                Some(first_map) => *first_map,
+                None => match by_id::program(id) {
+                    Ok(program) if Program::emulates(Some(&program.name)) => {
+                        program.map_ids.into_iter().min().unwrap_or_default()
+                    }
+                    Ok(_) => {
+                        others.insert(id);
+                        continue;
+                    }
+                    // Unloaded in the meantime.
+                    Err(e) if e.io_error.kind() == std::io::ErrorKind::NotFound => continue,
+                    Err(e) => return Err(search(e)),
+                },
+            };
+            known.insert(id, first_map);
+            if links.insert(first_map) {
                 list.push(id);
-                continue;
-            }
-            match by_id::program(id) {
-                Ok(program) if program.name == Program::Classify.name() => list.push(id),
-                Ok(_) => {
-                    others.insert(id);
-                }
-                // Unloaded in the meantime.
-                Err(e) if e.io_error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(e) => return Err(search(e)),
             }
         }
-        self.known = list.iter().copied().collect();
-        self.others = others;
+        (self.known, self.others) = (known, others);
         Ok(list)
     }
 }

@@ -12,6 +12,8 @@ use super::find::maps_of_program;
 use super::pins::Pins;
 use super::{DatapathError, Maps, at, rows};
 use crate::abi;
+use crate::abi::DIRECTIONS;
+use crate::datapath::engine::Engine;
 use crate::datapath::stage::sizes::Sizes;
 use crate::datapath::stage::{features, shapes};
 use crate::host::btf;
@@ -19,8 +21,10 @@ use crate::host::btf;
 /// A program of bpf/link.bpf.c.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Program {
-    /// At both hooks.
+    /// At both hooks of clsact.
     Classify,
+    /// The same at egress by tcx.
+    Egress,
     /// On what the egress TAP receives from the holder.
     TapUp,
     /// On what the ingress TAP receives from the holder.
@@ -30,15 +34,63 @@ pub enum Program {
 }
 
 impl Program {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Classify,
+        Self::Egress,
+        Self::TapUp,
+        Self::TapDown,
+        Self::Orphan,
+    ];
+
     /// Returns the name in the object file and, truncated to 15 characters, in the kernel.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Classify => "emud_classify",
+            Self::Egress => "emud_egress",
             Self::TapUp => "emud_tap_up",
             Self::TapDown => "emud_tap_down",
             Self::Orphan => "emud_orphan",
         }
     }
+
+    /// Returns the program of a direction.
+    pub const fn of_direction(engine: Engine, direction: u32) -> Self {
+        if is_by_tcx(engine, direction) {
+            Self::Egress
+        } else {
+            Self::Classify
+        }
+    }
+
+    /// Returns whether a program with this name in the kernel emulates a link.
+    pub fn emulates(name: Option<&str>) -> bool {
+        [Self::Classify, Self::Egress]
+            .map(|p| Some(p.name()))
+            .contains(&name)
+    }
+
+    /// Returns the programs that emulate the directions of a link, that of the first one first.
+    fn of_link(engine: Engine, directions: [bool; 2]) -> Vec<Self> {
+        let emulated = (DIRECTIONS.into_iter().zip(directions)).filter(|(_, emulated)| *emulated);
+        let mut programs: Vec<_> = emulated
+            .map(|(direction, _)| Self::of_direction(engine, direction))
+            .collect();
+        programs.dedup();
+        programs
+    }
+}
+
+/// Returns whether tcx runs the program of a direction, and not a filter of clsact. Every kernel with
+/// BPF qdiscs has tcx. At ingress the program is behind the filters of others, which tcx is not.
+pub const fn is_by_tcx(engine: Engine, direction: u32) -> bool {
+    matches!(engine, Engine::Qdisc) && direction == abi::EMUD_UP
+}
+
+/// Returns whether a link has filters of clsact.
+pub fn uses_clsact(engine: Engine, directions: [bool; 2]) -> bool {
+    let mut emulated = (DIRECTIONS.into_iter().zip(directions)).filter(|(_, emulated)| *emulated);
+    emulated.any(|(direction, _)| !is_by_tcx(engine, direction))
 }
 
 /// Maps of what only these features use. Without them they have one entry.
@@ -52,6 +104,8 @@ const OF_FEATURES: [(&str, u32); 3] = [
 pub struct Loaded {
     bpf: Ebpf,
     features: u32,
+    /// The first one that emulates.
+    main: Program,
 }
 
 impl Loaded {
@@ -60,9 +114,18 @@ impl Loaded {
     ///
     /// # Errors
     /// The kernel lacks BPF or its verifier rejects a program.
-    pub fn load(sizes: &Sizes, features: u32) -> Result<Self, DatapathError> {
-        use Program::{Classify, Orphan, TapDown, TapUp};
-        let programs = [Classify, TapUp, TapDown, Orphan];
+    pub fn load(
+        sizes: &Sizes,
+        features: u32,
+        engine: Engine,
+        directions: [bool; 2],
+    ) -> Result<Self, DatapathError> {
+        let mut programs = Program::of_link(engine, directions);
+        programs.extend(match engine {
+            Engine::Fq => &[Program::Orphan][..],
+            Engine::Hold => &[Program::TapUp, Program::TapDown],
+            Engine::Qdisc => &[],
+        });
         Self::load_with(&programs, sizes, features, false, &[])
     }
 
@@ -74,23 +137,31 @@ impl Loaded {
         Self::load_with(programs, sizes, features::ALL, false, &[])
     }
 
-    /// Loads another classifier for the maps of a loaded one, whose sizes these are. Maps that only
-    /// the new features use are made anew.
+    /// Loads other programs of a link for the maps of a loaded one, whose sizes these are. Maps that only the
+    /// new features use are made anew.
     ///
     /// # Errors
     /// As [`Self::load`], and if there is no such program.
-    pub fn load_again(program: u32, sizes: &Sizes, features: u32) -> Result<Self, DatapathError> {
+    pub fn load_again(
+        program: u32,
+        sizes: &Sizes,
+        features: u32,
+        engine: Engine,
+        directions: [bool; 2],
+    ) -> Result<Self, DatapathError> {
         let pins = Pins::new(kept_maps(program)?)?;
-        Self::load_with(&[Program::Classify], sizes, features, false, pins.names())
+        let programs = Program::of_link(engine, directions);
+        Self::load_with(&programs, sizes, features, false, pins.names())
     }
 
-    /// Loads the classifier for tests under BPF_PROG_TEST_RUN: the clock is a packet's hardware
+    /// Loads a program that emulates for tests under BPF_PROG_TEST_RUN: the clock is a packet's hardware
     /// stamp, ns since boot, and not the kernel's clock; the hook is egress if `cb[0]` is 0, since
     /// no filter sets a classid. `maps_of`: a program whose maps it takes.
     ///
     /// # Errors
     /// As [`Self::load_again`].
     pub fn load_test_run(
+        program: Program,
         sizes: &Sizes,
         features: u32,
         maps_of: Option<u32>,
@@ -98,7 +169,7 @@ impl Loaded {
         let pins = maps_of.map(|program| Pins::new(kept_maps(program)?));
         let pins = pins.transpose()?;
         let pinned = pins.as_ref().map_or(&[][..], Pins::names);
-        Self::load_with(&[Program::Classify], sizes, features, true, pinned)
+        Self::load_with(&[program], sizes, features, true, pinned)
     }
 
     /// `pinned`: maps that exist already, by name, and their paths.
@@ -173,7 +244,11 @@ impl Loaded {
                     source,
                 })?;
         }
-        Ok(Self { bpf, features })
+        Ok(Self {
+            bpf,
+            features,
+            main: programs.first().copied().unwrap_or(Program::Classify),
+        })
     }
 
     /// Returns the classifier, to attach it or to run it on a test packet.
@@ -192,6 +267,19 @@ impl Loaded {
             source,
         })?;
         Ok(fd.as_fd())
+    }
+
+    /// Returns the program of the first direction, by which the link is found.
+    pub const fn main(&self) -> Program {
+        self.main
+    }
+
+    /// Returns the kernel's id of that program.
+    ///
+    /// # Errors
+    /// As [`Self::program_id`].
+    pub fn main_id(&self) -> Result<u32, DatapathError> {
+        self.program_id(self.main)
     }
 
     /// Returns the kernel's id of a program.

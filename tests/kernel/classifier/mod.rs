@@ -7,6 +7,7 @@
 mod alter;
 mod aqm;
 mod aqm_room;
+mod by_tcx;
 mod cgroup;
 mod delay;
 mod ending;
@@ -57,6 +58,7 @@ const FAR: u64 = 7_500_000_000;
 
 struct Bench {
     loaded: Loaded,
+    program: Program,
     maps: Maps,
     sizes: Sizes,
     /// ns since boot.
@@ -102,11 +104,16 @@ impl Bench {
     }
 
     fn for_features(sizes: &Sizes, features: u32) -> Self {
-        let loaded = Loaded::load_test_run(sizes, features, None);
+        Self::of(Program::Classify, sizes, features)
+    }
+
+    fn of(program: Program, sizes: &Sizes, features: u32) -> Self {
+        let loaded = Loaded::load_test_run(program, sizes, features, None);
         let mut loaded = loaded.expect("load the classifier (root?)");
         let maps = loaded.maps().unwrap();
         let mut bench = Self {
             loaded,
+            program,
             maps,
             sizes: *sizes,
             start: START,
@@ -134,8 +141,9 @@ impl Bench {
         let has = self.maps.control()?.features;
         let needed = has | features::of(both);
         if needed != has {
-            let before = self.loaded.program_id(Program::Classify)?;
-            self.loaded = Loaded::load_test_run(&self.sizes, needed, Some(before))?;
+            let before = self.loaded.main_id()?;
+            let again = Loaded::load_test_run(self.program, &self.sizes, needed, Some(before))?;
+            self.loaded = again;
             self.maps.set_features(needed)?;
         }
         self.maps.apply_with(both, rules)
@@ -156,7 +164,7 @@ impl Bench {
     fn send_gso(&self, frame: &[u8], at: u64, gso_size: u32) -> Fate {
         let mut ctx = arriving(self.start + at);
         ctx[SKB_GSO_SIZE..][..4].copy_from_slice(&gso_size.to_ne_bytes());
-        run(&self.loaded, frame, &ctx).fate(self.start)
+        run_program(&self.loaded, self.program, frame, &ctx).fate(self.start)
     }
 
     fn counters(&self) -> abi::emud_counters {
@@ -195,6 +203,10 @@ impl Left {
 }
 
 fn run(loaded: &Loaded, frame: &[u8], ctx: &[u8; SKB_LEN]) -> Left {
+    run_program(loaded, Program::Classify, frame, ctx)
+}
+
+fn run_program(loaded: &Loaded, program: Program, frame: &[u8], ctx: &[u8; SKB_LEN]) -> Left {
     let mut out = [0u8; SKB_LEN];
     let mut data = vec![0u8; 4096];
     let options = TestRunOptions {
@@ -204,11 +216,7 @@ fn run(loaded: &Loaded, frame: &[u8], ctx: &[u8; SKB_LEN]) -> Left {
         ctx_out: Some(&mut out),
         ..TestRunOptions::new()
     };
-    let result = loaded
-        .program(Program::Classify)
-        .unwrap()
-        .test_run(options)
-        .unwrap();
+    let result = loaded.program(program).unwrap().test_run(options).unwrap();
     data.truncate(result.data_size_out as usize);
     Left {
         verdict: result.return_value as i32,

@@ -2,7 +2,7 @@
 //! Filters of clsact, and tcx.
 
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::process::Command;
 
 use emud::netlink::*;
@@ -10,19 +10,14 @@ use emud::netlink::*;
 use super::{Space, index, shell};
 
 const SYS_BPF_PROG_LOAD: i64 = 5;
-const SYS_BPF_PROG_ATTACH: i64 = 8;
 const BPF_PROG_TYPE_SCHED_CLS: u32 = 3;
 const TC_ACT_OK: i32 = 0;
 const TC_ACT_STOLEN: i32 = 4;
 const TC_ACT_UNSPEC: i32 = -1;
 
-fn try_bpf(command: i64, attr: &[u8]) -> i64 {
-    // SAFETY: attr is a bpf_attr of its length; what it points to outlives the call.
-    unsafe { libc::syscall(libc::SYS_bpf, command, attr.as_ptr(), attr.len()) }
-}
-
 fn bpf(command: i64, attr: &[u8]) -> i64 {
-    let fd = try_bpf(command, attr);
+    // SAFETY: attr is a bpf_attr of its length; what it points to outlives the call.
+    let fd = unsafe { libc::syscall(libc::SYS_bpf, command, attr.as_ptr(), attr.len()) };
     assert!(
         fd >= 0,
         "bpf({command}): {}",
@@ -209,27 +204,37 @@ fn kernel_release() -> (u32, u32) {
 }
 
 #[test]
-fn tcx_programs_are_seen() {
+fn a_tcx_program_is_attached_replaced_and_detached() {
     let _space = Space::new();
     let mut nl = Netlink::open().unwrap();
     let v0 = index(&mut nl, "v0");
-    assert!(tcx_programs("v0", Hook::Ingress).unwrap().is_empty());
-    const BPF_TCX_INGRESS: u32 = 46;
-    let pass = program(TC_ACT_UNSPEC);
-    let mut attr = Vec::new();
-    attr.extend(v0.to_ne_bytes());
-    attr.extend(pass.as_raw_fd().to_ne_bytes());
-    attr.extend(BPF_TCX_INGRESS.to_ne_bytes());
-    attr.resize(32, 0);
+    let there = |hook| -> Vec<u32> {
+        let programs = tcx_programs("v0", hook).unwrap();
+        programs.iter().map(|program| program.id).collect()
+    };
+    assert!(there(Hook::Egress).is_empty());
+    let [first, second, third] = [TC_ACT_UNSPEC, TC_ACT_OK, TC_ACT_STOLEN].map(program);
+    let attached = attach_tcx(v0, Hook::Egress, first.as_fd());
     if kernel_release() < (6, 6) {
-        assert!(
-            try_bpf(SYS_BPF_PROG_ATTACH, &attr) < 0,
-            "tcx came with Linux 6.6"
-        );
+        assert!(attached.is_err(), "tcx came with Linux 6.6");
         return;
     }
-    bpf(SYS_BPF_PROG_ATTACH, &attr);
-    assert_eq!(tcx_programs("v0", Hook::Ingress).unwrap().len(), 1);
-    assert!(tcx_programs("v0", Hook::Egress).unwrap().is_empty());
+    attached.unwrap();
+    let [of_first] = there(Hook::Egress)[..] else {
+        panic!("not one program");
+    };
+    assert!(there(Hook::Ingress).is_empty());
+    attach_tcx(v0, Hook::Egress, second.as_fd()).unwrap();
+    // It runs before the first one.
+    let now = there(Hook::Egress);
+    assert_eq!((now.len(), now[1]), (2, of_first));
+    replace_tcx(v0, Hook::Egress, of_first, third.as_fd()).unwrap();
+    let replaced = there(Hook::Egress);
+    assert_eq!((replaced.len(), replaced[0]), (2, now[0]));
+    assert_ne!(replaced[1], of_first);
+    assert!(replace_tcx(v0, Hook::Egress, of_first, first.as_fd()).is_err());
+    detach_tcx(v0, Hook::Egress, now[0]).unwrap();
+    assert_eq!(there(Hook::Egress), replaced[1..]);
+    assert!(detach_tcx(v0, Hook::Egress, now[0]).is_err());
     assert!(tcx_programs("v9", Hook::Egress).is_err());
 }

@@ -5,10 +5,12 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::Command;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
+use emud::netlink::{self, Hook, Netlink, NetlinkError, tcx_programs};
 use serde_json::Value;
-use support::lab::{Engine, Lab, Said, Verdict, emud, emud_path, sh, wait_until};
+use support::lab::{Engine, Lab, Said, Verdict, emud, emud_path, inside, sh, wait_until};
 use support::place::Scratch;
 use support::probe::monotonic_ns;
 use support::watch::Watch;
@@ -55,11 +57,29 @@ const fn of(engine: Engine, kind: Kind) -> Kind {
     }
 }
 
+/// Stands for a script: guests have no program that detaches one of tcx.
+const BY_TCX: &str = "tcx";
+
 const KINDS: &[Kind] = &[
-    kind(
-        "egress filter",
-        "tc filter del dev va egress",
-        "emud_egress was deleted",
+    of(
+        Engine::Fq,
+        kind(
+            "egress filter",
+            "tc filter del dev va egress",
+            "emud_egress was deleted",
+        ),
+    ),
+    of(
+        Engine::Hold,
+        kind(
+            "egress filter",
+            "tc filter del dev va egress",
+            "emud_egress was deleted",
+        ),
+    ),
+    of(
+        Engine::Qdisc,
+        kind("egress program", BY_TCX, "emud_egress was deleted"),
     ),
     kind(
         "ingress filter",
@@ -147,7 +167,12 @@ pub fn kinds(engine: Engine) -> impl Iterator<Item = &'static Kind> {
 
 /// Three methods of detection, except in the full run.
 fn usual(engine: Engine) -> impl Iterator<Item = &'static Kind> {
-    const USUAL: [&str; 3] = ["egress filter", "device gone", "holder stopped"];
+    const USUAL: [&str; 4] = [
+        "egress filter",
+        "egress program",
+        "device gone",
+        "holder stopped",
+    ];
     kinds(engine).filter(|kind| full() || USUAL.contains(&kind.name))
 }
 
@@ -167,7 +192,26 @@ fn variables(engine: Engine) -> String {
 
 /// Applies it to an attached link.
 fn spoil(lab: &Lab, engine: Engine, kind: &Kind) {
-    lab.in_a(&(variables(engine) + kind.script));
+    match kind.script {
+        BY_TCX => assert_eq!(detach_tcx(&lab.a), 1),
+        script => drop(lab.in_a(&(variables(engine) + script))),
+    }
+}
+
+/// Detaches the programs of tcx at the egress of `va`; returns their number.
+fn detach_tcx(namespace: &str) -> usize {
+    let work = || {
+        let va = Netlink::open()?.link("va")?.index;
+        let programs = tcx_programs("va", Hook::Egress)?;
+        for program in &programs {
+            netlink::detach_tcx(va, Hook::Egress, program.id)?;
+        }
+        Ok::<_, NetlinkError>(programs.len())
+    };
+    inside(namespace, work)
+        .join()
+        .expect("a thread")
+        .expect("tcx")
 }
 
 const LINK: &str = "[link]\ndelay = \"5ms\"\nrate = \"100Mbit\"\n";
@@ -219,6 +263,7 @@ pub fn smoke(engine: Engine) {
     let before = lab.snapshot();
     let quick = [
         "egress filter",
+        "egress program",
         "root deleted",
         "clsact",
         "device down",
@@ -230,6 +275,13 @@ pub fn smoke(engine: Engine) {
         spoil_and_see(&lab, engine, kind);
         lab.detach();
         assert_same(kind.name, &before, &lab.snapshot());
+    }
+    // One direction may need fewer parts than both.
+    for direction in ["up", "down"] {
+        lab.attach(engine, LINK, &["--direction", direction]);
+        assert_eq!(tampered(&lab.show()), "[]", "{direction}");
+        lab.detach();
+        assert_same(direction, &before, &lab.snapshot());
     }
     let kind = (kinds(engine).find(|kind| kind.name == "clsact")).expect("a kind");
     let (said, lines) = run_with(&lab, engine, kind.script);
@@ -277,20 +329,28 @@ fn taken(lab: &Lab, kind: &Kind, said: Said) {
 pub fn all_at_once(engine: Engine) {
     let lab = lab();
     let before = lab.snapshot();
-    let spoil_all = || {
+    let spoil_all = |direction: &str| {
         let shown = lab.show();
         let pid = |of: &str| shown.pointer(of).and_then(Value::as_u64);
         let pid = pid("/up/holder/pid").or_else(|| pid("/down/holder/pid"));
         let holder = pid.map_or("true".to_owned(), |pid| format!("kill -9 {pid}"));
-        lab.in_a(&format!("tc qdisc del dev va clsact; {holder}"));
+        let by_tcx = engine == Engine::Qdisc && direction != "down";
+        if by_tcx {
+            assert_eq!(detach_tcx(&lab.a), 1);
+        }
+        let clsact = match by_tcx && direction == "up" {
+            true => "true",
+            false => "tc qdisc del dev va clsact",
+        };
+        lab.in_a(&format!("{clsact}; {holder}"));
     };
     for direction in ["both", "up", "down"] {
         lab.attach(engine, LINK, &["--direction", direction]);
-        spoil_all();
+        spoil_all(direction);
         lab.detach();
         assert_same(direction, &before, &lab.snapshot());
         lab.attach(engine, LINK, &["--direction", direction]);
-        spoil_all();
+        spoil_all(direction);
         lab.attach(engine, LINK, &["--replace", "--direction", direction]);
         lab.detach();
         assert_same(direction, &before, &lab.snapshot());
@@ -303,6 +363,7 @@ pub fn record_lost(engine: Engine) {
     let before = lab.snapshot();
     for again in [false, true] {
         lab.attach(engine, LINK, &["--offload", "keep"]);
+        detach_tcx(&lab.a);
         lab.in_a(
             "tc qdisc del dev va clsact
              for device in $(ls /proc/sys/net/ipv4/conf); do
@@ -359,6 +420,11 @@ pub fn moved(engine: Engine) {
 fn run_with(lab: &Lab, engine: Engine, script: &str) -> (Said, Vec<Value>) {
     let files = Scratch::new();
     let log = files.path("run.log");
+    let by_tcx = (script == BY_TCX).then(|| detach_at_now(&lab.a, &log));
+    let script = match script {
+        BY_TCX => "",
+        script => script,
+    };
     let script = format!(
         "{}sleep 0.5\necho NOW\n{script}\nsleep 1",
         variables(engine)
@@ -375,11 +441,24 @@ fn run_with(lab: &Lab, engine: Engine, script: &str) -> (Said, Vec<Value>) {
     ];
     args.extend(["--engine", engine.name(), "--", "sh", "-c", &script]);
     let said = lab.emud(&args);
+    if let Some(by_tcx) = by_tcx {
+        by_tcx.join().expect("the program of tcx is detached");
+    }
     let log = std::fs::read_to_string(&log).unwrap_or_default();
     let lines = log
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"));
     (said, lines.collect())
+}
+
+/// Detaches the programs of tcx as soon as the program of a run has written `NOW`.
+fn detach_at_now(namespace: &str, log: &str) -> JoinHandle<()> {
+    let (space, log) = (namespace.to_owned(), log.to_owned());
+    std::thread::spawn(move || {
+        let is_now = || std::fs::read_to_string(&log).is_ok_and(|log| log.contains("NOW"));
+        wait_until("the program runs", SOON, is_now);
+        assert_eq!(detach_tcx(&space), 1);
+    })
 }
 
 fn judge(verdict: &mut Verdict, name: &str, said: &Said, lines: &[Value], expected: &str) {
@@ -458,6 +537,11 @@ pub fn monitored(engine: Engine) {
             "" => {
                 let done_ns = monotonic_ns();
                 lab.in_a(&format!("ip link set va netns {}", lab.b));
+                done_ns
+            }
+            BY_TCX => {
+                let done_ns = monotonic_ns();
+                spoil(&lab, engine, kind);
                 done_ns
             }
             script => {
