@@ -9,7 +9,7 @@ use super::saved::Saved;
 use super::stage::compile::Compiled;
 use super::stage::sizes::Sizes;
 use super::stage::{features, timeline};
-use super::{LinkError, attachment, filters, held, plan, segments};
+use super::{LinkError, attachment, filters, held, plan, programs, segments};
 use crate::abi::{DIRECTIONS, direction_name};
 use crate::host::{interface, now_ns};
 use crate::netlink::{Link, Netlink};
@@ -217,8 +217,8 @@ fn prepare(
     let needed = has | features::of(both);
     if needed != has {
         let saved = &there.saved;
-        let (engine, directions) = (saved.engine, saved.directions);
-        let again = Loaded::load_again(there.program_id, &saved.sizes, needed, engine, directions)?;
+        let emulating = programs::emulating(saved.engine, saved.directions);
+        let again = Loaded::load_again(there.program_id, &emulating, &saved.sizes, needed)?;
         replace_classifier(nl, link, saved, &again)?;
         there.program_id = again.main_id()?;
         // Last: a change that was interrupted is repeated.

@@ -6,6 +6,7 @@ use super::engine::Engine;
 use super::maps::{DatapathError, Loaded, Program};
 use super::{
     FILTER_HANDLE, KEEPER_CHAIN, KEEPER_NAME, LinkError, filter_classid, filter_name, hook,
+    programs,
 };
 use crate::netlink::{self, BpfFilter, Hook, Netlink, NetlinkError};
 
@@ -54,7 +55,7 @@ pub(super) fn replace(
             nl.replace_bpf_filter(ifindex, &filter)?;
         }
         None => {
-            let program = Program::of_direction(engine, ours.direction);
+            let program = programs::of_direction(engine, ours.direction);
             let program = again.program_fd(program)?;
             netlink::replace_tcx(ifindex, hook(ours.direction), ours.program_id, program)?;
         }

@@ -20,6 +20,7 @@ pub mod maps;
 pub mod matrix;
 pub mod pieces;
 mod plan;
+pub mod programs;
 pub mod radio;
 pub mod saved;
 mod segmenter;

@@ -9,7 +9,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::attachment::Attachment;
 use super::engine::{Engine, fq, qdisc};
-use super::maps::{DatapathError, Maps, Program, is_by_tcx, uses_clsact};
+use super::maps::{DatapathError, Maps, Program};
+use super::programs::{is_by_tcx, uses_clsact};
 use super::saved::{Saved, Segmenter};
 use super::show::report::running;
 use super::{FILTER_HANDLE, LinkError, ORPHAN_HANDLE, attachment, filter_name, hook, segmenter};

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::attach::Request;
 use super::engine::{Chosen, Engine, EngineChoice, fq};
-use super::maps::{DatapathError, is_by_tcx, uses_clsact};
+use super::maps::DatapathError;
+use super::programs::{is_by_tcx, uses_clsact};
 use super::saved::Saved;
 use super::stage::sizes::Sizes;
 use super::stage::timeline;

@@ -2,8 +2,9 @@
 //! The filters of a link.
 
 use super::session::Session;
-use crate::datapath::maps::{Program, is_by_tcx};
+use crate::datapath::maps::Program;
 use crate::datapath::plan::place_of;
+use crate::datapath::programs::is_by_tcx;
 use crate::datapath::{LinkError, filters, hook};
 use crate::netlink::{self, Hook};
 

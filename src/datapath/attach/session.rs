@@ -17,7 +17,7 @@ use crate::datapath::plan::plan;
 use crate::datapath::saved::Saved;
 use crate::datapath::stage::compile::Compiled;
 use crate::datapath::stage::features;
-use crate::datapath::{LinkError, attachment, detach, ending, held, pieces, segments};
+use crate::datapath::{LinkError, attachment, detach, ending, held, pieces, programs, segments};
 use crate::host::{interface, now_ns};
 use crate::netlink::{self, Link, Netlink};
 use crate::profile::{Profile, hosts};
@@ -59,7 +59,11 @@ impl Session {
         // A profile that cannot be compiled fails before any change.
         let both = compile_new(&request.profile, &saved, [0; 2])?;
         let needed = features::of([&both[0], &both[1]]);
-        let mut loaded = Loaded::load(&saved.sizes, needed, saved.engine, saved.directions)?;
+        let mut loaded = Loaded::load(
+            &programs::of_link(saved.engine, saved.directions),
+            &saved.sizes,
+            needed,
+        )?;
         let mut maps = loaded.maps()?;
         maps.init(link.index, netlink::identity()?.inode)?;
         if request.profile.names_answers() {

@@ -12,8 +12,6 @@ use super::find::maps_of_program;
 use super::pins::Pins;
 use super::{DatapathError, Maps, at, rows};
 use crate::abi;
-use crate::abi::DIRECTIONS;
-use crate::datapath::engine::Engine;
 use crate::datapath::stage::sizes::Sizes;
 use crate::datapath::stage::{features, shapes};
 use crate::host::btf;
@@ -54,43 +52,12 @@ impl Program {
         }
     }
 
-    /// Returns the program of a direction.
-    pub const fn of_direction(engine: Engine, direction: u32) -> Self {
-        if is_by_tcx(engine, direction) {
-            Self::Egress
-        } else {
-            Self::Classify
-        }
-    }
-
     /// Returns whether a program with this name in the kernel emulates a link.
     pub fn emulates(name: Option<&str>) -> bool {
         [Self::Classify, Self::Egress]
             .map(|p| Some(p.name()))
             .contains(&name)
     }
-
-    /// Returns the programs that emulate the directions of a link, that of the first one first.
-    fn of_link(engine: Engine, directions: [bool; 2]) -> Vec<Self> {
-        let emulated = (DIRECTIONS.into_iter().zip(directions)).filter(|(_, emulated)| *emulated);
-        let mut programs: Vec<_> = emulated
-            .map(|(direction, _)| Self::of_direction(engine, direction))
-            .collect();
-        programs.dedup();
-        programs
-    }
-}
-
-/// Returns whether tcx runs the program of a direction, and not a filter of clsact. Every kernel with
-/// BPF qdiscs has tcx. At ingress the program is behind the filters of others, which tcx is not.
-pub const fn is_by_tcx(engine: Engine, direction: u32) -> bool {
-    matches!(engine, Engine::Qdisc) && direction == abi::EMUD_UP
-}
-
-/// Returns whether a link has filters of clsact.
-pub fn uses_clsact(engine: Engine, directions: [bool; 2]) -> bool {
-    let mut emulated = (DIRECTIONS.into_iter().zip(directions)).filter(|(_, emulated)| *emulated);
-    emulated.any(|(direction, _)| !is_by_tcx(engine, direction))
 }
 
 /// Maps of what only these features use. Without them they have one entry.
@@ -109,24 +76,13 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Loads the object into the kernel, with every program that an attachment needs, for links that
-    /// need these features ([`features::of`]): verification takes most of the time.
+    /// Loads the object into the kernel with some of its programs, for links that need these features
+    /// ([`features::of`]): verification takes most of the time.
     ///
     /// # Errors
     /// The kernel lacks BPF or its verifier rejects a program.
-    pub fn load(
-        sizes: &Sizes,
-        features: u32,
-        engine: Engine,
-        directions: [bool; 2],
-    ) -> Result<Self, DatapathError> {
-        let mut programs = Program::of_link(engine, directions);
-        programs.extend(match engine {
-            Engine::Fq => &[Program::Orphan][..],
-            Engine::Hold => &[Program::TapUp, Program::TapDown],
-            Engine::Qdisc => &[],
-        });
-        Self::load_with(&programs, sizes, features, false, &[])
+    pub fn load(programs: &[Program], sizes: &Sizes, features: u32) -> Result<Self, DatapathError> {
+        Self::load_with(programs, sizes, features, false, &[])
     }
 
     /// Loads the object with some of its programs, for all links.
@@ -134,24 +90,22 @@ impl Loaded {
     /// # Errors
     /// As [`Self::load`].
     pub fn load_only(programs: &[Program], sizes: &Sizes) -> Result<Self, DatapathError> {
-        Self::load_with(programs, sizes, features::ALL, false, &[])
+        Self::load(programs, sizes, features::ALL)
     }
 
-    /// Loads other programs of a link for the maps of a loaded one, whose sizes these are. Maps that only the
-    /// new features use are made anew.
+    /// Loads other programs for the maps of a loaded one, whose sizes these are. Maps that only the new
+    /// features use are made anew.
     ///
     /// # Errors
     /// As [`Self::load`], and if there is no such program.
     pub fn load_again(
         program: u32,
+        programs: &[Program],
         sizes: &Sizes,
         features: u32,
-        engine: Engine,
-        directions: [bool; 2],
     ) -> Result<Self, DatapathError> {
         let pins = Pins::new(kept_maps(program)?)?;
-        let programs = Program::of_link(engine, directions);
-        Self::load_with(&programs, sizes, features, false, pins.names())
+        Self::load_with(programs, sizes, features, false, pins.names())
     }
 
     /// Loads a program that emulates for tests under BPF_PROG_TEST_RUN: the clock is a packet's hardware

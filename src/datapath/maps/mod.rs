@@ -28,7 +28,7 @@ use error::at;
 pub(crate) use find::{control_of, look};
 pub use generation::Prepared;
 use generation::{grace_period, of_links, slot};
-pub use loaded::{Loaded, Program, is_by_tcx, uses_clsact};
+pub use loaded::{Loaded, Program};
 pub(crate) use loaded::{classifier, loader};
 use pairs::Pairs;
 use record::Record;

@@ -12,7 +12,6 @@ use super::live::Variant;
 use super::{Bench, Experiment, Figure, ReproduceError, Tolerance, m_contention};
 use crate::abi;
 use crate::datapath::compiled::matching;
-use crate::datapath::engine::Engine;
 use crate::datapath::maps::{Loaded, Maps, Program};
 use crate::datapath::stage::compile::{Compiled, Place, compile, of_number};
 use crate::datapath::stage::features;
@@ -198,7 +197,7 @@ fn loaded(text: &str) -> Result<(Loaded, Maps), ReproduceError> {
     let [up, down] = [one(abi::EMUD_UP)?, one(abi::EMUD_DOWN)?];
     let features = features::of([&up, &down]);
     let mut loaded =
-        Loaded::load(&Sizes::of(&profile), features, Engine::Fq, [true; 2]).map_err(kernel)?;
+        Loaded::load(&[Program::Classify], &Sizes::of(&profile), features).map_err(kernel)?;
     let mut maps = loaded.maps().map_err(kernel)?;
     maps.init(1, 0).map_err(kernel)?;
     maps.apply([&up, &down]).map_err(kernel)?;

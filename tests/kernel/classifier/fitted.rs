@@ -6,7 +6,6 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use aya::maps::MapData;
 use emud::datapath::compiled::{compile_rules, matching};
-use emud::datapath::engine::Engine;
 use emud::datapath::stage::compile::of_number;
 use emud::datapath::stage::timeline;
 use emud::profile::{LossModel, Profile, shipped};
@@ -113,7 +112,7 @@ fn what_the_classifier_lacks_is_refused() {
 #[test]
 fn a_usual_link_is_a_fraction_of_the_verifiers_work() {
     let verified = |features| {
-        let loaded = Loaded::load(&Sizes::default(), features, Engine::Fq, [true; 2]).unwrap();
+        let loaded = Loaded::load(&[Program::Classify], &Sizes::default(), features).unwrap();
         let info = loaded.program(Program::Classify).unwrap().info().unwrap();
         info.verified_instruction_count().expect("Linux 5.16")
     };
