@@ -13,7 +13,7 @@ use crate::profile::rule_keys::Compiled;
 
 /// Names by which the classifier knows them.
 fn hashes(names: &[String]) -> [u64; abi::EMUD_CGROUPS_MAX as usize] {
-    let mut all = [0; _];
+    let mut all = [0; abi::EMUD_CGROUPS_MAX as usize];
     for (name, hash) in names.iter().zip(&mut all) {
         // The profile's reader has checked that it has one.
         *hash = hosts::hash(name).unwrap_or(0);
