@@ -233,7 +233,8 @@ static __always_inline void emud_names(struct __sk_buff *skb, struct emud_packet
 {
 	if (p->l4_proto == IPPROTO_UDP && k->has & EMUD_HAS_PORTS &&
 	    k->source_port == bpf_htons(EMUD_DNS_PORT) && emud_is_resolver(k))
-		emud_answer(skb, p->direction, p->l4_off + sizeof(struct udphdr), p->base);
+		emud_answer(skb, p->direction, p->l4_off + sizeof(struct udphdr),
+			    p->base);
 	emud_key_names(p, k);
 }
 
