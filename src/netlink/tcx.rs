@@ -138,14 +138,26 @@ pub struct TcxProgram {
     pub name: String,
 }
 
+/// Times that a program may go while the list is read.
+const ATTEMPTS: usize = 10;
+
 /// Returns the programs in their order of execution; empty on kernels before 6.6, which have no
-/// tcx.
+/// tcx, and if the device has gone meanwhile.
 pub fn tcx_programs(ifname: &str, hook: Hook) -> Result<Vec<TcxProgram>> {
     let attach_type = match hook {
         Hook::Egress => TcAttachType::Egress,
         Hook::Ingress => TcAttachType::Ingress,
     };
-    match SchedClassifier::query_tcx(ifname, attach_type) {
+    let mut found = SchedClassifier::query_tcx(ifname, attach_type);
+    for _ in 1..ATTEMPTS {
+        match &found {
+            Err(e) if errno(e) == libc::ENOENT => {
+                found = SchedClassifier::query_tcx(ifname, attach_type);
+            }
+            _ => break,
+        }
+    }
+    match found {
         Ok((_revision, programs)) => Ok(programs
             .iter()
             .map(|p| TcxProgram {
@@ -155,7 +167,7 @@ pub fn tcx_programs(ifname: &str, hook: Hook) -> Result<Vec<TcxProgram>> {
             .collect()),
         Err(err) => match errno(&err) {
             // The kernel does not support the attach type.
-            libc::EINVAL => Ok(Vec::new()),
+            libc::EINVAL | libc::ENODEV => Ok(Vec::new()),
             number => Err(NetlinkError::of(OsFailure {
                 attempted: format!("list tcx programs on {ifname}"),
                 errno: number,
