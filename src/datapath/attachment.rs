@@ -34,7 +34,11 @@ pub struct Attachment {
 /// Returns emud's filters on a device, and its programs of tcx.
 pub(crate) fn filters(nl: &mut Netlink, ifindex: u32) -> Result<Vec<Ours>, LinkError> {
     let egress = hook(abi::EMUD_UP);
-    let name = nl.link_by_index(ifindex)?.name;
+    let name = match nl.link_by_index(ifindex) {
+        // It has gone meanwhile, and its filters and programs with it.
+        Err(NetlinkError::NoInterface(_)) => return Ok(vec![]),
+        link => link?.name,
+    };
     let by_tcx = match netlink::tcx_programs(&name, egress) {
         // Filters are listed for every user, programs of tcx are not: where none of emud's can be,
         // that is no failure.
