@@ -455,7 +455,9 @@ fn run_with(lab: &Lab, engine: Engine, script: &str) -> (Said, Vec<Value>) {
 fn detach_at_now(namespace: &str, log: &str) -> JoinHandle<()> {
     let (space, log) = (namespace.to_owned(), log.to_owned());
     std::thread::spawn(move || {
-        let is_now = || std::fs::read_to_string(&log).is_ok_and(|log| log.contains("NOW"));
+        // The line of the run has it, too: in the program's arguments.
+        let said = "\"text\":\"NOW\"";
+        let is_now = || std::fs::read_to_string(&log).is_ok_and(|log| log.contains(said));
         wait_until("the program runs", SOON, is_now);
         assert_eq!(detach_tcx(&space), 1);
     })
