@@ -38,6 +38,20 @@ pub const fn direction_name(direction: u32) -> &'static str {
     if direction == EMUD_UP { "up" } else { "down" }
 }
 
+/// Returns the 16 bytes of an address as a key of a map has them.
+pub fn address_words(bytes: [u8; 16]) -> [u64; 2] {
+    let (words, _) = bytes.as_chunks::<8>();
+    [u64::from_ne_bytes(words[0]), u64::from_ne_bytes(words[1])]
+}
+
+/// The inverse of [`address_words`].
+pub fn address_bytes(words: [u64; 2]) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&words[0].to_ne_bytes());
+    bytes[8..].copy_from_slice(&words[1].to_ne_bytes());
+    bytes
+}
+
 /// Mixes a value like the finaliser of bpf/rng.h.
 pub fn mix(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

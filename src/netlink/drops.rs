@@ -5,11 +5,8 @@ use std::collections::HashMap;
 
 use netlink_bindings::rt_link;
 
-use super::link::{header, index, text};
+use super::link::{RTEXT_FILTER_SKIP_STATS, header, index, text};
 use super::{Netlink, OWN_KIND, Result};
-
-/// include/uapi/linux/rtnetlink.h.
-const RTEXT_FILTER_SKIP_STATS: u32 = 1 << 3;
 
 /// What an interface is called, and the packets dropped there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Netlink, NetlinkError, Result, signed};
 
-const RTEXT_FILTER_SKIP_STATS: u32 = 1 << 3;
+/// include/uapi/linux/rtnetlink.h.
+pub(super) const RTEXT_FILTER_SKIP_STATS: u32 = 1 << 3;
 const MAX_NAME: usize = 15;
 const XDP_ATTACHED_NONE: u8 = 0;
 

@@ -148,14 +148,14 @@ pub fn tcx_programs(ifname: &str, hook: Hook) -> Result<Vec<TcxProgram>> {
         Hook::Egress => TcAttachType::Egress,
         Hook::Ingress => TcAttachType::Ingress,
     };
-    let mut found = SchedClassifier::query_tcx(ifname, attach_type);
+    let query = || SchedClassifier::query_tcx(ifname, attach_type);
+    let has_gone = |e: &ProgramError| errno(e) == libc::ENOENT;
+    let mut found = query();
     for _ in 1..ATTEMPTS {
-        match &found {
-            Err(e) if errno(e) == libc::ENOENT => {
-                found = SchedClassifier::query_tcx(ifname, attach_type);
-            }
-            _ => break,
+        if !found.as_ref().is_err_and(has_gone) {
+            break;
         }
+        found = query();
     }
     match found {
         Ok((_revision, programs)) => Ok(programs

@@ -280,19 +280,18 @@ fn without_ports(m: &Match) -> (abi::emud_key, abi::emud_key) {
 
 /// Mask and bits of a prefix, as they stand in a packet.
 fn address(net: Option<IpNet>) -> ([u64; 2], [u64; 2]) {
-    let words = |bytes: [u8; 16]| {
-        let (words, _) = bytes.as_chunks::<8>();
-        [u64::from_ne_bytes(words[0]), u64::from_ne_bytes(words[1])]
-    };
     let first = |bytes: [u8; 4]| {
         let mut all = [0; 16];
         all[..4].copy_from_slice(&bytes);
-        words(all)
+        abi::address_words(all)
     };
     match net {
         None => ([0; 2], [0; 2]),
         Some(IpNet::V4(net)) => (first(net.netmask().octets()), first(net.network().octets())),
-        Some(IpNet::V6(net)) => (words(net.netmask().octets()), words(net.network().octets())),
+        Some(IpNet::V6(net)) => (
+            abi::address_words(net.netmask().octets()),
+            abi::address_words(net.network().octets()),
+        ),
     }
 }
 

@@ -46,22 +46,16 @@ fn of_ip(ip: IpAddr) -> abi::emud_address {
         IpAddr::V4(ip) => bytes[..4].copy_from_slice(&ip.octets()),
         IpAddr::V6(ip) => bytes = ip.octets(),
     }
-    let (words, _) = bytes.as_chunks::<8>();
     abi::emud_address {
-        ip: [u64::from_ne_bytes(words[0]), u64::from_ne_bytes(words[1])],
+        ip: abi::address_words(bytes),
         name: ip.is_ipv6().into(),
     }
 }
 
 fn ip_of(address: &abi::emud_address) -> IpAddr {
-    let [first, second] = address.ip.map(u64::to_ne_bytes);
+    let bytes = abi::address_bytes(address.ip);
     match address.name & 1 {
-        0 => Ipv4Addr::new(first[0], first[1], first[2], first[3]).into(),
-        _ => {
-            let mut bytes = [0; 16];
-            bytes[..8].copy_from_slice(&first);
-            bytes[8..].copy_from_slice(&second);
-            Ipv6Addr::from(bytes).into()
-        }
+        0 => Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3]).into(),
+        _ => Ipv6Addr::from(bytes).into(),
     }
 }

@@ -261,8 +261,7 @@ fn key(pair: &Pair) -> abi::emud_pair_key {
             IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
             IpAddr::V6(v6) => v6.octets(),
         };
-        let (words, _) = bytes.as_chunks::<8>();
-        [u64::from_ne_bytes(words[0]), u64::from_ne_bytes(words[1])]
+        abi::address_words(bytes)
     };
     abi::emud_pair_key {
         source: words(pair.source),
@@ -292,12 +291,7 @@ fn overlay(pair: &Pair) -> abi::emud_overlay {
 
 /// Returns `None` for a pair that has returned to the base link.
 fn shown(key: &abi::emud_pair_key, half: &abi::emud_overlay) -> Option<Pair> {
-    let address = |words: [u64; 2]| {
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&words[0].to_ne_bytes());
-        bytes[8..].copy_from_slice(&words[1].to_ne_bytes());
-        IpAddr::from(bytes).to_canonical()
-    };
+    let address = |words: [u64; 2]| IpAddr::from(abi::address_bytes(words)).to_canonical();
     let set = |which: abi::emud_set| half.set & which != 0;
     set(abi::EMUD_SET_PAIR).then(|| Pair {
         source: address(key.source),
