@@ -30,6 +30,9 @@ use tampering::Listed;
 /// An attach takes less than this; what is not in force later was left behind.
 const UNDER_WAY: Duration = Duration::from_secs(3);
 
+/// Between two checks of a link that must agree.
+const CONFIRM: Duration = Duration::from_millis(20);
+
 /// All links at a moment.
 #[derive(Debug, Default)]
 pub struct Snapshot {
@@ -56,6 +59,8 @@ struct Known {
     since: Instant,
     /// Sentences, and when they were found, ns on CLOCK_MONOTONIC; `None`: not checked yet.
     tampered: Option<(Vec<String>, u64)>,
+    /// What the last check found for the first time.
+    suspected: Option<Vec<String>>,
 }
 
 /// Reads all links of the host repeatedly.
@@ -136,6 +141,7 @@ impl Survey {
         let Some(id) = self.to_check.pop() else {
             self.to_check = self.known.keys().copied().collect();
             self.to_check.sort_unstable();
+            self.qdiscs = None;
             self.containers.expire();
             return true;
         };
@@ -149,6 +155,11 @@ impl Survey {
     pub fn check_all(&mut self) {
         let mut all: Vec<_> = self.known.values_mut().collect();
         all.sort_by_key(|known| known.control.netns);
+        all.retain_mut(|known| known.check(&mut self.qdiscs));
+        if !all.is_empty() {
+            thread::sleep(CONFIRM);
+            self.qdiscs = None;
+        }
         for known in all {
             known.check(&mut self.qdiscs);
         }
@@ -244,6 +255,7 @@ impl Known {
             control,
             since: Instant::now(),
             tampered: None,
+            suspected: None,
         }))
     }
 
