@@ -9,6 +9,7 @@ mod aqm;
 mod aqm_room;
 mod by_tcx;
 mod cgroup;
+mod clone;
 mod delay;
 mod ending;
 mod fitted;

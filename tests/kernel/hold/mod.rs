@@ -7,7 +7,7 @@
 // The helpers outside of #[test] functions are tests too.
 
 mod failure;
-mod packet;
+pub mod packet;
 mod start;
 
 use std::fs::File;
