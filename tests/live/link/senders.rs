@@ -281,7 +281,7 @@ pub fn trains_lose_single_packets(engine: Engine) {
     verdict.end();
 }
 
-fn has_vlan(lab: &Lab) -> bool {
+pub fn has_vlan(lab: &Lab) -> bool {
     let device = [
         "link", "add", "link", "va", "vlan9", "type", "vlan", "id", "9",
     ];
