@@ -28,6 +28,8 @@ pub(crate) struct Listener {
     nl: Netlink,
     link: Link,
     watch: Watch,
+    /// The interfaces that it is notified of; empty: all.
+    heard: Vec<u32>,
 }
 
 impl Listener {
@@ -38,6 +40,7 @@ impl Listener {
             nl: Netlink::open()?,
             watch: Watch::new(link.ifindex),
             link,
+            heard: vec![],
         })
     }
 
@@ -46,7 +49,7 @@ impl Listener {
     pub(crate) fn run(mut self, end: &AtomicBool) -> bool {
         let index = self.link.ifindex;
         // Not active yet; from here on the devices of the link are known.
-        let mut told = self.watch.look(&mut self.nl).unwrap_or_default();
+        let mut told = self.look();
         loop {
             let mut fds = [PollFd::new(&self.notices, PollFlags::IN)];
             // The next call returns the failure again.
@@ -62,8 +65,7 @@ impl Listener {
                 return false;
             }
             if self.concerns(&changes) {
-                // `show` reports what cannot be read.
-                let found = self.watch.look(&mut self.nl).unwrap_or_default();
+                let found = self.look();
                 if !found.is_empty() && found != told {
                     let line = tell::tampered_line(&self.link, &found, now_ns());
                     tell::send_all(Path::new(tell::MONITORS), &line);
@@ -74,6 +76,21 @@ impl Listener {
             if moved {
                 return true;
             }
+        }
+    }
+
+    /// Returns what is missing or changed.
+    fn look(&mut self) -> Vec<String> {
+        loop {
+            // `show` reports what cannot be read.
+            let found = self.watch.look(&mut self.nl).unwrap_or_default();
+            let interfaces = self.watch.interfaces();
+            if interfaces == self.heard {
+                return found;
+            }
+            // Without the filter it hears of all. What changed before it was set is seen by the next look.
+            let _ = self.notices.only(&interfaces);
+            self.heard = interfaces;
         }
     }
 

@@ -4,6 +4,7 @@
 
 mod filters;
 mod links;
+mod notices;
 mod restore;
 
 use std::fs::File;
