@@ -14,6 +14,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::net::{AddressFamily, SocketType, netdevice, socket};
+
 use super::attachment::Attachment;
 use super::maps::{Classifiers, DatapathError, Maps, is_gone};
 use super::{LinkError, pieces};
@@ -44,11 +46,12 @@ pub struct Snapshot {
     pub unreadable: Vec<String>,
 }
 
-/// What the interfaces of a namespace are called, and what they and their qdiscs dropped.
+/// What the interfaces of a namespace and their qdiscs dropped, and what those of links are called.
 struct Inside {
-    by_index: HashMap<u32, Dropped>,
-    /// Indices.
-    by_name: HashMap<String, u32>,
+    dropped: HashMap<u32, Dropped>,
+    names: HashMap<u32, String>,
+    /// Indices of emud's devices.
+    devices: HashMap<String, u32>,
 }
 
 /// A link that a previous reading found.
@@ -211,25 +214,47 @@ impl Survey {
         spaces: &BTreeMap<u64, Namespace>,
         unreadable: &mut Vec<String>,
     ) -> HashMap<u32, Inside> {
-        let wanted: HashSet<u32> = (self.known.values())
-            .map(|known| known.control.netns)
-            .collect();
+        let mut by_netns: HashMap<u32, Vec<&Known>> = HashMap::new();
+        for known in self.known.values() {
+            by_netns.entry(known.control.netns).or_default().push(known);
+        }
         let mut insides = HashMap::new();
-        for netns in wanted {
+        for (netns, links) in by_netns {
             let read = match spaces.get(&netns.into()) {
-                Some(space) => space.within(|| Netlink::open()?.dropped()),
+                Some(space) => space.within(|| Inside::read(&links)),
                 None => Err(NetlinkError::NoNamespace(format!("net:[{netns}]"))),
             };
             match read.and_then(|inside| inside) {
-                Ok(by_index) => {
-                    let named = |(index, device): (&u32, &Dropped)| (device.name.clone(), *index);
-                    let by_name = by_index.iter().map(named).collect();
-                    insides.insert(netns, Inside { by_index, by_name });
+                Ok(inside) => {
+                    insides.insert(netns, inside);
                 }
                 Err(e) => unreadable.push(format!("network namespace net:[{netns}]: {e}")),
             }
         }
         insides
+    }
+}
+
+impl Inside {
+    /// Of the namespace of the calling thread, in which these links are.
+    fn read(links: &[&Known]) -> Result<Self, NetlinkError> {
+        let dropped = Netlink::open()?.dropped()?;
+        let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)
+            .map_err(|e| NetlinkError::io("read the names of interfaces", &e.into()))?;
+        let name = |known: &&Known| {
+            let index = known.control.ifindex;
+            Some((index, netdevice::index_to_name(&socket, index).ok()?))
+        };
+        let devices = links.iter().flat_map(|known| &known.there.saved.devices);
+        let device = |name: &String| {
+            let index = netdevice::name_to_index(&socket, name).ok()?;
+            Some((name.clone(), index))
+        };
+        Ok(Self {
+            dropped,
+            names: links.iter().filter_map(name).collect(),
+            devices: devices.flatten().filter_map(device).collect(),
+        })
     }
 }
 

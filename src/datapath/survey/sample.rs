@@ -81,8 +81,8 @@ impl LinkSample {
 
     /// Fills in what the namespace of its interface has.
     pub(super) fn locate(&mut self, known: &Known, inside: &Inside) {
-        if let Some(device) = inside.by_index.get(&self.ifindex) {
-            self.interface.clone_from(&device.name);
+        if let Some(name) = inside.names.get(&self.ifindex) {
+            self.interface.clone_from(name);
         }
         for (direction, number) in self.directions.iter_mut().zip(known.emulated()) {
             direction.engine_dropped = Some(engine_dropped(known, inside, number));
@@ -156,11 +156,11 @@ fn direction(known: &Known, direction: u32, now_ns: u64) -> Result<DirectionSamp
 fn engine_dropped(known: &Known, inside: &Inside, direction: u32) -> u64 {
     let saved = &known.there.saved;
     let index = match &saved.devices[direction as usize] {
-        Some(name) => inside.by_name.get(name),
+        Some(name) => inside.devices.get(name),
         None => Some(&known.control.ifindex),
     };
     // The TAP of a dead holder is gone.
-    let device = index.and_then(|index| inside.by_index.get(index));
+    let device = index.and_then(|index| inside.dropped.get(index));
     device.map_or(0, |device| match saved.engine {
         Engine::Fq | Engine::Qdisc => device.by_engine,
         Engine::Hold if saved.devices[direction as usize].is_none() => 0,

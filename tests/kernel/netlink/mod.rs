@@ -2,6 +2,7 @@
 //! The netlink layer on this kernel, in new network namespaces, judged by the output of `tc`, `ip`
 //! and `ethtool`. Needs root.
 
+mod drops;
 mod filters;
 mod links;
 mod notices;
