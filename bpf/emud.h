@@ -10,7 +10,7 @@
 
 /* Incremented when a struct below changes: show, set and detach reject a
  * classifier that a different emud version loaded, instead of misreading it. */
-#define EMUD_ABI 13
+#define EMUD_ABI 14
 
 #define EMUD_UP 0 /* egress of the device */
 #define EMUD_DOWN 1 /* ingress of the device */
@@ -373,6 +373,30 @@ struct emud_tdma {
 };
 _Static_assert(sizeof(struct emud_tdma) == 40, "shared with Rust");
 
+/* Packets of a background that arrive at equal distances. The first row of a period is at 0,
+ * and the one behind the last says where it ends. */
+struct emud_stretch {
+	__u64 at_ns; /* the first packet, from the start of the period */
+	__u64 gap_ns; /* above 0 */
+	__u64 count;
+	__u64 backlog_ns; /* of the background alone when that packet arrives, and the burst */
+};
+_Static_assert(sizeof(struct emud_stretch) == 32, "shared with Rust");
+#define EMUD_STRETCHES 8192 /* of a link */
+
+/* Traffic of sources that exist only in the queue. A period begins and ends with no
+ * backlog. */
+struct emud_background {
+	__u64 epoch_ns; /* time of row 0; there is none before */
+	__u64 period_ns; /* repeats */
+	__u64 service_ns; /* of each packet on the wire */
+	__u64 limit_ns; /* a packet that waits longer, and the burst, is dropped */
+	__u64 packets; /* in a period */
+	__u32 count; /* rows; 0: no background */
+	__u32 reserved; /* 0 */
+};
+_Static_assert(sizeof(struct emud_background) == 48, "shared with Rust");
+
 /* One direction of the link, as the classifier runs it. */
 struct emud_link {
 	__u64 seed; /* seed, link and direction, already mixed */
@@ -422,8 +446,9 @@ struct emud_link {
 
 	struct emud_timeline timeline;
 	struct emud_tdma tdma;
+	struct emud_background background;
 };
-_Static_assert(sizeof(struct emud_link) == 704, "shared with Rust");
+_Static_assert(sizeof(struct emud_link) == 752, "shared with Rust");
 
 /* Which figures replace those of the link. */
 enum emud_set {
@@ -610,7 +635,8 @@ enum emud_feature {
 	EMUD_FEATURE_SHORT = 1 << 18, /* a link of EMUD_SHORT */
 	EMUD_FEATURE_CGROUPS = 1 << 19, /* rules match control groups */
 	EMUD_FEATURE_NAMES = 1 << 20, /* rules match names of DNS answers */
-	EMUD_FEATURES = (1 << 21) - 1,
+	EMUD_FEATURE_BACKGROUND = 1 << 21,
+	EMUD_FEATURES = (1 << 22) - 1,
 	/* Of bpf/usual.bpf.c: a rate, losses, a delay with jitter, on any engine. */
 	EMUD_FEATURES_USUAL = 0xff | EMUD_FEATURE_QUEUE | EMUD_FEATURE_LOSS |
 			      EMUD_FEATURE_JITTER | EMUD_FEATURE_SHORT,

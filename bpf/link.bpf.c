@@ -271,6 +271,7 @@ static __always_inline __u32 emud_to_segment(struct __sk_buff *skb, struct emud_
 static __always_inline void emud_keep_maps(void)
 {
 	EMUD_KEEP(emud_addresses);
+	EMUD_KEEP(emud_behinds);
 	EMUD_KEEP(emud_cgroups);
 	EMUD_KEEP(emud_classes);
 	EMUD_KEEP(emud_flows);
@@ -291,6 +292,7 @@ static __always_inline void emud_keep_maps(void)
 	EMUD_KEEP(emud_services);
 	EMUD_KEEP(emud_states);
 	EMUD_KEEP(emud_tables);
+	EMUD_KEEP(emud_stretches);
 	EMUD_KEEP(emud_turns);
 }
 

@@ -16,6 +16,7 @@
 
 #include "maps.h"
 #include "aqm.h"
+#include "background.h"
 #include "ecn.h"
 #include "ring.h"
 #include "timeline.h"
@@ -246,14 +247,24 @@ static __always_inline int emud_take_turn(struct emud_packet *p,
 					  const struct emud_offer *offer, int managed)
 {
 	struct emud_ring_view view;
-	enum emud_verdict verdict;
+	const struct emud_crossing *crossing = 0;
+	struct emud_behind *behind = 0;
+	enum emud_verdict verdict = EMUD_AGAIN;
 	struct emud_turn t;
 
 	if (!emud_ring_look(s, offer, &view))
 		return EMUD_FULL;
+	if (managed && emud_uses(BACKGROUND) && l->background.count) {
+		behind = EMUD_LOOKUP(emud_behinds, p->queue);
+		crossing = EMUD_LOOKUP(emud_crossings, p->direction);
+		if (!behind || !crossing)
+			return EMUD_FULL;
+	}
 	bpf_spin_lock(&s->lock);
-	t = emud_turn(p, l, s, offer);
-	verdict = emud_enqueue(p, l, s, offer, &view, &t, managed);
+	if (!crossing || !behind || emud_cross_commit(s, behind, crossing, l)) {
+		t = emud_turn(p, l, s, offer);
+		verdict = emud_enqueue(p, l, s, offer, &view, &t, managed);
+	}
 	bpf_spin_unlock(&s->lock);
 	return verdict;
 }
@@ -281,6 +292,9 @@ __noinline int emud_queue_any(struct __sk_buff *skb, struct emud_packet *p)
 	if (!p || !emud_uses(QUEUE))
 		return EMUD_FULL;
 	for (i = 0; i < EMUD_QUEUE_TRIES; i++) {
+		/* Not below emud_queue_once(), because of the stack. */
+		if (emud_uses(BACKGROUND) && !emud_cross(p))
+			return EMUD_FULL;
 		verdict = emud_queue_once(skb, p);
 		if (likely(verdict != EMUD_AGAIN))
 			return verdict;

@@ -93,5 +93,6 @@ pod!(
     emud_rule,
     emud_row,
     emud_state,
-    emud_table
+    emud_table,
+    emud_stretch
 );

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use emud::datapath::show::link::{LinkReport, QueueInForce};
+use emud::datapath::show::link::{BackgroundInForce, LinkReport, QueueInForce};
 use emud::datapath::show::matching::{HiddenBy, Matching};
 use emud::datapath::show::overlap;
 use emud::datapath::show::report::{Counters, Direction, Report, Show};
@@ -226,6 +226,7 @@ fn write_link(out: &mut String, name: &str, l: &LinkReport) {
     part("duplicate", l.duplicate.as_ref().map(Duplicate::summary));
     part("corrupt", l.corrupt.as_ref().map(Corrupt::summary));
     part("slot", l.slot.as_ref().map(Slot::summary));
+    part("background", l.background.as_ref().map(background));
     let down = l.state == LinkState::Down;
     part("state", down.then(|| l.state.word().to_owned()));
     let emulate = l.neighbours == Neighbours::Emulate;
@@ -273,6 +274,20 @@ fn bottleneck(l: &LinkReport) -> Vec<String> {
         parts.extend(l.aqm.as_ref().map(manager));
     }
     parts
+}
+
+/// `load 40% (39.1% in periods of 402 s) sources 10`.
+fn background(background: &BackgroundInForce) -> String {
+    let BackgroundInForce {
+        configured,
+        drawn_load,
+        period_s,
+    } = background;
+    let drawn = Percent((drawn_load * 1e3).round() / 1e3);
+    format!(
+        "{} ({drawn} in periods of {period_s:.0} s)",
+        configured.summary()
+    )
 }
 
 fn timeline(t: &TimelineReport) -> String {

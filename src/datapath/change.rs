@@ -218,11 +218,11 @@ fn prepare(
     if needed != has {
         let saved = &there.saved;
         let emulating = programs::emulating(saved.engine, saved.directions);
-        let again = Loaded::load_again(there.program_id, &emulating, &saved.sizes, needed)?;
+        let mut again = Loaded::load_again(there.program_id, &emulating, &saved.sizes, needed)?;
         replace_classifier(nl, link, saved, &again)?;
         there.program_id = again.main_id()?;
-        // Last: a change that was interrupted is repeated.
-        there.maps.set_features(needed)?;
+        // Last: a change that was interrupted is repeated. With the maps of the new features.
+        there.maps = again.maps()?;
     }
     Ok(there.maps.prepare(both, rules)?)
 }

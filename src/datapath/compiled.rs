@@ -80,6 +80,8 @@ fn compile_direction(
     let later_ns = later_ns.wrapping_sub(saved.epoch_ns);
     for compiled in &mut links {
         timeline::shift(&mut compiled.link.timeline, later_ns);
+        let background = &mut compiled.link.background;
+        background.epoch_ns = background.epoch_ns.wrapping_add(later_ns);
     }
     Ok(links)
 }

@@ -9,8 +9,10 @@ impl Reader {
     /// The finished link; meaningless if that adds a mistake.
     pub(super) fn finish(&mut self, draft: &LinkDraft) -> Link {
         let wire = self.finish_wire(draft);
+        let mut queue = self.finish_queue(draft, &wire);
         let link = Link {
-            queue: self.finish_queue(draft, &wire),
+            background: self.finish_background(draft, &mut queue),
+            queue,
             wire,
             delay: self.finish_delay(&draft.delay),
             loss: self.finish_loss(&draft.loss),

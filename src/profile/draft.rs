@@ -20,6 +20,7 @@ pub(super) const TABLES: &[&str] = &[
     "reorder",
     "trace",
     "slot",
+    "background",
 ];
 
 impl Reader {
@@ -68,6 +69,12 @@ impl Reader {
                 &keys::CORRUPT,
             ),
             "trace" => self.trace(&mut draft.trace, value),
+            "background" => self.keys(
+                &mut draft.background,
+                value,
+                ("background", "load"),
+                &keys::BACKGROUND,
+            ),
             "slot" => self.keys(&mut draft.slot, value, ("slot", "min"), &keys::SLOT),
             _ if draft.key(self, entry) => {}
             _ => self.mistakes.push(keys::unknown(&entry.key, &keys::LINK)),

@@ -2,6 +2,7 @@
 //! The keys of a profile.
 
 use super::alter::{CorruptDraft, DuplicateDraft};
+use super::background::BackgroundDraft;
 use super::bottleneck::{BottleneckDraft, ClassDraft};
 use super::delay::{DelayDraft, JitterDraft, OTHER_KEYS};
 use super::distance::DistanceDraft;
@@ -83,6 +84,11 @@ pub(super) const SLOT: Section = Section {
     keys: &[SlotDraft::KEYS],
     place: "of a slot",
     belongs: "inside `slot`, as in slot = { min = \"10ms\", max = \"20ms\", packets = 32 }",
+};
+pub(super) const BACKGROUND: Section = Section {
+    keys: &[BackgroundDraft::KEYS],
+    place: "of a background",
+    belongs: "inside `background`, as in background = { load = \"40%\", sources = 10 }",
 };
 pub(super) const PHASE: Section = Section {
     keys: &[&["for", "link", "name", "ramp", "whole", "up", "down"]],
@@ -169,6 +175,7 @@ const VOCABULARY: Vocabulary = Vocabulary {
         MATRIX,
         TRACE,
         SLOT,
+        BACKGROUND,
         PHASE,
         PHASES,
         BOTTLENECK,

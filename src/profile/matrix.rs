@@ -122,7 +122,7 @@ fn in_file(value: &Located<Value>, error: &ProfileError) -> Mistake {
 
 impl MatrixDraft {
     /// Where its link is named, or else the table.
-    fn at(&self) -> &At {
+    pub(super) fn at(&self) -> &At {
         let link = self.link.as_ref().map(|link| &link.at);
         link.or(self.at.as_ref()).unwrap_or(&At::START)
     }

@@ -6,6 +6,7 @@
 
 mod alter;
 pub(crate) mod aqm;
+mod background;
 mod base;
 mod bottleneck;
 mod bottleneck_plan;
@@ -58,6 +59,7 @@ pub use crate::text::{
 };
 pub use alter::{ChecksumAfter, Corrupt, Duplicate, MAX_CORRUPT_BITS};
 pub use aqm::{Aqm, Ared, CoDel, Length, Pi, Pie, Red, Rem, Rio};
+pub use background::Background;
 pub use bottleneck::{Bottleneck, ServiceClass};
 pub use delay::{Delay, Jitter};
 pub use error::ProfileError;

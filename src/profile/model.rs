@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::alter::{CorruptDraft, DuplicateDraft};
+use super::background::BackgroundDraft;
 use super::bottleneck::ClassName;
 use super::delay::DelayDraft;
 use super::kinds::{BitRate, OneOf, Overhead};
@@ -124,6 +125,8 @@ table! {
         /// Rate, delay, jitter and loss by time.
         trace: Option<super::Trace> = None;
         slot: Option<super::Slot> = None;
+        /// Traffic that takes its part of queue and wire.
+        background: Option<super::Background> = None;
     }
     /// What has been written of a link: a table or an assignment is applied over the one before.
     struct LinkDraft {
@@ -136,6 +139,7 @@ table! {
         corrupt: CorruptDraft;
         trace: TraceDraft;
         slot: SlotDraft;
+        background: BackgroundDraft;
     }
 }
 

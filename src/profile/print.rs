@@ -160,6 +160,9 @@ pub(super) fn section(out: &mut String, header: &str, link: &Link) {
     if let Some(slot) = &link.slot {
         line(out, "slot", slot.text());
     }
+    if let Some(background) = &link.background {
+        line(out, "background", table(&background.keys_text(), "load"));
+    }
 }
 
 /// Formats a table of keys; of the key `plain` alone, its value.

@@ -106,7 +106,7 @@ pub(super) struct Draft {
     pub bottlenecks: Vec<BottleneckDraft>,
     pub rules: Vec<RuleDraft>,
     instances: Option<Located<u32>>,
-    matrix: Option<MatrixDraft>,
+    pub matrix: Option<MatrixDraft>,
     pub phases: PhasesDraft,
 }
 
@@ -232,6 +232,7 @@ impl Draft {
             reader.pairs_stay(draft, own, &self.links, self.phases.at());
         }
         reader.instances_have_room(&self.rules, &profile);
+        self.background_stays(reader, &profile);
         profile
     }
 

@@ -44,6 +44,7 @@ pub(super) fn left_out(link: &profile::Link, figures: &abi::emud_link) -> Vec<Un
         corrupt,
         trace: _,
         slot,
+        background: _,
         class: _,
     } = link;
     [
@@ -85,6 +86,11 @@ pub(super) fn left_out(link: &profile::Link, figures: &abi::emud_link) -> Vec<Un
         ("an AQM", &[Rate], queue.aqm.is_some()),
         ("a trace or phases", by_time, figures.timeline.count != 0),
         ("`slot`", delay_and_rate, slot.is_some()),
+        (
+            "a background",
+            &[DelayMean, DelaySd, DelayDistribution, Loss, Rate],
+            figures.background.count != 0,
+        ),
         ("rules", &What::ALL, flag(abi::EMUD_F_RULES)),
         ("a matrix", &What::ALL, flag(abi::EMUD_F_MATRIX)),
     ]

@@ -86,9 +86,13 @@ impl Options {
             // A phase has no trace.
             trace: _,
             slot,
+            background,
             // Of a bottleneck, which is said once for all links.
             class: _,
         } = link;
+        if background.is_some() {
+            self.differ("`background`: netem has none; the link is for its packets alone");
+        }
         if shared.is_some() {
             self.differ("`shared`: every netem has a separate queue");
         }

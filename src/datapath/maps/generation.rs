@@ -2,9 +2,11 @@
 //! Two generations of links, of which the control word names the active one: a change writes the
 //! other one, switches, and waits until no packet uses the previous one.
 
+use std::os::fd::AsFd;
+
 use rustix::net::{AddressFamily, SocketType, socket};
 
-use super::{DatapathError, Maps, at};
+use super::{DatapathError, Maps, STRETCHES, at, batch};
 use crate::abi;
 use crate::datapath::stage::compile::Compiled;
 use crate::datapath::stage::{features, short};
@@ -66,6 +68,11 @@ impl Maps {
                     self.patterns
                         .set(slot, **pattern, 0)
                         .map_err(at("emud_patterns"))?;
+                }
+                if let Some(stretches) = &compiled.stretches {
+                    let first = slot * abi::EMUD_STRETCHES;
+                    batch::write_all(self.stretches.fd().as_fd(), first, stretches)
+                        .map_err(at(STRETCHES))?;
                 }
                 let link = abi::emud_link {
                     timeline,

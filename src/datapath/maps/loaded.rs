@@ -10,7 +10,7 @@ use aya::{Ebpf, EbpfLoader};
 
 use super::find::maps_of_program;
 use super::pins::Pins;
-use super::{DatapathError, Maps, at, rows};
+use super::{DatapathError, Maps, STRETCHES, at, rows};
 use crate::abi;
 use crate::datapath::stage::sizes::Sizes;
 use crate::datapath::stage::{features, shapes};
@@ -61,10 +61,12 @@ impl Program {
 }
 
 /// Maps of what only these features use. Without them they have one entry.
-const OF_FEATURES: [(&str, u32); 3] = [
+const OF_FEATURES: [(&str, u32); 5] = [
+    ("emud_behinds", abi::EMUD_FEATURE_BACKGROUND),
     ("emud_flows", abi::EMUD_FEATURES_DRAWING),
     ("emud_services", abi::EMUD_FEATURES_DRAWING),
     ("emud_rings", abi::EMUD_FEATURE_QUEUE),
+    (STRETCHES, abi::EMUD_FEATURE_BACKGROUND),
 ];
 
 /// The programs and maps of one attachment, active or in preparation.
@@ -155,7 +157,13 @@ impl Loaded {
             false => 1 << (kern % 8),
         };
         let mut loader = loader();
-        loader.map_max_entries("emud_rings", sizes.rings());
+        loader
+            .map_max_entries("emud_rings", sizes.rings())
+            .map_max_entries("emud_behinds", sizes.plain())
+            .map_max_entries(
+                STRETCHES,
+                sizes.numbers() * abi::EMUD_SLOTS * abi::EMUD_STRETCHES,
+            );
         for (name, path) in pinned {
             loader.map_pin_path(name, Path::new(path));
         }

@@ -57,7 +57,11 @@ pub struct Maps {
     instances: Array<MapData, abi::emud_instances>,
     pairs: Pairs,
     rows: RowsMap,
+    stretches: MapData,
 }
+
+/// The packets of backgrounds, which are written many at once.
+const STRETCHES: &str = "emud_stretches";
 
 impl Maps {
     fn from_named(
@@ -98,6 +102,10 @@ impl Maps {
             instances: map!("emud_instances"),
             pairs: Pairs::new(take("emud_pair_index")?, take("emud_pairs")?)?,
             rows: RowsMap::new(take("emud_rows")?)?,
+            stretches: match take(STRETCHES)? {
+                Map::Array(stretches) => stretches,
+                _ => return Err(DatapathError::Missing(STRETCHES)),
+            },
         })
     }
 

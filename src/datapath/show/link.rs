@@ -12,8 +12,8 @@ use crate::datapath::maps::{DatapathError, Maps};
 use crate::datapath::segments::decides;
 use crate::datapath::stage::compile::{Beside, decode};
 use crate::profile::{
-    Aqm, Corrupt, Delay, Duplicate, Link, LinkState, Loss, Neighbours, Profile, Queue, Reordering,
-    Slot, Wire,
+    Aqm, Background, Corrupt, Delay, Duplicate, Link, LinkState, Loss, Neighbours, Profile, Queue,
+    Reordering, Slot, Wire,
 };
 
 /// One direction of a link.
@@ -39,7 +39,8 @@ pub struct LinkReport {
     pub ecn_above_ns: Option<u64>,
     /// Active queue management; null: none.
     pub aqm: Option<Aqm>,
-    /// Time until the last packet of the queue has left the wire, in ns.
+    /// Time until the last packet of the queue has left the wire, in ns. Packets of a background that
+    /// came after the last packet are not included.
     pub backlog_ns: u64,
     /// Delay in force.
     pub delay: Delay,
@@ -66,6 +67,33 @@ pub struct LinkReport {
     pub timeline: Option<report_time::TimelineReport>,
     /// Departures in slots; null: at any time.
     pub slot: Option<Slot>,
+    /// Traffic that takes a part of the queue and of the wire; null: none.
+    pub background: Option<BackgroundInForce>,
+}
+
+/// A background, and the load of its random times.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct BackgroundInForce {
+    /// As configured.
+    #[serde(flatten)]
+    pub configured: Background,
+    /// Mean share of the rate in a period, which random times make different from `load`.
+    #[schemars(range(min = 0))]
+    pub drawn_load: f64,
+    /// Time in s after which it repeats.
+    #[schemars(range(min = 0))]
+    pub period_s: f64,
+}
+
+impl BackgroundInForce {
+    fn of(figures: &abi::emud_background, configured: Background) -> Self {
+        let period_ns = figures.period_ns as f64;
+        Self {
+            configured,
+            drawn_load: figures.packets as f64 * figures.service_ns as f64 / period_ns,
+            period_s: period_ns / 1e9,
+        }
+    }
 }
 
 /// The limits of a queue.
@@ -131,6 +159,7 @@ impl Reader<'_> {
             corrupt,
             trace: _,
             slot,
+            background,
             class,
         } = in_force.decode(self.maps, direction, wanted)?;
         Ok(LinkReport {
@@ -161,6 +190,9 @@ impl Reader<'_> {
             corrupt: (corrupt.probability > 0.0).then_some(corrupt),
             timeline: moment.map(|m| m.report),
             slot,
+            background: background
+                .filter(|_| in_force.link.background.count > 0)
+                .map(|configured| BackgroundInForce::of(&in_force.link.background, configured)),
         })
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A direction of a profile, in the user's units, to what the classifier runs.
 
-use super::{alter, delay, loss, queueing, slot, timeline};
+use super::{alter, background, delay, loss, queueing, slot, timeline};
 use crate::abi::{self, mix};
 use crate::histogram;
 use crate::profile::{self, LinkState, Neighbours, quantile};
@@ -27,6 +27,8 @@ pub struct Compiled {
     pub pattern: Option<Box<abi::emud_pattern>>,
     /// Of a trace, or of phases.
     pub timeline: Option<timeline::Rows>,
+    /// Of a background.
+    pub stretches: Option<Vec<abi::emud_stretch>>,
 }
 
 /// Compiles one direction (`EMUD_UP` or `EMUD_DOWN`).
@@ -84,11 +86,14 @@ pub fn compile(
         out.tdma = slot::encode(slot, &link.queue);
     }
     let timeline = timeline::compile(&mut out, link, epoch_ns);
+    let traffic = link.rate.zip(link.background.as_ref());
+    let stretches = traffic.map(|(rate, traffic)| background::encode(&mut out, traffic, rate));
     let mut compiled = Compiled {
         link: out,
         table,
         pattern,
         timeline,
+        stretches,
     };
     compiled.link.fq_shift = fq_shift(compiled.longest_delay_ns());
     Ok(compiled)
@@ -146,6 +151,7 @@ pub fn decode(link: &abi::emud_link, beside: Beside<'_>) -> profile::Link {
         },
         trace: wanted.and_then(|wanted| wanted.trace.clone()),
         slot: slot::decode(&link.tdma),
+        background: wanted.and_then(|wanted| wanted.background),
         class: wanted.and_then(|wanted| wanted.class.clone()),
     }
 }

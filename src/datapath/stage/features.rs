@@ -60,6 +60,7 @@ fn of_link(link: &abi::emud_link) -> u32 {
             flag(abi::EMUD_F_SHARE | abi::EMUD_F_REORDER | abi::EMUD_F_CORRELATED),
         ),
         (abi::EMUD_FEATURE_SLOT, link.tdma.span_ns > 0),
+        (abi::EMUD_FEATURE_BACKGROUND, link.background.count > 0),
     ];
     let needed = needs.into_iter().filter(|(_, needed)| *needed);
     let release = (1 << link.release) & !(1 << abi::EMUD_RELEASE_NONE);

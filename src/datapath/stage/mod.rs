@@ -3,6 +3,7 @@
 
 pub(crate) mod alter;
 pub mod aqm;
+pub(crate) mod background;
 pub mod compile;
 pub(crate) mod delay;
 pub mod features;

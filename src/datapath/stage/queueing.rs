@@ -65,7 +65,8 @@ pub(crate) fn compile(out: &mut abi::emud_link, link: &profile::Link, rate: u64)
         (q.aqm, ecn) = aqm::encode(q, wanted, rate, wire_ns);
     }
     q.ecn = ecn.into();
-    if !ecn && q.aqm == abi::EMUD_AQM_NONE && q.mpu == 0 && q.cell_size == 0 {
+    let plain_packets = q.mpu == 0 && q.cell_size == 0 && link.background.is_none();
+    if !ecn && q.aqm == abi::EMUD_AQM_NONE && plain_packets {
         out.flags |= abi::EMUD_F_PLAIN_QUEUE;
     }
 }

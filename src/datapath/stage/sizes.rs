@@ -138,7 +138,7 @@ impl Sizes {
         self.links + self.phases
     }
 
-    fn plain(&self) -> u32 {
+    pub(crate) fn plain(&self) -> u32 {
         self.links * abi::EMUD_DIRECTIONS
     }
 

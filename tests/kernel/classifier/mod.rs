@@ -7,6 +7,7 @@
 mod alter;
 mod aqm;
 mod aqm_room;
+mod background;
 mod by_tcx;
 mod cgroup;
 mod clone;
@@ -145,7 +146,7 @@ impl Bench {
             let before = self.loaded.main_id()?;
             let again = Loaded::load_test_run(self.program, &self.sizes, needed, Some(before))?;
             self.loaded = again;
-            self.maps.set_features(needed)?;
+            self.maps = self.loaded.maps()?;
         }
         self.maps.apply_with(both, rules)
     }

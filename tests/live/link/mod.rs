@@ -2,6 +2,7 @@
 //! Links on live interfaces, once for each engine that this kernel supports.
 
 mod alter;
+mod background;
 mod bottleneck;
 mod cgroup;
 mod change;
@@ -42,6 +43,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             names::learned,
             senders::a_group_has_its_trains;
         Here:
+            background::waits,
             change::set,
             emulated::found,
             ending::after_a_time,

@@ -2,6 +2,7 @@
 //! The profile reader: the meaning of profiles, and the messages for meaningless ones.
 
 mod alter;
+mod background;
 mod bottleneck;
 mod delays;
 mod export_netem;

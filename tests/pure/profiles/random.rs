@@ -416,6 +416,7 @@ fn links() -> impl Strategy<Value = Link> {
                     shared: None,
                     trace: None,
                     slot: None,
+                    background: None,
                     class: None,
                 },
             )

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A background that probes wait behind, and that nobody receives.
+
+use support::lab::{Engine, Lab, Verdict, scaled};
+use support::probe::{HEADERS, Probe};
+
+const PROFILE: &str = "[link]\nrate = \"2Mbit\"";
+/// For half of the time a packet of 6.056 ms is on the wire.
+const BACKGROUND: [&str; 4] = [
+    "background.load=50%",
+    "background.sources=1",
+    "background.on=1h",
+    "background.off=1ms",
+];
+const SERVICE_MS: f64 = 1514.0 * 8.0 / 2e3;
+
+/// The share of the probes that wait for longer than a quarter of such a packet.
+fn waiting(probe: &Probe) -> f64 {
+    let own_ms = (HEADERS + probe.payload_len) as f64 * 8.0 / 2e3;
+    let delays = probe.run().delays_ms();
+    assert_eq!(delays.len(), probe.count as usize, "none is lost");
+    let long = delays.iter().filter(|ms| **ms > own_ms + SERVICE_MS / 4.0);
+    long.count() as f64 / delays.len() as f64
+}
+
+pub fn waits(engine: Engine) {
+    let mut verdict = Verdict::default();
+    let lab = Lab::new();
+    lab.attach(engine, PROFILE, &["--seed", "3"]);
+    let up = Probe {
+        scattered: true,
+        ..Probe::new(&lab, scaled(400).max(200), 20_000_000)
+    };
+    let down = Probe {
+        from: lab.b.clone(),
+        to: lab.a.clone(),
+        address: Lab::A4.parse().expect("an address"),
+        ..up.clone()
+    };
+    verdict.at_most("up: share that waits, without", 0.1, waiting(&up));
+    lab.emud(&[&["set", "va"], &BACKGROUND[..]].concat())
+        .expect(0);
+    // Three quarters of a half, and 4.5 standard errors.
+    let most_off = 4.5 * (0.375f64 * 0.625 / f64::from(up.count)).sqrt();
+    for (direction, probe) in [("up", &up), ("down", &down)] {
+        let name = format!("{direction}: share that waits");
+        verdict.near(&name, 0.375, waiting(probe), most_off);
+        let background = &lab.show()[direction]["background"];
+        let number = |key: &str| background[key].as_f64().unwrap_or(-1.0);
+        verdict.near(&format!("{direction}: load"), 0.5, number("load"), 0.0);
+        verdict.near(
+            &format!("{direction}: drawn load"),
+            0.5,
+            number("drawn_load"),
+            0.01,
+        );
+    }
+    lab.emud(&["set", "va", "up.background=none"]).expect(0);
+    verdict.at_most("up: share that waits, after it", 0.1, waiting(&up));
+    verdict.near(
+        "down: share that waits, still",
+        0.375,
+        waiting(&down),
+        most_off,
+    );
+    verdict.end();
+    lab.detach();
+}
