@@ -56,6 +56,9 @@ enum Verb {
         /// Pause after the last datagram
         #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration)]
         linger: Duration,
+        /// Exit with 0 even if no datagram had a route
+        #[arg(long)]
+        patient: bool,
     },
     /// Receive and count until SIGTERM or Ctrl-C
     Receive {
@@ -68,6 +71,9 @@ enum Verb {
         /// UDP port of `emud traffic blocks`: each datagram is acknowledged
         #[arg(long, value_name = "PORT")]
         acknowledge: Vec<u16>,
+        /// List each datagram of the UDP ports, with its times and its remaining TTL
+        #[arg(long)]
+        each: bool,
     },
     /// Send data by TCP Reno as fast as possible
     Transfer {
@@ -158,6 +164,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
             size,
             tos,
             linger,
+            patient,
         } => {
             let sent = traffic::send(&Stream {
                 to,
@@ -166,6 +173,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
                 packets,
                 tos,
                 linger,
+                patient,
             })?;
             sent.into_iter().map(Count::Sent).collect()
         }
@@ -173,7 +181,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
             udp,
             tcp,
             acknowledge,
-        } => receive(&udp, &tcp, &acknowledge)?,
+            each,
+        } => receive(&udp, &tcp, &acknowledge, each)?,
         Verb::Transfer {
             to,
             duration,
@@ -236,12 +245,18 @@ pub fn run(args: Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn receive(udp: &[u16], tcp: &[u16], acknowledge: &[u16]) -> Result<Vec<Count>, Failure> {
+fn receive(
+    udp: &[u16],
+    tcp: &[u16],
+    acknowledge: &[u16],
+    each: bool,
+) -> Result<Vec<Count>, Failure> {
     let runtime = single_threaded()?;
     let _within = runtime.enter();
     // Before the ports are open: from then on, senders may end this process.
     let mut signals = Signals::new()?;
     let ports = Ports::bind(udp, tcp, acknowledge)?;
+    let ports = if each { ports.listing()? } else { ports };
     let stop = Arc::new(AtomicBool::new(false));
     let receiving = stop.clone();
     let receiver = std::thread::spawn(move || traffic::receive(ports, &receiving));

@@ -7,7 +7,10 @@ use std::io;
 use std::path::Path;
 
 use emud_monitor::event::Resource;
-use emud_monitor::log::{Counted, MetricLine, OutputLine, OutputStream, RunVerdict, Sample};
+use emud_monitor::log::{
+    Counted, MetricLine, OutputLine, OutputStream, PhaseLine, PhaseName, RunVerdict, Sample,
+    StationSample,
+};
 use serde::Deserialize;
 
 use super::iperf::Iperf;
@@ -22,20 +25,29 @@ pub(super) struct Logged {
     pub outputs: Vec<OutputLine>,
     samples: Vec<Sample>,
     metrics: Vec<MetricLine>,
+    phases: Vec<PhaseLine>,
+    stations: Vec<StationSample>,
 }
 
 impl Logged {
     pub fn read(log: &Path) -> io::Result<Self> {
+        Self::parse(&fs::read_to_string(log)?)
+    }
+
+    pub fn parse(log: &str) -> io::Result<Self> {
         #[derive(Deserialize)]
         struct Head {
             r#type: String,
         }
-        let (mut outputs, mut samples, mut metrics) = (vec![], vec![], vec![]);
-        for line in fs::read_to_string(log)?.lines() {
+        let (mut outputs, mut samples) = (vec![], vec![]);
+        let (mut metrics, mut phases, mut stations) = (vec![], vec![], vec![]);
+        for line in log.lines() {
             match &*serde_json::from_str::<Head>(line)?.r#type {
                 "output" => outputs.push(serde_json::from_str(line)?),
                 "sample" => samples.push(serde_json::from_str(line)?),
                 "metric" => metrics.push(serde_json::from_str(line)?),
+                "phase" => phases.push(serde_json::from_str(line)?),
+                "station" => stations.push(serde_json::from_str(line)?),
                 _ => {}
             }
         }
@@ -43,6 +55,8 @@ impl Logged {
             outputs,
             samples,
             metrics,
+            phases,
+            stations,
         })
     }
 }
@@ -53,6 +67,10 @@ pub(super) struct Counts {
     pub verdict: RunVerdict,
     /// Resources of which the host had too little.
     pub contended: Vec<Resource>,
+    /// When the measured phase began, ns of CLOCK_MONOTONIC.
+    pub began_ns: u64,
+    /// Of all stations of media together: the time with a carrier, and the whole time, ns.
+    carrier_ns: [u64; 2],
     sent: Vec<Sent>,
     received: Vec<Received>,
     transferred: Vec<Transferred>,
@@ -75,9 +93,15 @@ impl Counts {
         contended: Vec<Resource>,
         logged: Logged,
     ) -> Result<Self, String> {
+        let mut phases = logged.phases.iter();
+        let began = phases.find(|line| line.phase == PhaseName::Measurement);
         let mut counts = Self {
             verdict,
             contended,
+            began_ns: began.map_or(0, |line| line.mono_ns),
+            carrier_ns: (logged.stations.iter()).fold([0; 2], |[busy, all], sample| {
+                [busy + sample.counted.busy_ns, all + sample.interval_ns]
+            }),
             sent: vec![],
             received: vec![],
             transferred: vec![],
@@ -89,8 +113,16 @@ impl Counts {
             links: BTreeMap::new(),
         };
         let mut others = BTreeMap::<&str, String>::new();
+        let mut begun = BTreeMap::<&str, String>::new();
         for line in (logged.outputs.iter()).filter(|line| line.stream == OutputStream::Stdout) {
-            match serde_json::from_str(&line.text) {
+            let text = begun.entry(&line.node).or_default();
+            *text += &line.text;
+            // The rest of a long line follows, or the program has ended.
+            if line.partial {
+                continue;
+            }
+            let text = std::mem::take(text);
+            match serde_json::from_str(&text) {
                 Ok(Count::Sent(sent)) => counts.sent.push(sent),
                 Ok(Count::Received(received)) => counts.received.push(received),
                 Ok(Count::Transferred(transferred)) => counts.transferred.push(transferred),
@@ -99,9 +131,13 @@ impl Counts {
                     let at = (line.node.clone(), point, line.mono_ns);
                     counts.reached.push(at);
                 }
-                Err(_) => *others.entry(&line.node).or_default() += &format!("{}\n", line.text),
+                Err(_) => *others.entry(&line.node).or_default() += &format!("{text}\n"),
             }
         }
+        for (node, text) in begun {
+            *others.entry(node).or_default() += &text;
+        }
+        others.retain(|_, text| !text.is_empty());
         for (node, output) in others {
             if let Some(echoed) = Echoed::parse(node, &output) {
                 counts.echoed.push(echoed);
@@ -136,10 +172,29 @@ impl Counts {
         self.links.get(&(link.to_owned(), direction.to_owned()))
     }
 
+    /// Share of the time in which a station of a medium hears a carrier; needs
+    /// [`super::live::Variant::counted`].
+    pub fn busy(&self) -> Option<f64> {
+        let [busy, all] = self.carrier_ns.map(|ns| ns as f64);
+        (all > 0.0).then_some(busy / all)
+    }
+
     /// A figure that a program reported.
     pub fn metric(&self, name: &str) -> Option<f64> {
         let mut all = self.metrics.iter();
         all.find_map(|line| (line.name == name).then_some(line.value))
+    }
+
+    /// The sum of a figure that this number of programs reported.
+    pub fn sum(&self, name: &str, programs: usize) -> Option<f64> {
+        let of = |line: &&MetricLine| line.name == name;
+        let all: Vec<_> = self
+            .metrics
+            .iter()
+            .filter(of)
+            .map(|line| line.value)
+            .collect();
+        (all.len() == programs).then(|| all.iter().sum())
     }
 
     /// Packets per second to all ports, from the first to the last one.
@@ -258,6 +313,8 @@ mod tests {
         Counts {
             verdict: RunVerdict::Clean,
             contended: vec![],
+            began_ns: 0,
+            carrier_ns: [0; 2],
             sent: vec![
                 sent(1, 10 * second, 15 * second, 100),
                 sent(2, 11 * second, 14 * second, 90),

@@ -14,6 +14,7 @@ use super::counts::{Counts, Logged};
 use super::{Bench, ReproduceError};
 use crate::experiment::run::{RunError, Settings, conduct, text};
 use crate::experiment::scenario::{Overrides, Plan, shipped as scenarios};
+use crate::medium::motion::Track;
 use crate::profile::shipped as profiles;
 
 /// Interval of the links' counters.
@@ -35,7 +36,9 @@ pub(super) struct Variant<'a> {
     pub link: &'a str,
     /// Environment of all commands.
     pub env: &'a [(&'a str, String)],
-    /// Whether to count what each link passes.
+    /// Where the stations of its media are, instead of the motion of the scenario.
+    pub tracks: &'a [Track],
+    /// Whether to count what each link and each station passes.
     pub counted: bool,
 }
 
@@ -129,6 +132,11 @@ impl Variant<'_> {
             if !self.set.is_empty() && (self.link.is_empty() || self.link == link.name) {
                 let set: Vec<_> = self.set.iter().map(|&set| set.to_owned()).collect();
                 link.profile = link.profile.with_changes(&set)?;
+            }
+        }
+        for medium in &mut plan.media {
+            for (station, track) in medium.stations.iter_mut().zip(self.tracks) {
+                station.track = track.clone();
             }
         }
         for node in &mut plan.nodes {

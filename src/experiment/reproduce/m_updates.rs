@@ -60,3 +60,55 @@ fn figures(counts: &Counts, traced: Option<&Counts>) -> Vec<Figure> {
         },
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use emud_monitor::log::RunVerdict;
+
+    use super::super::FigureVerdict::{self, Contended, Deviates, Missing, Within};
+    use super::super::counts::Logged;
+    use super::*;
+
+    fn counts(run: RunVerdict, metrics: &[(&str, f64)]) -> Counts {
+        let line = |(name, value): &(&str, f64)| {
+            let line = serde_json::json!({
+                "type": "metric", "mono_ns": 1, "name": name, "value": value, "unit": null,
+            });
+            format!("{line}\n")
+        };
+        let log: String = metrics.iter().map(line).collect();
+        Counts::of(run, vec![], Logged::parse(&log).unwrap()).unwrap()
+    }
+
+    fn verdicts(changed: f64, update: f64, calls: f64) -> [FigureVerdict; 3] {
+        let first = counts(
+            RunVerdict::Clean,
+            &[("update", update), ("changed", changed)],
+        );
+        let second = counts(RunVerdict::Clean, &[("calls", calls), ("changed", changed)]);
+        let figures = figures(&first, Some(&second));
+        [0, 1, 2].map(|n| figures[n].verdict)
+    }
+
+    #[test]
+    fn one_update_changes_all_pairs_within_a_period() {
+        assert_eq!(verdicts(31_219.0, 316.0, 35.0), [Within; 3]);
+        assert_eq!(verdicts(31_218.0, 1001.0, 313.0), [Deviates; 3]);
+        // One call for each pair.
+        assert_eq!(verdicts(31_219.0, 316.0, 31_218.0)[2], Deviates);
+    }
+
+    #[test]
+    fn each_run_has_its_own_verdict() {
+        let clean = counts(RunVerdict::Clean, &[("update", 9.0), ("changed", 31_219.0)]);
+        let contended = counts(RunVerdict::Contended, &[("calls", 35.0)]);
+        let of = |traced: Option<&Counts>| {
+            let figures = figures(&clean, traced);
+            [0, 1, 2].map(|n| (figures[n].verdict, figures[n].explanation))
+        };
+        let [changed, time, calls] = of(Some(&contended)).map(|(verdict, _)| verdict);
+        assert_eq!([changed, time, calls], [Within, Within, Contended]);
+        // Without strace.
+        assert_eq!(of(None)[2], (Missing, Some(LACKS)));
+    }
+}

@@ -13,6 +13,7 @@ mod iperf;
 mod live;
 mod m_chain;
 mod m_contention;
+mod m_manet;
 mod m_switch;
 mod m_updates;
 mod newreno;
@@ -62,6 +63,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     c_diffserv::EXPERIMENT,
     m_chain::EXPERIMENT,
     m_contention::EXPERIMENT,
+    m_manet::EXPERIMENT,
     m_switch::EXPERIMENT,
     m_updates::EXPERIMENT,
     s_choke::EXPERIMENT,

@@ -8,6 +8,7 @@ mod receive;
 mod send;
 mod store;
 mod transfer;
+mod ttl;
 pub(crate) mod window;
 
 use std::io;
@@ -84,6 +85,10 @@ pub struct Received {
     pub first_bin: u64,
     /// Bytes in each interval, the first one included.
     pub bins: Vec<u64>,
+    /// Time of sending, time of arrival, both CLOCK_MONOTONIC, and remaining TTL of each. Listed only
+    /// on request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub each: Vec<[u64; 3]>,
 }
 
 /// A transfer as its sender saw it.
@@ -205,6 +210,7 @@ mod tests {
         let free = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
         let ports = free.map(|socket| socket.local_addr().unwrap().port());
         let open = Ports::bind(&ports, &[], &[]).unwrap();
+        let open = open.listing().unwrap();
         let stop = std::sync::Arc::new(AtomicBool::new(false));
         let ends = stop.clone();
         let receiver = std::thread::spawn(move || receive(open, &ends));
@@ -215,6 +221,7 @@ mod tests {
             packets: 301,
             tos: 0,
             linger: Duration::from_millis(100),
+            patient: false,
         })
         .unwrap();
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -231,6 +238,16 @@ mod tests {
             assert!(least > 0 && least <= mean && mean <= most, "{received:?}");
             let bins = sent.first_ns / BIN_NS..=emud_monitor::log::mono_ns() / BIN_NS;
             assert!(bins.contains(&received.first_bin), "{received:?}");
+            // Loopback forwards nothing.
+            let each = received.each.iter();
+            let times = each.map(|[sent, arrived, ttl]| (arrived - sent, *ttl));
+            let times: Vec<_> = times.collect();
+            assert_eq!(times.len() as u64, packets);
+            assert!(
+                times
+                    .iter()
+                    .all(|(delay, ttl)| (least..=most).contains(delay) && *ttl == 64)
+            );
         }
         // 301 packets of 1 ms each, 300 us early at most; the first is sent at 0.
         let span = sent[0].last_ns - sent[0].first_ns;

@@ -12,7 +12,9 @@ use std::time::Duration;
 use emud_monitor::log::mono_ns;
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 
-use super::{BIN_NS, Count, DATAGRAM_MIN, Received, Times, TrafficError, failed, number_and_time};
+use super::{
+    BIN_NS, Count, DATAGRAM_MIN, Received, Times, TrafficError, failed, number_and_time, ttl,
+};
 
 /// Room for packets while this process does not run, bytes.
 const BUFFER: usize = 8 << 20;
@@ -30,6 +32,7 @@ pub struct Ports {
     udp: Vec<(u16, UdpSocket)>,
     acknowledged: Vec<(u16, UdpSocket)>,
     tcp: Vec<TcpListener>,
+    each: bool,
 }
 
 impl Ports {
@@ -67,7 +70,20 @@ impl Ports {
                 .map(datagrams)
                 .collect::<Result<_, _>>()?,
             tcp: tcp.iter().map(streams).collect::<Result<_, _>>()?,
+            each: false,
         })
+    }
+
+    /// Lists each datagram, except for those that are acknowledged.
+    ///
+    /// # Errors
+    /// The kernel does not report the TTL.
+    pub fn listing(mut self) -> Result<Self, TrafficError> {
+        for (_, socket) in &self.udp {
+            ttl::request(socket).map_err(failed("the TTL of datagrams"))?;
+        }
+        self.each = true;
+        Ok(self)
     }
 }
 
@@ -82,7 +98,8 @@ pub fn receive(ports: Ports, stop: &AtomicBool) -> Result<Vec<Count>, TrafficErr
         let acknowledged = (ports.acknowledged.iter()).map(|one| (one, Some(Senders::default())));
         let udp: Vec<_> = (silent.chain(acknowledged))
             .map(|((port, socket), senders)| {
-                scope.spawn(move || datagrams(*port, socket, senders, stop))
+                let each = ports.each && senders.is_none();
+                scope.spawn(move || datagrams(*port, socket, senders, each, stop))
             })
             .collect();
         let counted = udp.into_iter().map(|thread| match thread.join() {
@@ -123,11 +140,12 @@ impl Arrived {
 }
 
 /// Those that wait in the socket at the end are counted, too. With `senders`, each datagram is
-/// acknowledged: its header returns.
+/// acknowledged: its header returns. With `each`, it is listed.
 fn datagrams(
     port: u16,
     socket: &UdpSocket,
     mut senders: Option<Senders>,
+    each: bool,
     stop: &AtomicBool,
 ) -> io::Result<Received> {
     let mut received = Received {
@@ -142,7 +160,11 @@ fn datagrams(
         if stopped && mono_ns() > *end.get_or_insert_with(|| mono_ns() + WAITING_NS) {
             break;
         }
-        let (len, from) = match socket.recv_from(&mut data) {
+        let arrived = match each {
+            true => ttl::receive(socket, &mut data).map(|(len, ttl)| (len, None, Some(ttl))),
+            false => (socket.recv_from(&mut data)).map(|(len, from)| (len, Some(from), None)),
+        };
+        let (len, from, ttl) = match arrived {
             Ok(datagram) => datagram,
             Err(e) if is_pause(&e) && stopped => break,
             Err(e) if is_pause(&e) => continue,
@@ -152,11 +174,12 @@ fn datagrams(
         let Some((number, sent)) = number_and_time(&data[..len]) else {
             continue;
         };
-        if let Some(senders) = &mut senders {
+        if let (Some(senders), Some(from)) = (&mut senders, from) {
             // One that cannot be sent is lost, as any other.
             let _ = socket.send_to(&data[..DATAGRAM_MIN], from);
             received.repeated += u64::from(!senders.entry(from).or_default().insert(number));
         }
+        received.each.extend(ttl.map(|ttl| [sent, now, ttl]));
         delays.add(now.saturating_sub(sent));
         let bin = now / BIN_NS;
         if received.packets == 0 {

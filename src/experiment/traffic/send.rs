@@ -27,6 +27,8 @@ pub struct Stream {
     pub tos: u8,
     /// Pause after the last packet.
     pub linger: Duration,
+    /// Whether it is no error if no packet had a route.
+    pub patient: bool,
 }
 
 /// A destination.
@@ -43,8 +45,8 @@ struct To<'a> {
 /// may find one later. Returns what was sent to each destination.
 ///
 /// # Errors
-/// The size does not fit, a destination is unknown, no packet to it had a route, or the kernel returns
-/// another error.
+/// The size does not fit, a destination is unknown, no packet to it had a route (unless `patient`), or the
+/// kernel returns another error.
 pub fn send(stream: &Stream) -> Result<Vec<Sent>, TrafficError> {
     let all = stream.to.iter().map(|to| To::open(to, stream));
     let mut all: Vec<To<'_>> = all.collect::<Result<_, _>>()?;
@@ -58,7 +60,8 @@ pub fn send(stream: &Stream) -> Result<Vec<Sent>, TrafficError> {
         all[index].send(&mut data)?;
     }
     for to in &all {
-        if to.sent.unroutable == to.sent.packets && to.sent.unroutable > 0 {
+        let never = to.sent.unroutable == to.sent.packets && to.sent.unroutable > 0;
+        if never && !stream.patient {
             return Err(failed(to.name)(Errno::NETUNREACH.into()));
         }
     }

@@ -93,6 +93,7 @@ pub fn tests() -> Vec<Trial> {
             reproduce::latency,
             reproduce::links,
             reproduce::loss,
+            reproduce::manet,
             reproduce::peers,
             reproduce::ring,
             reproduce::scale,

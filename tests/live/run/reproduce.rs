@@ -65,6 +65,10 @@ pub fn links() {
     agrees("t-links");
 }
 
+pub fn manet() {
+    agrees("m-manet");
+}
+
 pub fn peers() {
     agrees("t-p2p");
 }

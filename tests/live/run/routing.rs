@@ -139,10 +139,16 @@ pub fn broch() {
         .find(|s| s.name == "broch")
         .unwrap()
         .text;
-    let shorter = text
-        .replace("last=900", "last=120")
-        .replace("9 * EMUD_INDEX - 9", "40 + EMUD_INDEX");
-    assert_ne!(shorter, text);
+    let mut shorter = text.to_owned();
+    for (from, to) in [
+        ("${LAST:-900}", "120"),
+        ("${FIRST:-0}", "41"),
+        ("${EVERY:-9}", "1"),
+        (" --each", ""),
+    ] {
+        assert!(shorter.contains(from), "{from}");
+        shorter = shorter.replace(from, to);
+    }
     let still = shorter.replace("pause = \"0s\"", "pause = \"900s\"");
     assert_ne!(shorter, still);
     let [moving, still] = [shorter, still].map(|text| {
@@ -167,7 +173,7 @@ struct Traffic {
     sent: u64,
     unroutable: u64,
     received: u64,
-    /// Packets of IPv6, which are babeld's.
+    /// Packets of babeld.
     routing: u64,
 }
 
@@ -183,10 +189,12 @@ impl Traffic {
                 } else if let Some(received) = json.get("received") {
                     sum.received += of(received, "packets");
                 }
-            } else if let Some(rest) = line.strip_prefix("Ip6OutRequests") {
-                sum.routing += rest.trim().parse::<u64>().unwrap();
             }
         }
+        let routing = ran.of("metric").filter(|line| line["name"] == "routing");
+        sum.routing = routing
+            .map(|line| line["value"].as_f64().unwrap() as u64)
+            .sum();
         sum
     }
 
