@@ -23,12 +23,7 @@
 #define EMUD_STRETCHES_LOG 13
 _Static_assert(EMUD_STRETCHES == 1 << EMUD_STRETCHES_LOG, "steps of a binary search");
 
-/* Of a queue, by its number. */
-struct emud_behind {
-	__u64 until; /* ns: arrivals up to this time are in the clock of the queue */
-	__u32 row; /* where the search starts */
-	__u32 reserved; /* 0 */
-};
+/* By the number of the queue. */
 EMUD_MAP(emud_behinds, ARRAY, 1, struct emud_behind);
 /* EMUD_STRETCHES rows of each slot. */
 EMUD_MAP(emud_stretches, ARRAY, 1, struct emud_stretch);
@@ -244,6 +239,9 @@ __noinline int emud_cross(struct emud_packet *p)
 	c->end_row = *(volatile __u32 *)&s->row;
 	c->period = b->period_ns;
 	if (c->to <= c->from || (__s64)(c->to - b->epoch_ns) < 0 || !c->period)
+		return 1;
+	/* It begins beside packets that were there before. */
+	if (!c->seen_until && *(volatile __u32 *)&q->ring_pos)
 		return 1;
 	if ((__s64)(c->from - b->epoch_ns) < 0)
 		c->from = b->epoch_ns - 1;

@@ -384,6 +384,14 @@ struct emud_stretch {
 _Static_assert(sizeof(struct emud_stretch) == 32, "shared with Rust");
 #define EMUD_STRETCHES 8192 /* of a link */
 
+/* How far the background of a queue is. */
+struct emud_behind {
+	__u64 until; /* ns: arrivals up to this time are in the queue's clock; 0: none */
+	__u32 row; /* where the search starts */
+	__u32 reserved; /* 0 */
+};
+_Static_assert(sizeof(struct emud_behind) == 16, "shared with Rust");
+
 /* Traffic of sources that exist only in the queue. A period begins and ends with no
  * backlog. */
 struct emud_background {

@@ -75,6 +75,7 @@ macro_rules! pod {
 
 pod!(
     emud_address,
+    emud_behind,
     emud_class,
     emud_control,
     emud_counters,

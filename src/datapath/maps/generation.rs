@@ -70,6 +70,7 @@ impl Maps {
                         .map_err(at("emud_patterns"))?;
                 }
                 if let Some(stretches) = &compiled.stretches {
+                    self.begin_background(control, number, direction)?;
                     let first = slot * abi::EMUD_STRETCHES;
                     batch::write_all(self.stretches.fd().as_fd(), first, stretches)
                         .map_err(at(STRETCHES))?;
@@ -84,6 +85,21 @@ impl Maps {
         self.write_rules(next, rules)?;
         let own = both.map(|links| links.first().map(|own| &own.link));
         Ok(Prepared(next | short::bits(own)))
+    }
+
+    /// The background of a link that has none now begins with its first packet.
+    fn begin_background(
+        &mut self,
+        control: abi::emud_control,
+        number: u32,
+        direction: u32,
+    ) -> Result<(), DatapathError> {
+        if self.link_at(control, number, direction)?.background.count > 0 {
+            return Ok(());
+        }
+        let queue = number * abi::EMUD_DIRECTIONS + direction;
+        let begin = abi::emud_behind::default();
+        (self.behinds.set(queue, begin, 0)).map_err(at("emud_behinds"))
     }
 
     /// Activates a prepared generation, and waits until no packet still uses the previous one.

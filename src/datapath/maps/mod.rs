@@ -58,6 +58,7 @@ pub struct Maps {
     pairs: Pairs,
     rows: RowsMap,
     stretches: MapData,
+    behinds: Array<MapData, abi::emud_behind>,
 }
 
 /// The packets of backgrounds, which are written many at once.
@@ -102,6 +103,7 @@ impl Maps {
             instances: map!("emud_instances"),
             pairs: Pairs::new(take("emud_pair_index")?, take("emud_pairs")?)?,
             rows: RowsMap::new(take("emud_rows")?)?,
+            behinds: map!("emud_behinds"),
             stretches: match take(STRETCHES)? {
                 Map::Array(stretches) => stretches,
                 _ => return Err(DatapathError::Missing(STRETCHES)),

@@ -243,7 +243,7 @@ mod tests {
     /// Packets are in order, and there are as many as the load says: with light tails and many
     /// sources to a hundredth.
     #[test]
-    fn trains_carry_the_load() {
+    fn stretches_carry_the_load() {
         for (load, sources, shape, within) in [
             (0.4, 50, 6.0, 0.01),
             (0.9, 100, 4.0, 0.01),
@@ -262,17 +262,14 @@ mod tests {
             let packets: u64 = rows.iter().map(|row| row.count).sum();
             let drawn = packets as f64 * service_ns as f64 / end_ns as f64;
             assert!((drawn / load - 1.0).abs() < within, "{load}: {drawn}");
-            assert_eq!(rows.len(), stretches(&background, service_ns, 3).0.len());
-            assert_ne!(
-                rows[1].at_ns,
-                stretches(&background, service_ns, 4).0[1].at_ns
-            );
+            assert_eq!(end_ns, stretches(&background, service_ns, 3).1);
+            assert_ne!(end_ns, stretches(&background, service_ns, 4).1);
         }
     }
 
     /// The formula of a stretch against its packets, one after the other.
     #[test]
-    fn a_train_is_its_packets() {
+    fn a_stretch_is_its_packets() {
         let mut draws = 0;
         let mut below = |n: u64| {
             draws += 1;

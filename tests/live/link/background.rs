@@ -9,7 +9,7 @@ const PROFILE: &str = "[link]\nrate = \"2Mbit\"";
 const BACKGROUND: [&str; 4] = [
     "background.load=50%",
     "background.sources=1",
-    "background.on=1h",
+    "background.on=3600s",
     "background.off=1ms",
 ];
 const SERVICE_MS: f64 = 1514.0 * 8.0 / 2e3;
