@@ -40,7 +40,13 @@ fn as_text(report: &Examination) -> String {
         some => some.join(", "),
     };
     let checks: String = report.checks.iter().map(check).collect();
-    format!("kernel {}\n{checks}engines: {engines}\n", report.kernel)
+    let auto = report.auto.as_ref().map_or_else(String::new, |auto| {
+        format!("engine auto takes {}: {}\n", auto.engine, auto.reason)
+    });
+    format!(
+        "kernel {}\n{checks}engines: {engines}\n{auto}",
+        report.kernel
+    )
 }
 
 fn check(check: &Check) -> String {

@@ -334,20 +334,10 @@ fn resize_fq(
     Ok(())
 }
 
-/// Notes that changed links may need more room than the qdisc was made with.
+/// Notes whether changed links may need more room than the qdisc was made with.
 fn note_room(saved: &mut Saved, links: &[Vec<Compiled>; 2], pairs: &[Pair]) {
-    let (room, needed) = (
-        saved.qdisc_room,
-        qdisc::room(links, saved.directions, saved.sizes.instances, pairs),
-    );
-    if needed > room {
-        let note = format!(
-            "engine qdisc has room for {room} packets that wait, and the changed link may have up to \
-             {needed}: at such rates attach it again"
-        );
-        saved
-            .notes
-            .retain(|old| !old.starts_with("engine qdisc has room"));
-        saved.notes.push(note);
-    }
+    let waiting = qdisc::waiting(links, saved.directions, saved.sizes.instances, pairs);
+    let notes = &mut saved.notes;
+    notes.retain(|old| !old.starts_with(qdisc::LACKS_ROOM));
+    notes.extend(qdisc::lacks_room(saved.qdisc_room, waiting));
 }

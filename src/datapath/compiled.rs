@@ -5,19 +5,47 @@ use super::LinkError;
 use super::engine::Engine;
 use super::maps::Maps;
 use super::saved::Saved;
-use super::stage::compile::{Compiled, Place, compile, of_number};
+use super::stage::compile::{Compiled, Place, compile, of_number, put};
 use super::stage::timeline;
 use crate::abi;
-use crate::abi::direction_name;
+use crate::abi::{DIRECTIONS, direction_name};
 use crate::profile::{Profile, rule_keys};
 
-/// Compiles both directions of a profile that is about to be attached. `targets`: ifindex of the ifb or
-/// TAP, indexed by direction.
+/// Where the time and the random decisions of links begin.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Origin {
+    pub seed: u64,
+    pub epoch_ns: u64,
+    pub restarted_ns: Option<u64>,
+}
+
+impl From<&Saved> for Origin {
+    fn from(saved: &Saved) -> Self {
+        Self {
+            seed: saved.seed,
+            epoch_ns: saved.epoch_ns,
+            restarted_ns: saved.restarted_ns,
+        }
+    }
+}
+
+/// Compiles both directions of a profile that is about to be attached. [`place`] completes them.
 pub(super) fn compile_new(
     profile: &Profile,
-    saved: &Saved,
-    targets: [u32; 2],
+    origin: Origin,
 ) -> Result<[Vec<Compiled>; 2], LinkError> {
+    let nowhere = Place {
+        release: abi::EMUD_RELEASE_NONE,
+        ifindex: 0,
+        l3: false,
+    };
+    let one = |direction: u32| compile_direction(profile, origin, direction, nowhere);
+    Ok([one(abi::EMUD_UP)?, one(abi::EMUD_DOWN)?])
+}
+
+/// Sets where the links of an attachment send their packets. `targets`: ifindex of the ifb or TAP,
+/// indexed by direction.
+pub(super) fn place(both: &mut [Vec<Compiled>; 2], saved: &Saved, targets: [u32; 2]) {
     let release = |direction: u32| match (saved.engine, direction) {
         // Its program exists as long as this process, but no packet passes it.
         _ if !saved.directions[direction as usize] => abi::EMUD_RELEASE_NONE,
@@ -28,15 +56,16 @@ pub(super) fn compile_new(
         (Engine::Qdisc, abi::EMUD_UP) => abi::EMUD_RELEASE_QDISC,
         (Engine::Qdisc, _) => abi::EMUD_RELEASE_QDISC_IFB,
     };
-    let one = |direction: u32| {
+    for (direction, links) in DIRECTIONS.into_iter().zip(both) {
         let place = Place {
             release: release(direction),
             ifindex: targets[direction as usize],
             l3: saved.l3,
         };
-        compile_direction(profile, saved, direction, place)
-    };
-    Ok([one(abi::EMUD_UP)?, one(abi::EMUD_DOWN)?])
+        for compiled in links {
+            put(&mut compiled.link, place);
+        }
+    }
 }
 
 /// Compiles both directions of a profile with the parameters of the attached one.
@@ -52,7 +81,7 @@ pub(super) fn compile_there(
             ifindex: now.ifindex,
             l3: now.flags & abi::EMUD_F_L3 != 0,
         };
-        compile_direction(profile, saved, direction, place)
+        compile_direction(profile, saved.into(), direction, place)
     };
     Ok([compile(abi::EMUD_UP)?, compile(abi::EMUD_DOWN)?])
 }
@@ -60,13 +89,13 @@ pub(super) fn compile_there(
 /// Compiles the links of a direction as they are attached, by number.
 fn compile_direction(
     profile: &Profile,
-    saved: &Saved,
+    origin: Origin,
     direction: u32,
     place: Place,
 ) -> Result<Vec<Compiled>, LinkError> {
     let one = |(number, link)| {
-        let seed = of_number(saved.seed, number);
-        compile(link, seed, direction, saved.epoch_ns, place).map_err(|source| LinkError::Spread {
+        let seed = of_number(origin.seed, number);
+        compile(link, seed, direction, origin.epoch_ns, place).map_err(|source| LinkError::Spread {
             direction: direction_name(direction),
             source,
         })
@@ -74,10 +103,10 @@ fn compile_direction(
     let links = (0..).zip(profile.links_of(direction)).map(one);
     let mut links = links.collect::<Result<Vec<Compiled>, _>>()?;
     matching(profile, direction, &mut links);
-    timeline::phases(profile, direction, &mut links, saved.seed, saved.epoch_ns);
+    timeline::phases(profile, direction, &mut links, origin.seed, origin.epoch_ns);
     // As if it had been attached at that time.
-    let later_ns = saved.restarted_ns.unwrap_or(saved.epoch_ns);
-    let later_ns = later_ns.wrapping_sub(saved.epoch_ns);
+    let later_ns = origin.restarted_ns.unwrap_or(origin.epoch_ns);
+    let later_ns = later_ns.wrapping_sub(origin.epoch_ns);
     for compiled in &mut links {
         timeline::shift(&mut compiled.link.timeline, later_ns);
         let background = &mut compiled.link.background;

@@ -7,7 +7,7 @@ use std::fs::OpenOptions;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::engine::{Engine, fq, hold, qdisc};
+use super::engine::{Engine, EngineChoice, Known, Needs, choose, fq, hold, qdisc};
 use super::maps::{Loaded, Program};
 use super::stage::sizes::Sizes;
 use crate::host::in_namespace;
@@ -54,12 +54,23 @@ pub struct Examination {
     pub schema: &'static str,
     /// Release of the kernel, as `uname -r` prints it.
     pub kernel: String,
-    /// Engines that work; `--engine auto` takes the first, and qdisc never.
+    /// Engines that work, in the order in which `--engine auto` takes them.
     #[schemars(extend("uniqueItems" = true))]
     pub engines: Vec<Engine>,
+    /// What `--engine auto` takes, if the link does not need another engine; null: no engine works.
+    pub auto: Option<Automatic>,
     /// The tests.
     #[schemars(length(min = 1))]
     pub checks: Vec<Check>,
+}
+
+/// The engine that a link gets by itself.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Automatic {
+    /// The engine.
+    pub engine: Engine,
+    /// Why this one, and why those before it are not taken.
+    pub reason: String,
 }
 
 /// Tests every feature.
@@ -100,10 +111,11 @@ pub fn examine() -> Examination {
         }),
         "load or build the module ifb; engine hold works without it",
     );
+    let tried_fq = fq::probe();
     let fq = check(
         "sch_fq",
         "put fq on an ifb in a fresh namespace",
-        fq::probe().map(drop),
+        tried_fq.clone().map(drop),
         "load or build the module sch_fq; engine hold works without it",
     );
     let tun = check(
@@ -139,23 +151,42 @@ pub fn examine() -> Examination {
             .map_err(|e| e.to_string()),
         "not needed by the emulator; the monitor needs CONFIG_DEBUG_INFO_BTF",
     );
-    let good = |checks: &[&Check]| checks.iter().all(|c| c.verdict == Verdict::Yes);
-    let mut engines = Vec::new();
-    if good(&[&root, &bpf, &clsact, &ifb, &fq]) {
-        engines.push(Engine::Fq);
-    }
-    if good(&[&root, &bpf, &clsact, &tun]) {
-        engines.push(Engine::Hold);
-    }
-    if good(&[&root, &bpf, &clsact, &ifb, &own]) {
-        engines.push(Engine::Qdisc);
-    }
+    let all = |more: &[&Check]| {
+        let mut checks = [&root, &bpf, &clsact]
+            .into_iter()
+            .chain(more.iter().copied());
+        match checks.find_map(|check| check.answer.clone()) {
+            Some(answer) => Err(answer),
+            None => Ok(()),
+        }
+    };
+    let known = Known {
+        qdisc: all(&[&own, &ifb]),
+        fq: all(&[&fq, &ifb]).and(tried_fq),
+    };
+    let works = [
+        (Engine::Qdisc, known.qdisc.is_ok()),
+        (Engine::Fq, known.fq.is_ok()),
+        (Engine::Hold, all(&[&tun]).is_ok()),
+    ];
+    let works = works.into_iter().filter(|(_, works)| *works);
+    let engines: Vec<Engine> = works.map(|(engine, _)| engine).collect();
     Examination {
         schema: DOCTOR_SCHEMA,
         kernel,
+        auto: automatic(&engines, known),
         engines,
         checks: vec![root, bpf, clsact, ifb, fq, own, tun, tcx, btf],
     }
+}
+
+/// A link that needs nothing special.
+fn automatic(engines: &[Engine], mut known: Known) -> Option<Automatic> {
+    let chosen = choose(EngineChoice::Auto, &Needs::default(), &mut known).ok()?;
+    engines.contains(&chosen.engine).then(|| Automatic {
+        engine: chosen.engine,
+        reason: chosen.reason(),
+    })
 }
 
 fn check(

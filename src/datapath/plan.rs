@@ -2,12 +2,15 @@
 //! Plans what attach will change, and reads the current state, before anything is changed.
 
 use std::path::Path;
+use std::thread::available_parallelism;
 
 use super::attach::Request;
-use super::engine::{Chosen, Engine, EngineChoice, fq};
+use super::compiled::Origin;
+use super::engine::{Engine, EngineChoice, Kernel, Needs, fq, qdisc};
 use super::maps::DatapathError;
 use super::programs::{is_by_tcx, uses_clsact};
 use super::saved::Saved;
+use super::stage::compile::Compiled;
 use super::stage::sizes::Sizes;
 use super::stage::timeline;
 use super::{LinkError, devices, engine, hook, segments, sweep};
@@ -25,8 +28,52 @@ pub(crate) fn place_of(engine: Engine, hook: Hook) -> netlink::Place {
     }
 }
 
+/// Returns the seed and the time with which a link begins.
+pub(super) fn origin(request: &Request) -> Origin {
+    let seed = request.seed.or(request.profile.seed);
+    Origin {
+        // The time since boot cannot fail; it is sufficient as a seed.
+        seed: seed.unwrap_or_else(|| random_seed().unwrap_or_else(|_| now_ns() & 0xffff_ffff)),
+        epoch_ns: now_ns(),
+        restarted_ns: None,
+    }
+}
+
+/// Returns what the links of a profile need of the engine on an interface.
+pub(super) fn needs(
+    nl: &mut Netlink,
+    link: &Link,
+    request: &Request,
+    links: &[Vec<Compiled>; 2],
+) -> Needs {
+    let profile = &request.profile;
+    let directions = request.directions;
+    let queues = match directions[EMUD_UP as usize] && !fq::in_order(&links[EMUD_UP as usize]) {
+        true => nl.transmit_queues(link).min(cpus()),
+        false => 1,
+    };
+    let instances = Sizes::of(profile).instances;
+    Needs {
+        classes: !profile.bottlenecks.is_empty(),
+        queues,
+        waiting: qdisc::waiting(links, directions, instances, profile.pairs()),
+    }
+}
+
+fn cpus() -> u32 {
+    // Unknown: there may be several.
+    available_parallelism().map_or(u32::MAX, |cpus| cpus.get() as u32)
+}
+
 /// Plans the changes and reads the current state. Changes nothing.
-pub(crate) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<Saved, LinkError> {
+pub(super) fn plan(
+    nl: &mut Netlink,
+    link: &Link,
+    request: &Request,
+    origin: Origin,
+    needs: &Needs,
+    kernel: &mut Kernel,
+) -> Result<Saved, LinkError> {
     if let Some(of) = devices::serves(link) {
         return Err(LinkError::OwnDevice {
             interface: link.name.clone(),
@@ -34,16 +81,12 @@ pub(crate) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
         });
     }
     let l3 = layer3(link)?;
-    let Chosen {
-        engine,
-        reason,
-        to_ifb,
-    } = engine::choose(request.engine, !request.profile.bottlenecks.is_empty()).map_err(|why| {
-        match request.engine {
+    let chosen =
+        engine::choose(request.engine, needs, kernel).map_err(|why| match request.engine {
             EngineChoice::Qdisc => LinkError::NoQdisc(why),
             _ => LinkError::NoFq(why),
-        }
-    })?;
+        })?;
+    let engine = chosen.engine;
     if engine == Engine::Hold && link.loopback {
         return Err(LinkError::HeldLoopback {
             interface: link.name.clone(),
@@ -65,28 +108,30 @@ pub(crate) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
         notes.push("the root qdisc configured by hand is removed; detach restores it".to_owned());
     }
     others(nl, link, engine, request.directions, &mut notes)?;
-    let seed = match request.seed.or(request.profile.seed) {
-        Some(seed) => seed,
-        // The time since boot cannot fail; it is sufficient as a seed.
-        None => random_seed().unwrap_or_else(|_| now_ns() & 0xffff_ffff),
+    let qdisc_room = match engine {
+        Engine::Qdisc => qdisc::room(needs.waiting),
+        Engine::Fq | Engine::Hold => 0,
     };
+    if engine == Engine::Qdisc {
+        notes.extend(qdisc::lacks_room(qdisc_room, needs.waiting));
+    }
     let mut saved = Saved {
         profile: timeline::kept(&request.profile).to_toml(),
-        seed,
+        seed: origin.seed,
         engine,
-        reason,
+        reason: chosen.reason(),
         directions: request.directions,
         sizes: Sizes::of(&request.profile),
         reversed: request.reversed,
         notes,
-        epoch_ns: now_ns(),
-        restarted_ns: None,
+        epoch_ns: origin.epoch_ns,
+        restarted_ns: origin.restarted_ns,
         l3,
         mtu: Some(link.mtu),
         clsact_created: uses_clsact(engine, request.directions)
             && nl.ingress_qdisc(link.index)? == netlink::IngressQdisc::None,
         devices,
-        mirred_pref: match to_ifb {
+        mirred_pref: match chosen.to_ifb {
             fq::ToIfb::Mirred if engine == Engine::Fq && down => Some(mirred_pref(nl, link)?),
             _ => None,
         },
@@ -96,7 +141,7 @@ pub(crate) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
         gso: None,
         offloads: None,
         fq_room: Default::default(),
-        qdisc_room: 0,
+        qdisc_room,
         segmenter: None,
     };
     segments::plan(nl, link, &request.profile, &mut saved)?;

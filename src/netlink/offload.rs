@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Device features, through the ethtool family of generic netlink.
+//! Device features and transmit queues, through the ethtool family of generic netlink.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use netlink_bindings::ethtool::{self, IterableBitset, Stringset};
 use serde::{Deserialize, Serialize};
 
-use super::{Netlink, NetlinkError, Result};
+use super::{Link, Netlink, NetlinkError, Result};
 
 /// Features that merge received packets before the classifier sees them, by the kernel's names.
 /// "rx-gro-list" and "rx-udp-gro-forwarding" are separate kinds of GRO for forwarded packets.
@@ -23,6 +23,7 @@ pub const RECEIVE_MERGING: [&str; 5] = [
 // linux/ethtool_netlink.h.
 const MSG_FEATURES_GET: u8 = 11;
 const MSG_FEATURES_SET: u8 = 12;
+const MSG_CHANNELS_GET: u8 = 17;
 
 const COMPACT_BITSETS: u32 = 1;
 const ETH_SS_FEATURES: u32 = 4;
@@ -131,6 +132,27 @@ fn is_set(words: &[u32], index: u32) -> bool {
 }
 
 impl Netlink {
+    /// Returns the number of transmit queues in use; all that the device has if its driver does not report
+    /// them.
+    pub fn transmit_queues(&mut self, link: &Link) -> u32 {
+        let mut request = ethtool::Request::new().op_channels_get_do();
+        request.header_mut().cmd = MSG_CHANNELS_GET;
+        request
+            .encode()
+            .nested_header()
+            .push_dev_index(link.index)
+            .end_nested();
+        let mut used = 0;
+        let what = || format!("read the channels of {}", link.name);
+        let asked = self.exchange(&request, what, |reply| {
+            used = reply.get_tx_count().unwrap_or(0) + reply.get_combined_count().unwrap_or(0);
+        });
+        match asked {
+            Ok(()) if used > 0 => used,
+            _ => link.num_tx_queues,
+        }
+    }
+
     fn active_among<'a>(
         &mut self,
         ifindex: u32,

@@ -53,6 +53,11 @@ pub struct Pair {
 }
 
 impl Profile {
+    /// Pairs of addresses with separate figures.
+    pub fn pairs(&self) -> &[Pair] {
+        self.matrix.as_ref().map_or(&[], |matrix| &matrix.pairs)
+    }
+
     /// The number of the link that pairs are based on.
     pub fn matrix_link(&self, matrix: &Matrix) -> u32 {
         let named = matrix.link.as_ref();

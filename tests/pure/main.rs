@@ -6,6 +6,7 @@ mod bottleneck;
 mod case;
 mod completions;
 mod contrib;
+mod engines;
 mod fleet;
 mod house;
 mod load;

@@ -96,8 +96,8 @@ pub struct Args {
     #[arg(long)]
     reverse: bool,
 
-    /// Where packets wait: fq (in the kernel), hold (in user space), qdisc (in the kernel, in a BPF
-    /// qdisc: Linux 6.16), auto (fq if supported, otherwise hold)
+    /// Where packets wait: qdisc (in the kernel, in a BPF qdisc: Linux 6.16), fq (in the kernel), hold (in
+    /// user space), auto (the first of them that is supported and right for the link)
     #[arg(long, value_enum, default_value_t = Engine::Auto)]
     engine: Engine,
 

@@ -9,15 +9,16 @@ use rustix::thread::{CapabilitySet, capabilities};
 use super::{Done, Request};
 use crate::abi;
 use crate::abi::DIRECTIONS;
-use crate::datapath::compiled::{compile_new, compile_rules};
+use crate::datapath::compiled::{compile_new, compile_rules, place};
 use crate::datapath::engine::hold::Direction;
-use crate::datapath::engine::{Engine, qdisc};
+use crate::datapath::engine::{Engine, Kernel, qdisc};
 use crate::datapath::maps::{Loaded, Maps};
-use crate::datapath::plan::plan;
 use crate::datapath::saved::Saved;
 use crate::datapath::stage::compile::Compiled;
 use crate::datapath::stage::features;
-use crate::datapath::{LinkError, attachment, detach, ending, held, pieces, programs, segments};
+use crate::datapath::{
+    LinkError, attachment, detach, ending, held, pieces, plan, programs, segments,
+};
 use crate::host::{interface, now_ns};
 use crate::netlink::{self, Link, Netlink};
 use crate::profile::{Profile, hosts};
@@ -38,6 +39,8 @@ pub(super) struct Session {
     pub(super) qdisc: Option<qdisc::Registered>,
     /// Ifindex of the ifb or TAP, indexed by direction.
     pub(super) targets: [u32; 2],
+    /// The links of both directions.
+    pub(super) both: [Vec<Compiled>; 2],
     lasts: Option<Duration>,
 }
 
@@ -54,10 +57,14 @@ impl Session {
         taken_over.extend(ending::sweep(&mut nl)?);
         // With the limits that the user configured.
         let link = nl.link_by_index(link.index)?;
-        let mut saved = plan(&mut nl, &link, request)?;
-        saved.notes.splice(0..0, taken_over);
+        let origin = plan::origin(request);
         // A profile that cannot be compiled fails before any change.
-        let both = compile_new(&request.profile, &saved, [0; 2])?;
+        let mut both = compile_new(&request.profile, origin)?;
+        let needs = plan::needs(&mut nl, &link, request, &both);
+        let mut kernel = Kernel::new(request.directions);
+        let mut saved = plan::plan(&mut nl, &link, request, origin, &needs, &mut kernel)?;
+        saved.notes.splice(0..0, taken_over);
+        place(&mut both, &saved, [0; 2]);
         let needed = features::of([&both[0], &both[1]]);
         let mut loaded = Loaded::load(
             &programs::of_link(saved.engine, saved.directions),
@@ -82,21 +89,17 @@ impl Session {
             loaded,
             maps,
             taps: Vec::new(),
-            qdisc: None,
+            qdisc: kernel.loaded,
             targets: [0; 2],
+            both,
             lasts: request.lasts,
         };
         if session.saved.engine == Engine::Hold {
             let (directions, notes) = (session.saved.directions, &mut session.saved.notes);
             let name = &session.link.name;
-            let limit = held::limit(name, &session.profile, &both, directions, notes)?;
+            let both = &session.both;
+            let limit = held::limit(name, &session.profile, both, directions, notes)?;
             session.saved.hold_limit = limit;
-        }
-        if session.saved.engine == Engine::Qdisc {
-            let room = session.qdisc_room(&both);
-            let registered = qdisc::Registered::new(room, session.saved.directions);
-            session.qdisc = Some(registered.map_err(|e| LinkError::NoQdisc(e.to_string()))?);
-            session.saved.qdisc_room = room;
         }
         Ok(session)
     }
@@ -129,18 +132,20 @@ impl Session {
     fn go_live(&mut self) -> Result<(), LinkError> {
         let rules = compile_rules(&self.profile)?;
         if self.profile.is_timed() {
-            let mut both = self.compile_both()?;
-            for link in both.iter_mut().flatten() {
+            for link in self.both.iter_mut().flatten() {
                 link.link.release = abi::EMUD_RELEASE_NONE;
             }
-            self.maps.apply_with([&both[0], &both[1]], &rules)?;
+            let [up, down] = &self.both;
+            self.maps.apply_with([up, down], &rules)?;
             self.saved.epoch_ns = now_ns();
+            self.both = compile_new(&self.profile, (&self.saved).into())?;
         }
-        let [up, down] = self.compile_both()?;
+        place(&mut self.both, &self.saved, self.targets);
         if let Some(time) = self.lasts {
             self.maps.end_at(ending::after(time))?;
         }
-        Ok(self.maps.apply_with([&up, &down], &rules)?)
+        let [up, down] = &self.both;
+        Ok(self.maps.apply_with([up, down], &rules)?)
     }
 
     /// Reverts everything after a failure.
@@ -180,10 +185,6 @@ impl Session {
 
     pub(super) fn program_id(&self) -> Result<u32, LinkError> {
         Ok(self.loaded.main_id()?)
-    }
-
-    pub(super) fn compile_both(&self) -> Result<[Vec<Compiled>; 2], LinkError> {
-        compile_new(&self.profile, &self.saved, self.targets)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::profile::Pair;
 pub const ROOT_HANDLE: u32 = 0xe3d0_0000;
 
 /// Packets/s to reserve space for on a link without a rate: the maximum of one CPU.
-const PACKETS_PER_S_MAX: f64 = 2e6;
+pub(super) const PACKETS_PER_S_MAX: f64 = 2e6;
 /// The shortest frame, bytes.
 const FRAME_MIN: f64 = 60.0;
 /// The longest frame, for a queue in packets, bytes.
@@ -44,13 +44,7 @@ const IFB_TXQLEN: u32 = 16_384;
 /// `instances` is the maximum number of instances of links with `per`, `pairs` are those of the
 /// matrix.
 pub fn options(links: &[Compiled], instances: u32, pairs: &[Pair]) -> FqOptions {
-    let own = links.iter().map(holds);
-    let own = own.map(|(held, longest_s)| (held * f64::from(instances.max(1)), longest_s));
-    let (held, longest_s) = own
-        .chain(hold_pairs(links, pairs))
-        .fold((0.0, 0.0f64), |(all, longest), (held, longest_s)| {
-            (all + held, longest.max(longest_s))
-        });
+    let (held, longest_s) = waiting(links, instances, pairs);
     let limit = (2.0 * held).clamp(LIMIT_MIN, LIMIT_MAX) as u32;
     // The arrival itself may be ahead by a stamp's horizon.
     let horizon_s = longest_s + 2.0 * abi::EMUD_HORIZON_NS as f64 / 1e9;
@@ -64,6 +58,16 @@ pub fn options(links: &[Compiled], instances: u32, pairs: &[Pair]) -> FqOptions 
         buckets_log: None,
         pacing: Some(false),
     }
+}
+
+/// Returns how many packets of these links may wait, and for how long in s; see [`options`].
+pub(super) fn waiting(links: &[Compiled], instances: u32, pairs: &[Pair]) -> (f64, f64) {
+    let own = links.iter().map(holds);
+    let own = own.map(|(held, longest_s)| (held * f64::from(instances.max(1)), longest_s));
+    own.chain(hold_pairs(links, pairs))
+        .fold((0.0, 0.0f64), |(all, longest), (held, longest_s)| {
+            (all + held, longest.max(longest_s))
+        })
 }
 
 /// Returns how many packets of a link may wait, and for how long in s.

@@ -48,22 +48,14 @@ pub fn compile(
         seed: mix(seed ^ mix(u64::from(direction) + 1)),
         epoch_ns,
         overhead: link.overhead,
-        release: place.release,
-        ifindex: place.ifindex,
         queue_wait_ns: u64::MAX,
         queue_busy_ns: u64::MAX,
         queue_bytes: link.queue.bytes.map_or(0, |bytes| bytes as u32),
         ..Default::default()
     };
-    out.flags |= if place.l3 { abi::EMUD_F_L3 } else { 0 };
+    put(&mut out, place);
     out.flags |= if link.neighbours == Neighbours::Emulate {
         abi::EMUD_F_NEIGHBOURS
-    } else {
-        0
-    };
-    let cloned = [abi::EMUD_RELEASE_STAMP, abi::EMUD_RELEASE_QDISC];
-    out.flags |= if cloned.contains(&place.release) {
-        abi::EMUD_F_CLONE
     } else {
         0
     };
@@ -97,6 +89,20 @@ pub fn compile(
     };
     compiled.link.fq_shift = fq_shift(compiled.longest_delay_ns());
     Ok(compiled)
+}
+
+/// Sets where a link sends its packets, whatever was set before.
+pub fn put(link: &mut abi::emud_link, place: Place) {
+    link.release = place.release;
+    link.ifindex = place.ifindex;
+    link.flags &= !(abi::EMUD_F_L3 | abi::EMUD_F_CLONE);
+    link.flags |= if place.l3 { abi::EMUD_F_L3 } else { 0 };
+    let cloned = [abi::EMUD_RELEASE_STAMP, abi::EMUD_RELEASE_QDISC];
+    link.flags |= if cloned.contains(&place.release) {
+        abi::EMUD_F_CLONE
+    } else {
+        0
+    };
 }
 
 /// What is not in a link's figures but beside them.

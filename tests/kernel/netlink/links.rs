@@ -35,6 +35,14 @@ fn links_are_read_as_ip_shows_them() {
         (v0.mtu, v0.txqlen, v0.num_tx_queues, v0.gso.max_segs),
         (1400, 77, 4, 9)
     );
+    // A veth has a queue for each possible CPU, and uses one unless it was made with a number of queues.
+    shell("ip link add w0 type veth peer name w1");
+    let w0 = nl.link("w0").unwrap();
+    let lo = nl.link("lo").unwrap();
+    assert_eq!(
+        [&v0, &w0, &lo].map(|link| nl.transmit_queues(link)),
+        [4, 1, 1]
+    );
     assert_eq!(v0.mac, [2, 0, 0, 0, 0, 7]);
     assert_eq!(
         (v0.arphrd, v0.up, v0.loopback, v0.xdp),
@@ -48,7 +56,6 @@ fn links_are_read_as_ip_shows_them() {
         })
     );
     assert_eq!(nl.link_by_index(v0.index).unwrap(), v0);
-    let lo = nl.link("lo").unwrap();
     assert_eq!((lo.arphrd, lo.loopback, lo.kind), (772, true, None));
     let names: Vec<String> = nl.links().unwrap().into_iter().map(|l| l.name).collect();
     for name in ["lo", "v0", "v1"] {

@@ -2,6 +2,7 @@
 //! Links on live interfaces, once for each engine that this kernel supports.
 
 mod alter;
+mod auto;
 mod background;
 mod bottleneck;
 mod cgroup;
@@ -191,6 +192,10 @@ pub fn tests() -> Vec<Trial> {
             odd::qdisc_unsupported,
         );
     }
+    let here = engines.clone();
+    trials.push(trial::test(When::Always, "link::auto::first", move || {
+        auto::first(&here);
+    }));
     if engines.len() > 1 {
         let name = "link::both::loss::same";
         trials.push(trial::test(When::Full, name, move || {

@@ -19,9 +19,13 @@ pub use object::{QdiscError, Registered};
 /// The structure of which a program of this kind is a value; a kernel without them does not have it.
 const KERNEL_TYPE: (&str, &str) = ("bpf_struct_ops_Qdisc_ops", "data");
 
+/// How the note of [`lacks_room`] begins.
+pub const LACKS_ROOM: &str = "engine qdisc has room for";
+
 /// A packet that can wait takes 24 bytes, whether it waits or not.
-const ROOM_MIN: u32 = 65_536;
-const ROOM_MAX: u32 = 1 << 20;
+const ROOM_MIN: u32 = 16_384;
+/// The largest number of packets that can wait in a direction.
+pub const ROOM_MAX: u32 = 1 << 20;
 
 /// Returns the handle of emud's qdisc for a direction, by which its program knows the direction.
 pub const fn handle(direction: u32) -> u32 {
@@ -38,21 +42,41 @@ pub fn is_handle(wanted: u32) -> bool {
     abi::DIRECTIONS.map(handle).contains(&wanted)
 }
 
-/// Returns how many packets of these links, by direction, may wait in each of the directions that are
+/// Returns how many packets of these links, by direction, may wait in one of the directions that are
 /// emulated; see [`fq::options`] for the other arguments.
-pub fn room(
+pub fn waiting(
     links: &[Vec<Compiled>; 2],
     directions: [bool; 2],
     instances: u32,
     pairs: &[Pair],
-) -> u32 {
+) -> u64 {
     let emulated = links
         .iter()
         .zip(directions)
         .filter(|(_, emulated)| *emulated);
-    // fq's limit is twice what may wait: it costs nothing there.
-    let rooms = emulated.map(|(links, _)| fq::options(links, instances, pairs).limit / 2);
-    rooms.max().unwrap_or(0).clamp(ROOM_MIN, ROOM_MAX)
+    let of_one = |links: &[Compiled]| {
+        let (held, longest_s) = fq::waiting(links, instances, pairs);
+        // One queue, of which one CPU at a time has the lock, takes no more, whatever the number of links.
+        held.min(fq::PACKETS_PER_S_MAX * longest_s).ceil() as u64
+    };
+    let all = emulated.map(|(links, _)| of_one(links));
+    all.max().unwrap_or(0)
+}
+
+/// Returns the room to reserve for so many packets.
+pub fn room(waiting: u64) -> u32 {
+    let most = u32::try_from(waiting).unwrap_or(u32::MAX);
+    most.clamp(ROOM_MIN, ROOM_MAX)
+}
+
+/// Returns a note if more packets may wait than there is room for.
+pub fn lacks_room(room: u32, waiting: u64) -> Option<String> {
+    (waiting > u64::from(room)).then(|| {
+        format!(
+            "{LACKS_ROOM} {room} packets that wait, and the link may have up to {waiting}: at such rates, \
+             packets are dropped"
+        )
+    })
 }
 
 /// Adds emud's qdisc at the root of a device with the kernel's default root.
@@ -79,11 +103,7 @@ pub fn supported() -> Result<(), String> {
     }
     match btf::kernel_offsets([KERNEL_TYPE]) {
         [Some(_)] => Ok(()),
-        [None] => Err(
-            "this kernel has no BPF qdiscs: they need Linux 6.16 or later with CONFIG_NET_SCH_BPF \
-             and CONFIG_DEBUG_INFO_BTF"
-                .to_owned(),
-        ),
+        [None] => Err("this kernel has no BPF qdiscs".to_owned()),
     }
 }
 
