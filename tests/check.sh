@@ -22,7 +22,7 @@ rustdoc() {
 
 shell_scripts() {
     local scripts
-    mapfile -t scripts < <(find tests benches packaging -name '*.sh')
+    mapfile -t scripts < <(find tests benches packaging kubernetes -name '*.sh' -not -path '*/target/*')
     shellcheck "${scripts[@]}" .ci/run
 }
 
@@ -58,6 +58,7 @@ oldest_rust() {
 }
 
 job rustfmt cargo fmt --all --check
+job rustfmt-kubernetes cargo fmt --manifest-path kubernetes/Cargo.toml --check
 job clang-format clang_format
 job shellcheck shell_scripts
 job style tests/style.sh

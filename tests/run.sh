@@ -56,6 +56,7 @@ else
     job live env EMUD_LIVE_SCALE=1 "$EMUD_LIVE"
     job ci tests/ci.sh "$EMUD_BIN"
     job containers tests/containers.sh "$EMUD_BIN"
+    job kubernetes kubernetes/test.sh "$EMUD_BIN"
     job demo-fleet tests/demo-fleet.sh "$EMUD_BIN"
     job demo-fleet-interrupted interrupted tests/demo-fleet.sh "$EMUD_BIN"
     job timings cargo test --locked --release --lib -- --ignored --test-threads=1

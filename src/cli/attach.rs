@@ -151,7 +151,7 @@ pub fn run(args: Args, place: &Place) -> Result<(), Failure> {
 }
 
 /// Parses the time of `--for`.
-fn lasting(text: &str) -> Result<Duration, String> {
+pub(super) fn lasting(text: &str) -> Result<Duration, String> {
     match super::monitor::run::duration(text)? {
         Duration::ZERO => Err("a link of 0 s would not begin".to_owned()),
         time => Ok(time),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
-use emud::datapath::change;
+use std::time::Duration;
+
+use emud::datapath::{change, ending};
 
 use super::failure::EX_USAGE;
 use super::{Failure, Place};
@@ -14,34 +16,43 @@ Examples:
   emud set eth0 delay.jitter=5ms queue=100p
   emud set eth0 rate=none                     remove the rate
   emud set eth0 trace.restart                 restart traces and phases
+  emud set eth0 --for 10min                   end 10 min from now
 
 Counters, the queue and packets in flight are kept.")]
 pub struct Args {
     /// Interface to change; optional with --container
-    #[arg(value_name = "IFACE")]
-    interface: String,
+    #[arg(value_name = "IFACE", required_unless_present = "lasts")]
+    interface: Option<String>,
 
     /// Keys of the profile: [up.|down.]KEY=VALUE
     #[arg(value_name = "KEY=VALUE")]
     changes: Vec<String>,
+
+    /// End this time from now, whenever and with whatever process the link ended before
+    #[arg(long = "for", value_name = "TIME", value_parser = super::attach::lasting)]
+    lasts: Option<Duration>,
 }
 
 pub fn run(args: &Args, place: &Place) -> Result<(), Failure> {
-    let omitted = place.is_container() && (args.changes.is_empty() || args.interface.contains('='));
-    let (interface, changes) = match omitted {
-        true => {
-            let all = std::iter::once(&args.interface).chain(&args.changes);
-            (place.interface(None)?, all.cloned().collect())
+    let given = args.interface.as_deref();
+    let is_change =
+        |text: &str| text.contains('=') || args.changes.is_empty() && args.lasts.is_none();
+    let (interface, changes) = match given {
+        Some(first) if place.is_container() && is_change(first) => {
+            let all = std::iter::once(first.to_owned()).chain(args.changes.iter().cloned());
+            (place.interface(None)?, all.collect())
         }
-        false => (
-            place.interface(Some(&args.interface))?,
-            args.changes.clone(),
-        ),
+        given => (place.interface(given)?, args.changes.clone()),
     };
-    if changes.is_empty() {
-        let message = "no change is given: KEY=VALUE, such as delay=80ms";
+    if changes.is_empty() && args.lasts.is_none() {
+        let message = "no change is given: KEY=VALUE, such as delay=80ms, or --for TIME";
         return Err(Failure::new(EX_USAGE, message));
     }
-    change::change(&interface, &changes)?;
+    if !changes.is_empty() {
+        change::change(&interface, &changes)?;
+    }
+    if let Some(lasts) = args.lasts {
+        ending::end_after(&interface, lasts)?;
+    }
     Ok(())
 }

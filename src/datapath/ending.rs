@@ -143,14 +143,28 @@ impl AsFd for Whose {
     }
 }
 
+/// Makes a running link end this time from now. It no longer ends with a process.
+///
+/// # Errors
+/// Nothing is attached, or it has ended already, or the kernel returns an error.
+pub fn end_after(interface: &str, time: Duration) -> Result<(), LinkError> {
+    let mut nl = Netlink::open()?;
+    let link = nl.link(interface)?;
+    let _lock = interface::lock(link.index, interface::PATIENCE)?;
+    let mut there = attachment::running(&mut nl, &link)?;
+    Ok(there.maps.end_at(after(time))?)
+}
+
 /// Renews a link's [`LEASE`] as long as a process runs, then removes the link. Returns earlier if
-/// the link is gone, replaced or made independent of the process.
+/// the link is gone or replaced, or has a different end ([`end_after`]).
 ///
 /// # Errors
 /// The kernel returns an error; the link ends with its lease then.
 pub fn renew(interface: &str, link_id: u32, whose: &Whose) -> Result<(), LinkError> {
     let mut nl = Netlink::open()?;
     let index = nl.link(interface)?.index;
+    let mut end =
+        attachment::find(&mut nl, index)?.map_or(Ok(None), |there| there.maps.ends_at())?;
     loop {
         let over = whose.ends_within(RENEWED_EVERY);
         let _lock = interface::lock(index, interface::PATIENCE)?;
@@ -162,12 +176,14 @@ pub fn renew(interface: &str, link_id: u32, whose: &Whose) -> Result<(), LinkErr
         let Some(mut there) = attachment::find(&mut nl, index)? else {
             return Ok(());
         };
-        if there.maps.id != link_id || there.maps.ends_at()?.is_none() {
+        if there.maps.id != link_id || end.is_none() || there.maps.ends_at()? != end {
             return Ok(());
         }
         if over {
             return detach::undo_attachment(&mut nl, &link, &mut there).map(drop);
         }
-        there.maps.end_at(after(LEASE))?;
+        let next = after(LEASE);
+        there.maps.end_at(next)?;
+        end = Some(next);
     }
 }

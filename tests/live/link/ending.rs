@@ -117,3 +117,40 @@ pub fn with_a_process(engine: Engine) {
     assert!(said.err.contains("there is no process"), "{}", said.err);
     assert_same("no such process", &before, &lab.snapshot());
 }
+
+/// A different end, sooner or later, also of a link that ended with a process; not of one that has ended.
+pub fn changed(engine: Engine) {
+    let lab = Lab::new();
+    let before = lab.snapshot();
+    let profile = lab.profile(LINK);
+    let left = |lab: &Lab| lab.show()["ends_in_s"].as_f64().expect("an end");
+    lab.attach(engine, &profile, &[]);
+    lab.emud(&["set", "va", "loss=0.1%", "--for", "1h"])
+        .expect(0);
+    assert!((3500.0..=3600.0).contains(&left(&lab)), "{}", left(&lab));
+    lab.emud(&["set", "va", "--for", "1ms"]).expect(0);
+    wait_for_the_end(&lab);
+    let late = lab.emud(&["set", "va", "--for", "1h"]).expect(66);
+    assert!(late.err.contains("has ended by itself"), "{}", late.err);
+    lab.detach();
+    assert_same("ended", &before, &lab.snapshot());
+
+    let mut process = Command::new("sleep")
+        .arg("600")
+        .stdin(Stdio::null())
+        .spawn()
+        .expect("sleep");
+    lab.attach(
+        engine,
+        &profile,
+        &["--while-pid", &process.id().to_string()],
+    );
+    lab.emud(&["set", "va", "--for", "1h"]).expect(0);
+    wait_until("renewed no more", SOON, || emuds(&lab, "renew").is_empty());
+    process.kill().expect("kill sleep");
+    process.wait().expect("its end");
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(left(&lab) > 3500.0, "{}", left(&lab));
+    lab.detach();
+    assert_same("no process", &before, &lab.snapshot());
+}

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One Link on one pod: attach, change, renew, and report.
+
+use std::fs::File;
+use std::io::Read;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+
+use crate::agent::{Agent, Held, Key, RETRY, is_of};
+use crate::cgroup::{self, Network};
+use crate::emud::Shown;
+use crate::link::{Link, PodLink, State};
+use crate::plan::{self, Item, Refused, Setup};
+use crate::status::WriteError;
+
+/// The kernel's clock and the one of `since` may differ by this much.
+const SLACK: Duration = Duration::from_secs(2);
+
+/// The end of a round for one pod.
+struct Outcome {
+    entry: PodLink,
+    running: Option<Setup>,
+    next: Duration,
+    /// The status has the entry that was written before the attach.
+    announced: bool,
+}
+
+impl Agent {
+    /// Makes the link of a pod what its Link says.
+    pub(crate) async fn tend(&mut self, key: Key, item: Item, now: Timestamp) {
+        let Item { link, pod, want } = item;
+        let (Some(want), Some(uid)) = (want, plan::uid(&pod)) else {
+            return;
+        };
+        let held = self.held.get(&key).filter(|held| held.entry.uid == uid);
+        let version = pod.resource_version();
+        if let Some(held) = held
+            && held.written
+            && held.wanted.as_ref() == Some(&want)
+            && held.pod_version == version
+            && held.next_check > Instant::now()
+        {
+            return;
+        }
+        let stored = plan::entry(&link, &self.node, &pod.name_any());
+        let before = match held {
+            Some(held) => Some(held.entry.clone()),
+            None => stored.filter(|entry| entry.uid == uid).cloned(),
+        };
+        let running = held.and_then(|held| held.running.clone());
+        let before = before.unwrap_or_else(|| PodLink {
+            node: self.node.clone(),
+            pod: pod.name_any(),
+            uid,
+            interface: link.spec.interface.clone(),
+            state: State::Waiting,
+            message: None,
+            engine: None,
+            seed: None,
+            verdict: None,
+            since: None,
+            applied: None,
+        });
+        let wanted = want.clone();
+        let outcome = match want {
+            Err(refused) => self.refuse(before, refused).await,
+            Ok(setup) => self.keep(&link, &key, before, running, setup, now).await,
+        };
+        self.report(&link, key.clone(), outcome).await;
+        if let Some(held) = self.held.get_mut(&key) {
+            held.wanted = Some(wanted);
+            held.pod_version = version;
+        }
+    }
+
+    async fn report(&mut self, link: &Link, key: Key, outcome: Outcome) {
+        let Outcome {
+            entry,
+            running,
+            next,
+            announced,
+        } = outcome;
+        let known = self.held.get(&key).filter(|held| held.written);
+        let known = known.map(|held| &held.entry);
+        let stored = || link.status.as_ref()?.pods.get(&key.entry);
+        let mut written = !announced && known.or_else(stored) == Some(&entry);
+        if !written {
+            let message = entry.message.as_deref().unwrap_or_default();
+            eprintln!("emud-k8s: {key}: {:?} {message}", entry.state);
+            match self.api.write(link, &key.entry, Some(&entry)).await {
+                Ok(_) => written = true,
+                // The next event says what is to be done.
+                Err(WriteError::Deleted | WriteError::Conflict) => {}
+                Err(e @ WriteError::Kube(_)) => eprintln!("emud-k8s: {key}: {e}"),
+            }
+        }
+        let next = if written { next } else { next.min(RETRY) };
+        let held = Held {
+            entry,
+            written,
+            running,
+            wanted: None,
+            pod_version: None,
+            next_check: Instant::now() + next,
+        };
+        self.held.insert(key, held);
+    }
+
+    async fn refuse(&self, before: PodLink, refused: Refused) -> Outcome {
+        let (mut state, mut message) = (refused.state, refused.message);
+        let mut kept = before.clone();
+        match self.undo(&before).await {
+            Ok(()) => kept.applied = None,
+            Err(e) => (state, message) = (State::Failed, e),
+        }
+        self.without_link(kept, state, Some(message), self.lease / 3)
+    }
+
+    fn without_link(
+        &self,
+        entry: PodLink,
+        state: State,
+        message: Option<String>,
+        next: Duration,
+    ) -> Outcome {
+        let entry = PodLink {
+            state,
+            message,
+            engine: None,
+            verdict: None,
+            ..entry
+        };
+        Outcome {
+            entry,
+            running: None,
+            next,
+            announced: false,
+        }
+    }
+
+    async fn keep(
+        &self,
+        link: &Link,
+        key: &Key,
+        before: PodLink,
+        running: Option<Setup>,
+        setup: Setup,
+        now: Timestamp,
+    ) -> Outcome {
+        let retry = self.lease / 3;
+        // `since` has whole seconds: the kernel's end may have been shortly before.
+        let at_end = setup.duration.is_some() && self.lasts(&before, &setup, now) < SLACK;
+        if plan::is_over(&before, setup.duration, now) || at_end && before.state == State::Ended {
+            return self.ended(before).await;
+        }
+        if before.interface != setup.interface
+            && let Err(e) = self.undo(&before).await
+        {
+            return self.without_link(before, State::Failed, Some(e), RETRY);
+        }
+        let network = match cgroup::network(&before.uid) {
+            Ok(Some(network)) => network,
+            Ok(None) => {
+                let message = "no process of the pod runs on the node in a separate network";
+                return self.without_link(before, State::Waiting, Some(message.to_owned()), RETRY);
+            }
+            Err(e) => return self.without_link(before, State::Failed, Some(e.to_string()), retry),
+        };
+        let mut announced = false;
+        let done = self
+            .attached(
+                link,
+                key,
+                &network,
+                &before,
+                running,
+                &setup,
+                &mut announced,
+            )
+            .await;
+        let outcome = match done {
+            Ok(shown) => self.seen(before, setup, &shown, now),
+            // The finalizer or the entry could not be written: nothing was attached.
+            Err(Problem::Write(WriteError::Conflict)) => Outcome {
+                entry: before,
+                running: None,
+                next: RETRY / 4,
+                announced,
+            },
+            Err(Problem::Write(e)) => {
+                let message = format!("cannot attach: {e}");
+                self.without_link(before, State::Waiting, Some(message), RETRY)
+            }
+            Err(Problem::Ended) => self.ended(before).await,
+            Err(Problem::Emud(entry, message)) => {
+                self.without_link(*entry, State::Failed, Some(message), retry)
+            }
+        };
+        Outcome {
+            announced,
+            ..outcome
+        }
+    }
+
+    async fn ended(&self, before: PodLink) -> Outcome {
+        if let Err(e) = self.undo(&before).await {
+            return self.without_link(before, State::Failed, Some(e), RETRY);
+        }
+        let entry = PodLink {
+            applied: None,
+            ..before
+        };
+        // Nothing happens to it any more.
+        self.without_link(entry, State::Ended, None, Duration::from_secs(3600))
+    }
+}
+
+enum Problem {
+    Write(WriteError),
+    /// The kernel has ended it at the end of its duration.
+    Ended,
+    /// With what is known of the link that is there nevertheless.
+    Emud(Box<PodLink>, String),
+}
+
+impl Agent {
+    /// Makes the link what `setup` says, and returns it with its seed.
+    #[allow(clippy::too_many_arguments)]
+    async fn attached(
+        &self,
+        link: &Link,
+        key: &Key,
+        network: &Network,
+        before: &PodLink,
+        running: Option<Setup>,
+        setup: &Setup,
+        announced: &mut bool,
+    ) -> Result<Shown, Problem> {
+        let interface = &setup.interface;
+        let emud =
+            |e: crate::emud::EmudError| Problem::Emud(Box::new(before.clone()), e.to_string());
+        let lasts = self.lasts(before, setup, Timestamp::now());
+        let shown = self.emud.show(network, interface).await.map_err(emud)?;
+        if let Some(shown) = shown.filter(|shown| is_of(shown, before)) {
+            let over = shown.ends_in_s == Some(0.0);
+            if over && setup.duration.is_some() && lasts < SLACK {
+                return Err(Problem::Ended);
+            }
+            if !over && before.applied.as_deref() == Some(&setup.digest()) {
+                self.renew(network, setup, &shown, lasts).await;
+                return Ok(shown);
+            }
+            let changes = running.and_then(|running| setup.changes_from(&running));
+            if let Some(changes) = changes
+                && !over
+                && self.emud.set(network, interface, &changes).await.is_ok()
+            {
+                self.renew(network, setup, &shown, lasts).await;
+                return Ok(shown);
+            }
+            self.emud.detach(network, interface).await.map_err(emud)?;
+        }
+        let seed = setup.seed.or(before.seed).unwrap_or_else(random);
+        let entry = PodLink {
+            interface: interface.clone(),
+            state: State::Waiting,
+            message: None,
+            engine: None,
+            seed: Some(seed),
+            verdict: None,
+            applied: Some(setup.digest()),
+            ..before.clone()
+        };
+        *announced = true;
+        self.api
+            .announce(link, &key.entry, &entry)
+            .await
+            .map_err(Problem::Write)?;
+        let attach = self.emud.attach(network, setup, seed, lasts).await;
+        let emud = |message: String| {
+            let entry = PodLink {
+                applied: None,
+                ..entry.clone()
+            };
+            Problem::Emud(Box::new(entry), message)
+        };
+        attach.map_err(|e| emud(e.to_string()))?;
+        let shown = self.emud.show(network, interface).await;
+        shown
+            .map_err(|e| emud(e.to_string()))?
+            .ok_or_else(|| emud("the link was removed while it was attached".to_owned()))
+    }
+
+    /// The time until the kernel ends the link.
+    fn lasts(&self, before: &PodLink, setup: &Setup, now: Timestamp) -> Duration {
+        let since = before.since.as_ref().map_or(now, |time| time.0);
+        match setup.duration {
+            None => self.lease,
+            Some(duration) => plan::left(since, duration, now).unwrap_or_default(),
+        }
+    }
+
+    /// A link that ends meanwhile is attached again in the next round.
+    async fn renew(&self, network: &Network, setup: &Setup, shown: &Shown, lasts: Duration) {
+        let left = shown.ends_in_s.unwrap_or_default();
+        let due = match setup.duration {
+            None => left < lasts.as_secs_f64() * 0.75,
+            Some(_) => (left - lasts.as_secs_f64()).abs() > SLACK.as_secs_f64(),
+        };
+        if due && let Err(e) = self.emud.renew(network, &setup.interface, lasts).await {
+            eprintln!("emud-k8s: cannot renew a link: {e}");
+        }
+    }
+
+    fn seen(&self, before: PodLink, setup: Setup, shown: &Shown, now: Timestamp) -> Outcome {
+        let (verdict, message) = shown.verdict();
+        let since = before.since.unwrap_or_else(|| Time(whole_second(now)));
+        let left = setup.duration.and_then(|d| plan::left(since.0, d, now));
+        let next = self.lease / 3;
+        let entry = PodLink {
+            interface: setup.interface.clone(),
+            state: State::Attached,
+            message,
+            engine: Some(shown.engine.clone()),
+            seed: i64::try_from(shown.seed).ok(),
+            verdict: Some(verdict),
+            since: Some(since),
+            applied: Some(setup.digest()),
+            ..before
+        };
+        Outcome {
+            entry,
+            running: Some(setup),
+            next: left.map_or(next, |left| next.min(left + Duration::from_millis(20))),
+            announced: false,
+        }
+    }
+}
+
+/// The next whole second: the status has no fractions, and a link must not end early.
+fn whole_second(now: Timestamp) -> Timestamp {
+    let up = now.as_second() + i64::from(now.subsec_nanosecond() > 0);
+    Timestamp::from_second(up).unwrap_or(now)
+}
+
+fn random() -> i64 {
+    let mut bytes = [0; 4];
+    // Not a secret: without the device the time is as good.
+    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    match read {
+        Ok(()) => i64::from(u32::from_ne_bytes(bytes)),
+        Err(_) => Timestamp::now().as_microsecond() & 0x7fff_ffff,
+    }
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the agent knows of the cluster: Links, the pods of its node, and what Links refer to.
+
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use futures::{FutureExt, StreamExt};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::api::Api;
+use kube::runtime::reflector::{self, Store};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Client, Resource};
+use serde::de::DeserializeOwned;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use crate::link::Link;
+use crate::plan::Others;
+
+/// A watch that keeps its objects; it ends when it is dropped.
+struct Watch<K: Resource<DynamicType = ()> + Clone + 'static> {
+    store: Store<K>,
+    task: JoinHandle<()>,
+    used: bool,
+}
+
+impl<K: Resource<DynamicType = ()> + Clone + 'static> Drop for Watch<K> {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl<K> Watch<K>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    fn start(api: Api<K>, config: watcher::Config, changed: Arc<Notify>) -> Self {
+        let (store, writer) = reflector::store();
+        let events = watcher(api, config).default_backoff();
+        let task = tokio::spawn(async move {
+            let events = reflector::reflector(writer, events);
+            let mut events = std::pin::pin!(events);
+            while let Some(event) = events.next().await {
+                match event {
+                    Ok(_) => changed.notify_one(),
+                    Err(e) => eprintln!("emud-k8s: watch of {}: {e}", K::kind(&())),
+                }
+            }
+        });
+        let used = true;
+        Self { store, task, used }
+    }
+
+    fn is_ready(&self) -> bool {
+        matches!(self.store.wait_until_ready().now_or_never(), Some(Ok(())))
+    }
+
+    /// `None`: the first list has not arrived.
+    fn all(&self) -> Option<Vec<Arc<K>>> {
+        self.is_ready().then(|| self.store.state())
+    }
+}
+
+/// The watches of one node.
+pub struct Watches {
+    client: Client,
+    /// Something has changed.
+    pub changed: Arc<Notify>,
+    links: Watch<Link>,
+    pods: Watch<Pod>,
+    /// By namespace and name: only those that Links name.
+    config_maps: HashMap<(String, String), Watch<ConfigMap>>,
+    /// By namespace: only those whose pods are peers.
+    peers: HashMap<String, Watch<Pod>>,
+}
+
+impl Watches {
+    /// Starts those of all Links and of the pods of a node.
+    pub fn start(client: &Client, node: &str) -> Self {
+        let changed = Arc::new(Notify::new());
+        let of_node = watcher::Config::default().fields(&format!("spec.nodeName={node}"));
+        let config = watcher::Config::default();
+        Self {
+            client: client.clone(),
+            links: Watch::start(Api::all(client.clone()), config, changed.clone()),
+            pods: Watch::start(Api::all(client.clone()), of_node, changed.clone()),
+            changed,
+            config_maps: HashMap::new(),
+            peers: HashMap::new(),
+        }
+    }
+
+    /// Returns all Links and the pods of the node; `None`: they are not known yet.
+    pub fn known(&self) -> Option<(Vec<Arc<Link>>, Vec<Arc<Pod>>)> {
+        Some((self.links.all()?, self.pods.all()?))
+    }
+
+    /// Ends the watches that were not used since the last call.
+    pub fn tidy(&mut self) {
+        tidy(&mut self.config_maps);
+        tidy(&mut self.peers);
+    }
+}
+
+fn tidy<Key: Hash + Eq, K: Resource<DynamicType = ()> + Clone + 'static>(
+    watches: &mut HashMap<Key, Watch<K>>,
+) {
+    watches.retain(|_, watch| std::mem::take(&mut watch.used));
+}
+
+impl Others for Watches {
+    fn config_map(&mut self, namespace: &str, name: &str) -> Option<Option<Arc<ConfigMap>>> {
+        let key = (namespace.to_owned(), name.to_owned());
+        let watch = self.config_maps.entry(key).or_insert_with(|| {
+            let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+            let api = Api::namespaced(self.client.clone(), namespace);
+            Watch::start(api, config, self.changed.clone())
+        });
+        watch.used = true;
+        Some(watch.all()?.pop())
+    }
+
+    fn pods_of(&mut self, namespace: &str) -> Option<Vec<Arc<Pod>>> {
+        let watch = self.peers.entry(namespace.to_owned()).or_insert_with(|| {
+            let api = Api::namespaced(self.client.clone(), namespace);
+            Watch::start(api, watcher::Config::default(), self.changed.clone())
+        });
+        watch.used = true;
+        watch.all()
+    }
+}
