@@ -52,6 +52,7 @@ impl<'a> Lab<'a> {
                 RIGHTS,
                 "--inh-caps",
                 "-all",
+                "--no-new-privs",
                 "--pdeathsig",
                 "KILL",
                 "--",

@@ -12,6 +12,7 @@ use tokio::time::sleep;
 use crate::cluster::{Cluster, run};
 use crate::node::{LEASE, Lab, number, within};
 use crate::pods::Sandbox;
+use crate::real;
 
 /// Above the configured delay: both pings and the engine.
 const SLACK_MS: f64 = 25.0;
@@ -23,6 +24,11 @@ pub async fn all(cluster: &Cluster, emud: &str) -> Result<()> {
         "deploy/crd.yaml is not that of `emud-k8s crd`"
     );
     let lab = Lab::new(cluster, emud);
+    if cluster.is_real {
+        real::deploy(cluster, &crd).await?;
+        real::rights(cluster).await?;
+        real::schema(cluster).await?;
+    }
     lab.node("n1").await?;
     let mut agent = lab.agent()?;
     let mut web = attached(&lab).await?;
