@@ -34,7 +34,8 @@ pub struct Cluster {
     /// It has rights and schemas.
     pub is_real: bool,
     server: String,
-    _processes: Vec<Process>,
+    /// The API server is the last.
+    processes: Vec<Process>,
 }
 
 impl Cluster {
@@ -66,8 +67,15 @@ impl Cluster {
             client,
             is_real,
             server,
-            _processes: processes,
+            processes,
         })
+    }
+
+    /// Sends a signal to the API server.
+    pub fn signal(&self, name: &str) -> Result<()> {
+        let server = self.processes.last().context("no API server")?;
+        let words = [format!("-{name}"), server.0.id().to_string()];
+        run("kill", &words).map(drop)
     }
 
     /// Gives the agent this token.

@@ -228,6 +228,12 @@ async fn deleted(lab: &Lab<'_>, web: &Sandbox) -> Result<()> {
     lab.links
         .patch_status("slow", &PatchParams::default(), &Patch::Merge(patch))
         .await?;
+    // The agent now calls for both nodes: without an answer it still has to renew its leases.
+    lab.cluster.signal("STOP")?;
+    sleep(2 * LEASE + Duration::from_secs(3)).await;
+    let hangs = web.round_trip(1)?;
+    lab.cluster.signal("CONT")?;
+    within("the API server hangs", hangs, 60.0, 60.0 + SLACK_MS)?;
     lab.delete("slow").await?;
     sleep(LEASE + Duration::from_secs(2)).await;
     let status = lab.links.get("slow").await?.status.unwrap_or_default();
