@@ -19,7 +19,12 @@ if [ -z "${EMUD_K8S_FOLDER-}" ]; then
     cargo test --locked --lib --bins
     if [ -n "$kubernetes" ]; then
         export EMUD_K8S_APISERVER=$PWD/target/kube-apiserver
-        (cd tests/apiserver && go build -trimpath -ldflags '-s -w' -o "$EMUD_K8S_APISERVER" .)
+        (
+            cd tests/apiserver
+            version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
+            go build -trimpath -o "$EMUD_K8S_APISERVER" \
+                -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$version" .
+        )
     fi
     live=$(cargo test --locked --test live --no-run --message-format=json |
         jq -r 'select(.executable and .target.name == "live") | .executable')

@@ -66,7 +66,7 @@ pub fn start(folder: &Path, api_server: &str) -> Result<Vec<Process>> {
 /// Installs the agent with its account as `kubectl apply` does, and waits until the server knows Links.
 pub async fn deploy(cluster: &Cluster, crd: &str) -> Result<()> {
     let version = cluster.client.apiserver_version().await?;
-    println!("Kubernetes {}.{}", version.major, version.minor);
+    println!("Kubernetes {}", version.git_version);
     let options = PatchParams::apply("test").force();
     apply(cluster, crd, &options).await?;
     apply(cluster, DEPLOY, &options).await?;
