@@ -18,6 +18,11 @@ use crate::real;
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/server.py");
 
+/// Of the API server of Kubernetes.
+const CERTIFICATE: &str = "certificates/apiserver.crt";
+/// In a pod.
+const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
 /// A process that ends with the test.
 pub struct Process(pub Child);
 
@@ -45,7 +50,7 @@ impl Cluster {
         let is_real = api_server.is_some();
         let (mut processes, server) = match api_server {
             Some(api_server) => {
-                let certificate = folder.join("certificates/apiserver.crt");
+                let certificate = folder.join(CERTIFICATE);
                 let server = format!(
                     "server: 'https://127.0.0.1:6443', certificate-authority: '{}'",
                     certificate.display()
@@ -78,9 +83,30 @@ impl Cluster {
         run("kill", &words).map(drop)
     }
 
-    /// Gives the agent this token.
+    /// Gives the agent this token, as a kubelet gives it to a pod.
     pub fn agent_token(&self, token: &str) -> Result<()> {
+        let run = fs::canonicalize("/var/run")?;
+        ensure!(run == Path::new("/run"), "/var/run is not that of the test");
+        fs::create_dir_all(ACCOUNT)?;
+        let account = Path::new(ACCOUNT);
+        fs::write(account.join("token"), token)?;
+        fs::write(account.join("namespace"), "emud")?;
+        fs::copy(self.folder.join(CERTIFICATE), account.join("ca.crt"))?;
         log_in(&self.folder, "agent", token, &self.server)
+    }
+
+    /// Returns the variables by which the agent finds the server.
+    pub fn agent_variables(&self) -> Vec<(&'static str, String)> {
+        let kubeconfig = self.folder.join("agent.yaml").display().to_string();
+        match self.is_real {
+            true => vec![
+                ("KUBERNETES_SERVICE_HOST", "127.0.0.1".to_owned()),
+                ("KUBERNETES_SERVICE_PORT", "6443".to_owned()),
+                // Without a kubeconfig.
+                ("HOME", self.folder.display().to_string()),
+            ],
+            false => vec![("KUBECONFIG", kubeconfig)],
+        }
     }
 }
 

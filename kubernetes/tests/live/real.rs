@@ -77,7 +77,6 @@ pub async fn deploy(cluster: &Cluster, crd: &str) -> Result<()> {
         sleep(Duration::from_millis(100)).await;
     }
     apply(cluster, EXAMPLE, &options.dry_run()).await?;
-    // As a kubelet mounts it.
     let accounts: Api<ServiceAccount> = Api::namespaced(cluster.client.clone(), "emud");
     let request = json!({ "metadata": {}, "spec": { "audiences": [], "expirationSeconds": 3600 } });
     let request = serde_json::from_value(request)?;
