@@ -77,7 +77,7 @@ impl Agent {
     pub fn new(client: &Client, node: String, emud: Emud, lease: Duration) -> Self {
         Self {
             watches: Watches::start(client, &node),
-            api: Api8s::new(client.clone()),
+            api: Api8s::new(client.clone(), lease),
             node,
             emud,
             lease,

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 pub const FINALIZER: &str = "net.emud/detach";
 
 /// An emulated link on an interface of pods.
+#[allow(clippy::duplicated_attributes)] // clippy takes the columns for one attribute
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
     group = "net.emud",

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the agent writes to the API server: its entries in the status of Links, and the finalizer.
 
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, ResourceExt};
@@ -8,9 +11,12 @@ use serde_json::{Value, json};
 
 use crate::link::{FINALIZER, Link, PodLink};
 
-/// Writes to the API server.
+/// Calls of the API server. None of them holds up the agent: it has links to renew.
 pub struct Api8s {
     client: Client,
+    /// How long a call waits; then none is made for twice this time.
+    patience: Duration,
+    silent_until: Cell<Option<Instant>>,
 }
 
 /// Why nothing was written.
@@ -22,8 +28,18 @@ pub enum WriteError {
     /// Another node was faster; the next event has its change.
     #[error("the Link has changed meanwhile")]
     Conflict,
-    #[error(transparent)]
+    #[error("the API server does not answer")]
+    Silent,
+    #[error("{}", reason(.0))]
     Kube(kube::Error),
+}
+
+/// Without the fields of the answer, which kube adds.
+fn reason(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        other => other.to_string(),
+    }
 }
 
 impl From<kube::Error> for WriteError {
@@ -37,9 +53,30 @@ impl From<kube::Error> for WriteError {
 }
 
 impl Api8s {
-    /// Uses this client.
-    pub fn new(client: Client) -> Self {
-        Self { client }
+    /// Uses this client; `lease` is that of the links.
+    pub fn new(client: Client, lease: Duration) -> Self {
+        Self {
+            client,
+            patience: lease / 6,
+            silent_until: Cell::new(None),
+        }
+    }
+
+    /// The client itself waits without end.
+    async fn answer<T>(
+        &self,
+        call: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, WriteError> {
+        let now = Instant::now();
+        if self.silent_until.get().is_some_and(|until| now < until) {
+            return Err(WriteError::Silent);
+        }
+        let Ok(done) = tokio::time::timeout(self.patience, call).await else {
+            let until = Instant::now() + 2 * self.patience;
+            self.silent_until.set(Some(until));
+            return Err(WriteError::Silent);
+        };
+        Ok(done?)
     }
 
     /// Writes an entry before the Link is attached, so that its deletion waits for this node.
@@ -84,7 +121,8 @@ impl Api8s {
         });
         let (api, patch) = (self.links(link), Patch::Merge(patch));
         let options = PatchParams::default();
-        Ok(api.patch_status(&link.name_any(), &options, &patch).await?)
+        let name = link.name_any();
+        self.answer(api.patch_status(&name, &options, &patch)).await
     }
 
     /// Lets a deleted Link go.
@@ -105,7 +143,8 @@ impl Api8s {
         }});
         let (api, patch) = (self.links(link), Patch::Merge(patch));
         let options = PatchParams::default();
-        api.patch(&link.name_any(), &options, &patch).await?;
+        let name = link.name_any();
+        self.answer(api.patch(&name, &options, &patch)).await?;
         Ok(())
     }
 
@@ -113,9 +152,10 @@ impl Api8s {
     ///
     /// # Errors
     /// The API server does not answer.
-    pub async fn node_exists(&self, node: &str) -> Result<bool, kube::Error> {
+    pub async fn node_exists(&self, node: &str) -> Result<bool, WriteError> {
         let nodes: Api<Node> = Api::all(self.client.clone());
-        Ok(nodes.get_metadata_opt(node).await?.is_some())
+        let found = self.answer(nodes.get_metadata_opt(node)).await?;
+        Ok(found.is_some())
     }
 
     fn links(&self, link: &Link) -> Api<Link> {

@@ -94,7 +94,7 @@ impl Agent {
                 Ok(_) => written = true,
                 // The next event says what is to be done.
                 Err(WriteError::Deleted | WriteError::Conflict) => {}
-                Err(e @ WriteError::Kube(_)) => eprintln!("emud-k8s: {key}: {e}"),
+                Err(e) => eprintln!("emud-k8s: {key}: {e}"),
             }
         }
         let next = if written { next } else { next.min(RETRY) };

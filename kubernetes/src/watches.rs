@@ -63,6 +63,9 @@ where
     }
 }
 
+/// All Links, and the pods of the node.
+type Known = (Vec<Arc<Link>>, Vec<Arc<Pod>>);
+
 /// The watches of one node.
 pub struct Watches {
     client: Client,
@@ -92,8 +95,8 @@ impl Watches {
         }
     }
 
-    /// Returns all Links and the pods of the node; `None`: they are not known yet.
-    pub fn known(&self) -> Option<(Vec<Arc<Link>>, Vec<Arc<Pod>>)> {
+    /// Returns `None` until both are known.
+    pub fn known(&self) -> Option<Known> {
         Some((self.links.all()?, self.pods.all()?))
     }
 

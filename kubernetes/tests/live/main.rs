@@ -5,6 +5,7 @@
 mod cluster;
 mod node;
 mod pods;
+mod real;
 mod steps;
 
 use std::path::PathBuf;

@@ -52,6 +52,7 @@ impl<'a> Lab<'a> {
                 RIGHTS,
                 "--inh-caps",
                 "-all",
+                "--no-new-privs",
                 "--pdeathsig",
                 "KILL",
                 "--",
@@ -59,7 +60,8 @@ impl<'a> Lab<'a> {
             .arg(env!("CARGO_BIN_EXE_emud-k8s"))
             .args(["agent", "--lease", "6s", "--emud", &self.emud])
             .env("NODE_NAME", "n1")
-            .env("KUBECONFIG", self.cluster.folder.join("agent.yaml"))
+            .env_remove("KUBECONFIG")
+            .envs(self.cluster.agent_variables())
             .stdin(Stdio::null())
             .stderr(log)
             .spawn()?;

@@ -12,6 +12,7 @@ use tokio::time::sleep;
 use crate::cluster::{Cluster, run};
 use crate::node::{LEASE, Lab, number, within};
 use crate::pods::Sandbox;
+use crate::real;
 
 /// Above the configured delay: both pings and the engine.
 const SLACK_MS: f64 = 25.0;
@@ -23,6 +24,11 @@ pub async fn all(cluster: &Cluster, emud: &str) -> Result<()> {
         "deploy/crd.yaml is not that of `emud-k8s crd`"
     );
     let lab = Lab::new(cluster, emud);
+    if cluster.is_real {
+        real::deploy(cluster, &crd).await?;
+        real::rights(cluster).await?;
+        real::schema(cluster).await?;
+    }
     lab.node("n1").await?;
     let mut agent = lab.agent()?;
     let mut web = attached(&lab).await?;
@@ -222,6 +228,12 @@ async fn deleted(lab: &Lab<'_>, web: &Sandbox) -> Result<()> {
     lab.links
         .patch_status("slow", &PatchParams::default(), &Patch::Merge(patch))
         .await?;
+    // The agent now calls for both nodes: without an answer it still has to renew its leases.
+    lab.cluster.signal("STOP")?;
+    sleep(2 * LEASE + Duration::from_secs(3)).await;
+    let hangs = web.round_trip(1)?;
+    lab.cluster.signal("CONT")?;
+    within("the API server hangs", hangs, 60.0, 60.0 + SLACK_MS)?;
     lab.delete("slow").await?;
     sleep(LEASE + Duration::from_secs(2)).await;
     let status = lab.links.get("slow").await?.status.unwrap_or_default();
