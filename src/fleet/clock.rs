@@ -15,6 +15,7 @@ use std::time::Duration;
 use emud_monitor::log::Clock;
 use serde::{Deserialize, Serialize};
 
+use crate::host::datagram::{self, Datagram, Stamp};
 use crate::host::{random, spawn, wall_ns};
 
 /// Number of probes; the best one determines the offset, the median one the delay.
@@ -117,7 +118,7 @@ impl Responder {
 fn answer(socket: &UdpSocket, token: u64) -> io::Result<()> {
     let mut probe = [0; ANSWER];
     let arrival = receive(socket, &mut probe)?;
-    if arrival.len != PROBE || number(&probe, 0) != token {
+    if arrival.datagram.len != PROBE || number(&probe, 0) != token {
         return Ok(());
     }
     let difference = Clock::now().realtime_minus_mono_ns;
@@ -131,8 +132,8 @@ fn answer(socket: &UdpSocket, token: u64) -> io::Result<()> {
             probe.as_ptr().cast(),
             probe.len(),
             0,
-            (&raw const arrival.from).cast(),
-            arrival.from_len,
+            (&raw const arrival.datagram.from).cast(),
+            arrival.datagram.from_len,
         )
     };
     if sent < 0 {
@@ -192,7 +193,8 @@ fn answered(socket: &UdpSocket, token: u64, n: u64, sent: i64) -> Option<(Exchan
     loop {
         let mut answer = [0; ANSWER];
         let arrival = receive(socket, &mut answer).ok()?;
-        if arrival.len != ANSWER || number(&answer, 0) != token || number(&answer, 8) != n {
+        if arrival.datagram.len != ANSWER || number(&answer, 0) != token || number(&answer, 8) != n
+        {
             // Late.
             continue;
         }
@@ -252,78 +254,21 @@ fn put(bytes: &mut [u8; ANSWER], at: usize, number: i64) {
 
 /// A received datagram.
 struct Arrival {
-    len: usize,
+    datagram: Datagram<Stamp>,
     /// Time of day in ns at which the kernel received it.
     stamp: i64,
-    from: libc::sockaddr_storage,
-    from_len: libc::socklen_t,
 }
 
 fn stamps(socket: &UdpSocket) -> io::Result<()> {
     let on: libc::c_int = 1;
-    // SAFETY: the kernel reads an integer.
-    let set = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_TIMESTAMPNS,
-            (&raw const on).cast(),
-            mem::size_of_val(&on) as libc::socklen_t,
-        )
-    };
-    match set {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    datagram::set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)
 }
 
 fn receive(socket: &UdpSocket, into: &mut [u8; ANSWER]) -> io::Result<Arrival> {
-    // SAFETY: all of these are valid if they are zero.
-    let (mut from, mut message): (libc::sockaddr_storage, libc::msghdr) =
-        unsafe { (mem::zeroed(), mem::zeroed()) };
-    // Aligned for a control message.
-    let mut control = [0_u64; 8];
-    let mut part = libc::iovec {
-        iov_base: into.as_mut_ptr().cast(),
-        iov_len: into.len(),
-    };
-    message.msg_name = (&raw mut from).cast();
-    message.msg_namelen = mem::size_of_val(&from) as libc::socklen_t;
-    message.msg_iov = &raw mut part;
-    message.msg_iovlen = 1;
-    message.msg_control = control.as_mut_ptr().cast();
-    message.msg_controllen = mem::size_of_val(&control) as _;
-    // SAFETY: all buffers outlive the call.
-    let len = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, 0) };
-    let Ok(len) = usize::try_from(len) else {
-        return Err(io::Error::last_os_error());
-    };
-    // SAFETY: the kernel has filled in the message.
-    let stamp = unsafe { stamp_of(&message) };
+    let datagram = datagram::receive::<Stamp>(socket, into)?;
+    let stamp = datagram.control.map_or_else(wall_ns, Stamp::wall_ns);
     Ok(Arrival {
-        len,
-        stamp: stamp.unwrap_or_else(|| wall_ns() as i64),
-        from,
-        from_len: message.msg_namelen,
+        datagram,
+        stamp: stamp.cast_signed(),
     })
-}
-
-/// # Safety
-/// The message and its control buffer are valid.
-unsafe fn stamp_of(message: &libc::msghdr) -> Option<i64> {
-    // SAFETY: as promised.
-    unsafe {
-        let mut header = libc::CMSG_FIRSTHDR(message);
-        while !header.is_null() {
-            let of = ((*header).cmsg_level, (*header).cmsg_type);
-            if of == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) {
-                let time: libc::timespec = libc::CMSG_DATA(header)
-                    .cast::<libc::timespec>()
-                    .read_unaligned();
-                return Some(time.tv_sec * 1_000_000_000 + time.tv_nsec);
-            }
-            header = libc::CMSG_NXTHDR(message, header);
-        }
-        None
-    }
 }

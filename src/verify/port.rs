@@ -3,13 +3,14 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::net::ipproto::{ICMP, ICMPV6};
 use rustix::net::{AddressFamily, SendFlags, SocketType, bind, connect, getsockname, send, socket};
 
 use super::VerifyError;
+use crate::host::datagram::{self, Stamp};
 use crate::host::{now_ns, wall_ns};
 
 /// Size of the socket buffers: the prober itself must not drop a packet.
@@ -123,54 +124,25 @@ impl Port {
     /// # Errors
     /// The kernel does not stamp the packet, or returns an error.
     pub fn receive(&self, payload: &mut [u8]) -> Result<Option<Received>, VerifyError> {
-        let mut control = [0u64; 16];
-        let mut part = libc::iovec {
-            iov_base: payload.as_mut_ptr().cast(),
-            iov_len: payload.len(),
+        let datagram = match datagram::receive::<Stamp>(&self.fd, payload) {
+            Ok(datagram) => datagram,
+            Err(e) => return nothing(e),
         };
-        // SAFETY: all zero is a valid msghdr, and the pointers put in outlive the calls.
-        let (len, stamp) = unsafe {
-            let mut message: libc::msghdr = std::mem::zeroed();
-            message.msg_iov = &raw mut part;
-            message.msg_iovlen = 1;
-            message.msg_control = control.as_mut_ptr().cast();
-            message.msg_controllen = size_of_val(&control) as _;
-            let len = libc::recvmsg(self.fd.as_raw_fd(), &raw mut message, 0);
-            if len < 0 {
-                return nothing(io::Error::last_os_error());
-            }
-            (len as usize, stamp(&message))
-        };
-        let Some(stamp_ns) = stamp else {
+        let Some(stamp) = datagram.control else {
             return Err(VerifyError::Socket {
                 what: "read the time of arrival",
                 source: io::Error::other("the kernel did not stamp the packet"),
             });
         };
         Ok(Some(Received {
-            len,
-            arrived_ns: monotonic(stamp_ns),
+            len: datagram.len,
+            arrived_ns: monotonic(stamp.wall_ns()),
         }))
     }
 
     fn set<T>(&self, option: i32, value: &T, what: &'static str) -> Result<(), VerifyError> {
-        // SAFETY: the value lives until the call returns, and its size is given.
-        let done = unsafe {
-            libc::setsockopt(
-                self.fd.as_raw_fd(),
-                libc::SOL_SOCKET,
-                option,
-                std::ptr::from_ref(value).cast(),
-                size_of_val(value) as libc::socklen_t,
-            )
-        };
-        if done == 0 {
-            return Ok(());
-        }
-        Err(VerifyError::Socket {
-            what,
-            source: io::Error::last_os_error(),
-        })
+        let done = datagram::set_option(&self.fd, libc::SOL_SOCKET, option, value);
+        done.map_err(|source| VerifyError::Socket { what, source })
     }
 }
 
@@ -185,27 +157,6 @@ fn nothing(error: io::Error) -> Result<Option<Received>, VerifyError> {
             source: error,
         }),
     }
-}
-
-/// The kernel's stamp, CLOCK_REALTIME ns.
-///
-/// # Safety
-/// `message` must be the unmodified result of recvmsg.
-unsafe fn stamp(message: &libc::msghdr) -> Option<u64> {
-    // SAFETY: the caller's promise; the kernel's headers are within the control buffer.
-    unsafe {
-        let mut header = libc::CMSG_FIRSTHDR(message);
-        while !header.is_null() {
-            if (*header).cmsg_level == libc::SOL_SOCKET
-                && (*header).cmsg_type == libc::SCM_TIMESTAMPNS
-            {
-                let time: libc::timespec = std::ptr::read_unaligned(libc::CMSG_DATA(header).cast());
-                return Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64);
-            }
-            header = libc::CMSG_NXTHDR(message, header);
-        }
-    }
-    None
 }
 
 /// Converts a time of the wall clock to CLOCK_MONOTONIC. The thread may lose its CPU between the

@@ -8,7 +8,6 @@ mod receive;
 mod send;
 mod store;
 mod transfer;
-mod ttl;
 pub(crate) mod window;
 
 use std::io;

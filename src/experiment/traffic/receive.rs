@@ -12,9 +12,9 @@ use std::time::Duration;
 use emud_monitor::log::mono_ns;
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 
-use super::{
-    BIN_NS, Count, DATAGRAM_MIN, Received, Times, TrafficError, failed, number_and_time, ttl,
-};
+use crate::host::datagram::{self, Ttl};
+
+use super::{BIN_NS, Count, DATAGRAM_MIN, Received, Times, TrafficError, failed, number_and_time};
 
 /// Room for packets while this process does not run, bytes.
 const BUFFER: usize = 8 << 20;
@@ -80,7 +80,9 @@ impl Ports {
     /// The kernel does not report the TTL.
     pub fn listing(mut self) -> Result<Self, TrafficError> {
         for (_, socket) in &self.udp {
-            ttl::request(socket).map_err(failed("the TTL of datagrams"))?;
+            let on: libc::c_int = 1;
+            datagram::set_option(socket, libc::IPPROTO_IP, libc::IP_RECVTTL, &on)
+                .map_err(failed("the TTL of datagrams"))?;
         }
         self.each = true;
         Ok(self)
@@ -161,7 +163,7 @@ fn datagrams(
             break;
         }
         let arrived = match each {
-            true => ttl::receive(socket, &mut data).map(|(len, ttl)| (len, None, Some(ttl))),
+            true => with_ttl(socket, &mut data).map(|(len, ttl)| (len, None, Some(ttl))),
             false => (socket.recv_from(&mut data)).map(|(len, from)| (len, Some(from), None)),
         };
         let (len, from, ttl) = match arrived {
@@ -196,6 +198,13 @@ fn datagrams(
     received.delay_ns = delays.figures();
     received.overflowed = overflowed(&fs::read_to_string("/proc/net/udp")?, port)?;
     Ok(received)
+}
+
+/// Receives a datagram: its length and its TTL.
+fn with_ttl(socket: &UdpSocket, data: &mut [u8]) -> io::Result<(usize, u64)> {
+    let datagram = datagram::receive::<Ttl>(socket, data)?;
+    let Ttl(ttl) = datagram.control.ok_or(ErrorKind::InvalidData)?;
+    Ok((datagram.len, u64::try_from(ttl).unwrap_or(0)))
 }
 
 /// Returns the last column of the row of a port in `/proc/net/udp`.
