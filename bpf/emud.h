@@ -734,8 +734,8 @@ _Static_assert(sizeof(struct emud_state) == 320, "shared with Rust");
 /* Which generation is active, for both directions at once: bits of one integer. */
 #define EMUD_LINKS_GENERATION 1
 #define EMUD_PAIRS_GENERATION 2
-/* The link in force needs no stage but a constant delay: plain packets take the short path.
- * Shifted by the direction. */
+/* The link in force needs no stage but a delay and independent losses: plain packets take
+ * the short path. Shifted by the direction. */
 #define EMUD_SHORT 4
 /* Added at each change of links, so that a change and its reverse do not look like no change. */
 #define EMUD_CHANGE 256

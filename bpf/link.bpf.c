@@ -153,7 +153,7 @@ static __always_inline int emud_emulate(struct __sk_buff *skb, struct emud_packe
 
 	/* The link of a later row may draw where this one does not. */
 	if (emud_timed_by(p) || emud_draws(p, l))
-		emud_number(p, count);
+		emud_number(p, l, count);
 	if (unlikely(before) && emud_wire_loses(skb, p, l, count))
 		return emud_gone(p, &count->lost);
 	if (!emud_through_queue(skb, p, l, count))
@@ -333,21 +333,20 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 	generation = *(volatile __u32 *)&control->generation;
 	if (unlikely(turns_at && emud_now(skb) >= turns_at))
 		generation = *(volatile __u32 *)&control->next;
-	segmenter = *(volatile __u32 *)&control->segmenter[direction];
-	base = direction * EMUD_GENERATIONS + (generation & EMUD_LINKS_GENERATION);
-	if (emud_uses(SHORT) && likely(generation & EMUD_SHORT << direction) &&
-	    likely(!segmenter) && likely(skb->tc_index != EMUD_TC_INDEX_SEGMENT)) {
-		verdict = emud_short(skb, direction, base);
-		if (likely(verdict != EMUD_NOT_PLAIN))
-			return verdict;
-	}
 	p = EMUD_LOOKUP(emud_packets, direction);
 	if (!p)
 		return TC_ACT_UNSPEC;
+	segmenter = *(volatile __u32 *)&control->segmenter[direction];
 	segmenter = emud_to_segment(skb, p, segmenter);
 	if (unlikely(segmenter)) {
 		skb->tc_index = EMUD_TC_INDEX_SEGMENT;
 		return bpf_redirect(segmenter, 0);
+	}
+	base = direction * EMUD_GENERATIONS + (generation & EMUD_LINKS_GENERATION);
+	if (emud_uses(SHORT) && likely(generation & EMUD_SHORT << direction)) {
+		verdict = emud_short(skb, direction, base);
+		if (likely(verdict != EMUD_NOT_PLAIN))
+			return verdict;
 	}
 	__builtin_memset(p, 0, EMUD_PACKET_ZEROED);
 	p->direction = direction;

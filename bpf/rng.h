@@ -165,46 +165,41 @@ static __always_inline __u64 emud_ordinal(struct emud_service *set, __u64 servic
 	return 0;
 }
 
-static __always_inline struct emud_flow_set *emud_flows_of(const struct emud_packet *p)
+static __always_inline struct emud_flow_set *emud_flows_of(__u32 direction, __u64 flow)
 {
-	return emud_set(emud_flows, EMUD_FLOW_SETS, p->direction, p->flow);
+	return emud_set(emud_flows, EMUD_FLOW_SETS, direction, flow);
 }
 
 static __always_inline struct emud_flow *emud_flow(const struct emud_packet *p)
 {
-	struct emud_flow_set *set = emud_flows_of(p);
+	struct emud_flow_set *set = emud_flows_of(p->direction, p->flow);
 
 	return set ? &set->way[emud_bound(p->known, EMUD_FLOW_WAYS)] : 0;
 }
 
 /* Adds the first packet of a flow. Rare, so the cost of the lock is negligible.
  * The key is written last, for readers without the lock. Returns the way in the
- * set, plus EMUD_FLOW_WAYS if it replaced a flow. */
-__noinline __u32 emud_new_flow(struct emud_packet *p)
+ * set, plus EMUD_FLOW_WAYS if it replaced a flow. Takes no address of the packet,
+ * whose figures would then not stay in registers (bpf/short.h). */
+__noinline __u32 emud_new_flow(__u32 direction, __u64 flow, __u64 service, __u64 seed)
 {
 	struct emud_service_set *services;
 	struct emud_flow *f, *victim;
 	struct emud_flow_set *set;
-	const struct emud_link *l;
 	struct emud_state *s;
 	__u32 i, way = 0;
-	__u64 service;
 
-	if (!p)
-		return 0;
-	service = emud_service_hash(p);
-	l = emud_link(p);
 	/* One lock for all flows of a direction. */
-	s = EMUD_LOOKUP(emud_states, p->direction);
-	set = emud_flows_of(p);
-	services = emud_set(emud_services, EMUD_SERVICE_SETS, p->direction, service);
-	if (!l || !s || !set || !services)
+	s = EMUD_LOOKUP(emud_states, direction);
+	set = emud_flows_of(direction, flow);
+	services = emud_set(emud_services, EMUD_SERVICE_SETS, direction, service);
+	if (!s || !set || !services)
 		return 0;
 	victim = set->way;
 	bpf_spin_lock(&s->lock);
 	for (i = 0; i < EMUD_FLOW_WAYS; i++) {
 		f = &set->way[i];
-		if (f->key == p->flow) {
+		if (f->key == flow) {
 			bpf_spin_unlock(&s->lock);
 			return i;
 		}
@@ -216,14 +211,13 @@ __noinline __u32 emud_new_flow(struct emud_packet *p)
 	f = victim;
 	if (f->key)
 		way += EMUD_FLOW_WAYS;
-	f->id = emud_mix(
-		l->seed ^
-		emud_mix(service + emud_ordinal(services->way, service) * EMUD_GOLDEN));
+	f->id = emud_mix(seed ^ emud_mix(service + emud_ordinal(services->way, service) *
+							   EMUD_GOLDEN));
 	f->packets = 0;
 	f->normal = 0;
 	f->delayed = 0;
 	f->reordered = 0;
-	f->key = p->flow;
+	f->key = flow;
 	bpf_spin_unlock(&s->lock);
 	return way;
 }
@@ -246,17 +240,18 @@ static __always_inline __u32 emud_flow_way(const struct emud_packet *p,
 }
 
 /* Numbers the packet within its flow; every draw on it starts from that number. */
-static __always_inline void emud_number(struct emud_packet *p,
+static __always_inline void emud_number(struct emud_packet *p, const struct emud_link *l,
 					struct emud_counters *count)
 {
-	struct emud_flow_set *set = emud_flows_of(p);
+	struct emud_flow_set *set = emud_flows_of(p->direction, p->flow);
 	struct emud_flow *f;
 
 	if (!set)
 		return;
 	p->known = emud_flow_way(p, set);
 	if (unlikely(p->known == EMUD_FLOW_WAYS)) {
-		p->known = emud_new_flow(p);
+		p->known = emud_new_flow(p->direction, p->flow, emud_service_hash(p),
+					 l->seed);
 		if (p->known >= EMUD_FLOW_WAYS)
 			count->flows_forgotten++;
 	}

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The short path: a plain packet on a link that only has a constant delay
- * (EMUD_SHORT, decided by the loader for each change of the link).
+ * The short path: a plain packet on a link that has a delay, with or without
+ * jitter, and independent losses or none (EMUD_SHORT, decided by the loader for
+ * each change of the link).
  *
  * The same stages as for every other packet, but only those that have an effect
  * here, on a packet whose figures stay in registers: no reset of struct
- * emud_packet, no number of the packet, no link of a rule. A packet that is not
- * plain takes the other path, so the results are equal packet by packet
+ * emud_packet, no link of a rule. A packet that is not plain takes the other
+ * path, so the results are equal packet by packet
  * (tests/kernel/classifier/short.rs).
  */
 #ifndef EMUD_SHORT_H
@@ -42,11 +43,18 @@ static __always_inline int emud_parse_plain(const struct __sk_buff *skb,
 		return 0;
 	p->segments = 1;
 	p->wire_len = skb->len;
-	/* Only fq distinguishes flows here. */
-	if (emud_by_fq())
+	/* Draws and fq distinguish flows. */
+	if (emud_by_fq() | emud_uses(JITTER) | emud_uses(LOSS))
 		emud_is_flow(p, emud_absorb(4, ((__u64)ip->saddr << 32) | ip->daddr),
 			     p->l4_proto, *ports);
 	return 1;
+}
+
+/* Returns whether the link needs packet numbers for its draws. */
+static __always_inline int emud_short_draws(const struct emud_link *l)
+{
+	return (emud_uses(LOSS) && l->loss_model) ||
+	       (emud_uses(JITTER) && l->flags & EMUD_F_PER_PACKET);
 }
 
 static __always_inline int emud_short_stages(struct __sk_buff *skb, struct emud_packet *p,
@@ -62,8 +70,15 @@ static __always_inline int emud_short_stages(struct __sk_buff *skb, struct emud_
 	count->bytes += p->wire_len;
 	p->arrival = p->sent = now;
 	p->earliest = emud_earliest(skb, now);
-	p->departure = p->sent + l->delay_ns;
-	emud_order(p, s, count, 0);
+	if (emud_short_draws(l))
+		emud_number(p, l, count);
+	if (emud_uses(LOSS) && l->loss_model &&
+	    emud_draw(p, EMUD_FOR_LOSS) < l->loss.probability) {
+		count->lost++;
+		return TC_ACT_STOLEN;
+	}
+	p->departure = p->sent + emud_own_delay(p, l);
+	emud_order(p, s, count, l->flags & EMUD_F_PER_PACKET);
 	emud_hold_back(p);
 	verdict = emud_release_short(skb, p, l, count);
 	if (likely(!p->passed))

@@ -3,7 +3,7 @@
 //! constant, and the verifier neither follows nor keeps the code of everything else.
 
 use super::compile::Compiled;
-use super::short;
+use super::{loss, short};
 use crate::abi;
 
 /// A classifier for all links.
@@ -26,11 +26,6 @@ pub fn of(both: [&[Compiled]; 2]) -> u32 {
 fn of_link(link: &abi::emud_link) -> u32 {
     let flag = |flags: u32| link.flags & flags != 0;
     let queueing = &link.queueing;
-    let independent = matches!(
-        link.loss_model,
-        abi::EMUD_LOSS_NONE | abi::EMUD_LOSS_BERNOULLI
-    ) && link.loss.correlation == 0
-        && link.loss_run_max == 0;
     let needs = [
         (
             abi::EMUD_FEATURE_MATCH,
@@ -49,7 +44,7 @@ fn of_link(link: &abi::emud_link) -> u32 {
             abi::EMUD_FEATURE_LOSS,
             link.loss_model != abi::EMUD_LOSS_NONE || link.loss_run_max > 0,
         ),
-        (abi::EMUD_FEATURE_LOSS_MODELS, !independent),
+        (abi::EMUD_FEATURE_LOSS_MODELS, !loss::is_independent(link)),
         (
             abi::EMUD_FEATURE_ALTER,
             link.corrupt.probability > 0 || link.duplicate.probability > 0,

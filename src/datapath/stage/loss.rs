@@ -69,6 +69,15 @@ pub(crate) fn encode(out: &mut abi::emud_link, loss: &Loss) -> Option<Box<abi::e
     recorded
 }
 
+/// Returns whether the link loses none, or each independently of all others.
+pub(super) fn is_independent(link: &abi::emud_link) -> bool {
+    matches!(
+        link.loss_model,
+        abi::EMUD_LOSS_NONE | abi::EMUD_LOSS_BERNOULLI
+    ) && link.loss.correlation == 0
+        && link.loss_run_max == 0
+}
+
 /// What loses packets; `recorded` are the bits of a pattern, which nothing else has.
 pub(crate) fn decode(link: &abi::emud_link, recorded: Option<&abi::emud_pattern>) -> Loss {
     let param = link.loss_param;

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which links need no stage but a constant delay: their plain packets take the classifier's short
-//! path (bpf/short.h).
+//! Which links need no stage but a delay, with or without jitter, and independent losses: their plain
+//! packets take the classifier's short path (bpf/short.h).
 
+use super::loss;
 use crate::abi;
 
 /// The bits of the control word that this module sets.
 pub(crate) const ALL: u32 = abi::EMUD_SHORT << abi::EMUD_UP | abi::EMUD_SHORT << abi::EMUD_DOWN;
 
 /// Flags of a link for which the short path has the same results as the other one.
-const FLAGS: u32 = abi::EMUD_F_NEIGHBOURS | abi::EMUD_F_CLONE;
+const FLAGS: u32 =
+    abi::EMUD_F_NEIGHBOURS | abi::EMUD_F_CLONE | abi::EMUD_F_JITTER | abi::EMUD_F_PER_PACKET;
 
 /// Returns the bits for the profile's own links of both directions.
 pub(crate) fn bits(own: [Option<&abi::emud_link>; 2]) -> u32 {
@@ -32,8 +34,7 @@ fn is_short(link: &abi::emud_link) -> bool {
     stamped
         && link.flags & !FLAGS == 0
         && link.rate_mult == 0
-        && link.loss_model == abi::EMUD_LOSS_NONE
-        && link.loss_run_max == 0
+        && loss::is_independent(link)
         && link.duplicate.probability == 0
         && link.corrupt.probability == 0
         && link.queueing.aqm == abi::EMUD_AQM_NONE

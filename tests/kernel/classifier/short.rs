@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The short path has the same results, packet by packet, as the path through all stages.
 
-use emud::profile::Profile;
+use emud::profile::{LossModel, Profile};
 use support::chance::Random;
 
 use super::garbage::damaged;
@@ -23,14 +23,10 @@ impl Both {
         ])
     }
 
-    fn set(&mut self, link: &Link, neighbours: Neighbours) {
-        let link = Link {
-            neighbours,
-            ..link.clone()
-        };
+    fn set(&mut self, link: &Link) {
         for (short, bench) in [true, false].into_iter().zip(&mut self.0) {
             let compiled = |direction| {
-                let mut compiled = bench.compile(&link, 42, direction, stamp_place());
+                let mut compiled = bench.compile(link, 42, direction, stamp_place());
                 if !short {
                     compiled.link.flags |= abi::EMUD_F_MEND;
                 }
@@ -63,16 +59,28 @@ impl Both {
 }
 
 /// Random packets, some of which their sender holds back, through delays that grow and shrink while
-/// packets are on their way.
+/// packets are on their way, with jitter in both orders, and losses.
 #[test]
 fn both_paths_have_the_same_results() {
     let mut both = Both::new();
     let mut chance = Random(7);
     let mut now = START;
-    for round in 0..12 {
-        let neighbours = [Neighbours::Pass, Neighbours::Emulate][round % 2];
-        let delay = [20 * MS, 3 * MS, 0, 1_023, 700 * MS][round % 5] + chance.index(5_000) as u64;
-        both.set(&link(|l| l.delay.mean_ns = delay), neighbours);
+    for round in 0..16 {
+        let mean_ns = [20 * MS, 3 * MS, 0, 1_023, 700 * MS][round % 5] + chance.index(5_000) as u64;
+        let mut link = match round % 3 {
+            0 => link(|l| l.delay.mean_ns = mean_ns),
+            order => jitter(
+                mean_ns,
+                mean_ns as f64 / 4.0,
+                Distribution::Normal,
+                [Reorder::Never, Reorder::Jitter][order - 1],
+            ),
+        };
+        link.neighbours = [Neighbours::Pass, Neighbours::Emulate][round % 2];
+        if round % 4 > 1 {
+            link.loss.model = losses(0.3);
+        }
+        both.set(&link);
         for _ in 0..u64::from(support::cases(300)) {
             now += chance.index(60_000) as u64;
             let frame = match chance.index(3) {
@@ -99,6 +107,14 @@ fn both_paths_have_the_same_results() {
         "no delay was shortened while packets were on their way"
     );
     assert!(c.passed[abi::EMUD_PASS_NEIGHBOUR as usize] > 0 && c.super_packets > 0);
+    assert!(c.lost > 0 && c.reordered > 0);
+}
+
+fn losses(probability: f64) -> LossModel {
+    LossModel::Bernoulli {
+        probability,
+        correlation: 0.0,
+    }
 }
 
 fn tcp4(len: usize, source: u16) -> Vec<u8> {
@@ -113,7 +129,7 @@ fn with_port(mut frame: Vec<u8>, port: u16) -> Vec<u8> {
     frame
 }
 
-/// A link takes the short path if nothing but a constant delay is configured.
+/// A link takes the short path if nothing but a delay and independent losses is configured.
 #[test]
 fn any_other_key_takes_the_path_through_all_stages() {
     let bits = |text: &str| {
@@ -125,16 +141,22 @@ fn any_other_key_takes_the_path_through_all_stages() {
         "delay = \"3ms\"",
         "delay = \"0ms\"",
         "neighbours = \"emulate\"",
+        "loss = \"0.1%\"",
+        "delay = { mean = \"3ms\", sd = \"1ms\" }",
+        "delay = { mean = \"3ms\", sd = \"1ms\", reorder = \"jitter\" }\nloss = \"1%\"",
     ] {
         assert_ne!(bits(short), 0, "{short}");
     }
     for long in [
         "rate = \"1Gbit\"",
-        "loss = \"0.1%\"",
+        "loss = { probability = \"0.1%\", correlation = \"25%\" }",
+        "loss = { probability = \"0.1%\", stage = \"before-queue\" }",
+        "loss = { probability = \"0.1%\", max-run = 3 }",
+        "loss = { probability = \"0.1%\", ecn = true }",
         "loss = { model = \"burst\", probability = \"0.1%\", length = 3 }",
         "duplicate = \"1%\"",
         "corrupt = \"1%\"",
-        "delay = { mean = \"3ms\", sd = \"1ms\" }",
+        "delay = { mean = \"3ms\", sd = \"1ms\", reorder = \"jitter\", correlation = \"25%\" }",
         "delay = { mean = \"3ms\", share = \"50%\" }",
         "reorder = { probability = \"10%\" }\ndelay = \"3ms\"",
         "slot = \"10ms\"",
