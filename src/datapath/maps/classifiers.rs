@@ -16,13 +16,14 @@ pub(crate) struct Classifiers {
 }
 
 impl Classifiers {
-    /// Returns the ids of all classifiers of the host, in rising order, one for each link: with engine
-    /// qdisc each direction may have its own, and one that another has replaced is freed a little later.
+    /// Returns the ids of all classifiers of the host, in rising order, the newest of each link: with engine
+    /// qdisc each direction may have its own, and one that another has replaced is freed a little later,
+    /// perhaps before the caller reads it.
     ///
     /// # Errors
     /// [`DatapathError::Search`]: this process may not see the BPF programs.
     pub fn list(&mut self) -> Result<Vec<u32>, DatapathError> {
-        let (mut list, mut links) = (Vec::new(), HashSet::new());
+        let mut newest = HashMap::new();
         let (mut known, mut others) = (HashMap::new(), HashSet::new());
         let mut last = 0;
         while let Some(id) = by_id::after(last).map_err(search)? {
@@ -47,11 +48,11 @@ impl Classifiers {
                 },
             };
             known.insert(id, first_map);
-            if links.insert(first_map) {
-                list.push(id);
-            }
+            newest.insert(first_map, id);
         }
         (self.known, self.others) = (known, others);
+        let mut list: Vec<u32> = newest.into_values().collect();
+        list.sort_unstable();
         Ok(list)
     }
 }
