@@ -245,14 +245,19 @@ static __always_inline int emud_stages(struct __sk_buff *skb, struct emud_packet
 /* All packets of a super-packet would have the same fate, so it passes the
  * segmenter first, whatever its source: UDP GSO and packets merged on another
  * device ignore this device's gso_max_segs. Returns the device to send it to. */
-static __always_inline __u32 emud_to_segment(struct __sk_buff *skb, struct emud_packet *p,
+static __always_inline __u32 emud_to_segment(struct __sk_buff *skb, __u32 direction,
 					     __u32 segmenter)
 {
+	struct emud_packet *p;
+
 	if (skb->tc_index == EMUD_TC_INDEX_SEGMENT) {
 		skb->tc_index = 0;
 		return 0;
 	}
 	if (likely(!segmenter))
+		return 0;
+	p = EMUD_LOOKUP(emud_packets, direction);
+	if (!p)
 		return 0;
 	if (skb->gso_size)
 		p->segmenting_until = emud_now(skb) + EMUD_SEGMENTING_NS;
@@ -333,11 +338,8 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 	generation = *(volatile __u32 *)&control->generation;
 	if (unlikely(turns_at && emud_now(skb) >= turns_at))
 		generation = *(volatile __u32 *)&control->next;
-	p = EMUD_LOOKUP(emud_packets, direction);
-	if (!p)
-		return TC_ACT_UNSPEC;
 	segmenter = *(volatile __u32 *)&control->segmenter[direction];
-	segmenter = emud_to_segment(skb, p, segmenter);
+	segmenter = emud_to_segment(skb, direction, segmenter);
 	if (unlikely(segmenter)) {
 		skb->tc_index = EMUD_TC_INDEX_SEGMENT;
 		return bpf_redirect(segmenter, 0);
@@ -348,6 +350,9 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 		if (likely(verdict != EMUD_NOT_PLAIN))
 			return verdict;
 	}
+	p = EMUD_LOOKUP(emud_packets, direction);
+	if (!p)
+		return TC_ACT_UNSPEC;
 	__builtin_memset(p, 0, EMUD_PACKET_ZEROED);
 	p->direction = direction;
 	p->control = generation;
