@@ -220,7 +220,7 @@ __noinline int emud_delay_any(struct emud_packet *p)
 	struct emud_state *s;
 	int at_once;
 
-	if (!p || !(emud_uses(DELAYS) | emud_uses(ALTER)))
+	if (!p || !emud_uses_any(EMUD_FEATURE_DELAYS | EMUD_FEATURE_ALTER))
 		return 0;
 	l = emud_link(p);
 	s = emud_path_state(p);

@@ -61,7 +61,8 @@ static __always_inline int emud_draws(const struct emud_packet *p,
 				      const struct emud_link *l)
 {
 	return emud_loses(p, l) || emud_alters(l) ||
-	       (emud_uses(JITTER) | emud_uses(DELAYS) && l->flags & EMUD_F_DRAWN) ||
+	       (emud_uses_any(EMUD_FEATURE_JITTER | EMUD_FEATURE_DELAYS) &&
+		l->flags & EMUD_F_DRAWN) ||
 	       (emud_uses(SIGNALS) && emud_aqm_draws(l));
 }
 

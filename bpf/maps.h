@@ -92,8 +92,9 @@ const volatile __u32 emud_features; /* enum emud_feature */
 /* False: no link needs this. The verifier does not follow the code behind it, which is most
  * of the time of an attach, and removes it. Before Linux 6.8 it checks every global
  * function, called or not, so those check, too. */
-#define emud_uses(feature) (emud_features & EMUD_BUILT & EMUD_FEATURE_##feature)
-#define emud_releases(kind) (emud_features & EMUD_BUILT & 1 << EMUD_RELEASE_##kind)
+#define emud_uses_any(bits) (emud_features & EMUD_BUILT & (bits))
+#define emud_uses(feature) emud_uses_any(EMUD_FEATURE_##feature)
+#define emud_releases(kind) emud_uses_any(1 << EMUD_RELEASE_##kind)
 
 EMUD_MAP(emud_rows, ARRAY, 1, struct emud_row);
 

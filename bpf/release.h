@@ -33,12 +33,13 @@
 
 static __always_inline __u32 emud_by_fq(void)
 {
-	return emud_releases(STAMP) | emud_releases(IFB) | emud_releases(MIRRED);
+	return emud_uses_any(1 << EMUD_RELEASE_STAMP | 1 << EMUD_RELEASE_IFB |
+			     1 << EMUD_RELEASE_MIRRED);
 }
 
 static __always_inline __u32 emud_by_qdisc(void)
 {
-	return emud_releases(QDISC) | emud_releases(QDISC_IFB);
+	return emud_uses_any(1 << EMUD_RELEASE_QDISC | 1 << EMUD_RELEASE_QDISC_IFB);
 }
 
 /* What the functions below need of the stage that they are part of. */
@@ -170,10 +171,9 @@ static __always_inline int emud_own_qdisc(const struct emud_link *l)
 
 /* The time at which the qdisc must dequeue a packet for it to reach the receiver in
  * time. */
-static __always_inline __u64 emud_stamp_of(const struct emud_link *l, __u64 departure)
+static __always_inline __u64 emud_stamp_of(int own_qdisc, __u64 departure)
 {
-	return emud_test_run || emud_own_qdisc(l) ? departure
-						  : departure - EMUD_FQ_LEAD_NS;
+	return own_qdisc || emud_test_run ? departure : departure - EMUD_FQ_LEAD_NS;
 }
 
 /* Sets what the qdisc needs. Returns non-zero if the packet is not IP, which the
@@ -183,12 +183,14 @@ static __always_inline __u64 emud_stamp_of(const struct emud_link *l, __u64 depa
  * IGMP and routing daemons would have no delay. */
 static __always_inline long emud_stamp(const struct emud_exit *e, __u64 departure)
 {
-	if (!emud_own_qdisc(e->link)) {
+	const int own_qdisc = emud_own_qdisc(e->link);
+
+	if (!own_qdisc) {
 		if (unlikely(e->skb->priority == TC_PRIO_CONTROL))
 			e->skb->priority = TC_PRIO_INTERACTIVE;
 		bpf_set_hash(e->skb, emud_hash(e->p, e->link, departure));
 	}
-	return bpf_skb_set_tstamp(e->skb, emud_stamp_of(e->link, departure),
+	return bpf_skb_set_tstamp(e->skb, emud_stamp_of(own_qdisc, departure),
 				  BPF_SKB_TSTAMP_DELIVERY_MONO);
 }
 
@@ -216,7 +218,7 @@ static __always_inline int emud_release_stamp(const struct emud_exit *e)
 	if (emud_stamp(e, p->departure)) {
 		/* The redirect of a copy would clear such a stamp. */
 		e->count->unaltered += p->copied ? p->segments : 0;
-		skb->tstamp = emud_stamp_of(e->link, p->departure);
+		skb->tstamp = emud_stamp_of(emud_own_qdisc(e->link), p->departure);
 		return TC_ACT_UNSPEC;
 	}
 	emud_copy_by_stamp(e, skb->ifindex, 0);
@@ -404,10 +406,10 @@ static __always_inline int emud_release_stamped(const struct emud_exit *e)
 {
 	const __u32 release = e->link->release;
 
-	if (emud_releases(STAMP) | emud_releases(QDISC) &&
+	if (emud_uses_any(1 << EMUD_RELEASE_STAMP | 1 << EMUD_RELEASE_QDISC) &&
 	    (release == EMUD_RELEASE_STAMP || release == EMUD_RELEASE_QDISC))
 		return emud_release_stamp(e);
-	if (emud_releases(IFB) | emud_releases(QDISC_IFB) &&
+	if (emud_uses_any(1 << EMUD_RELEASE_IFB | 1 << EMUD_RELEASE_QDISC_IFB) &&
 	    (release == EMUD_RELEASE_IFB || release == EMUD_RELEASE_QDISC_IFB))
 		return emud_release_ifb(e);
 	if (emud_releases(MIRRED) && release == EMUD_RELEASE_MIRRED)

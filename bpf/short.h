@@ -44,7 +44,7 @@ static __always_inline int emud_parse_plain(const struct __sk_buff *skb,
 	p->segments = 1;
 	p->wire_len = skb->len;
 	/* Draws and fq distinguish flows. */
-	if (emud_by_fq() | emud_uses(JITTER) | emud_uses(LOSS))
+	if (emud_by_fq() || emud_uses_any(EMUD_FEATURE_JITTER | EMUD_FEATURE_LOSS))
 		emud_is_flow(p, emud_absorb(4, ((__u64)ip->saddr << 32) | ip->daddr),
 			     p->l4_proto, *ports);
 	return 1;
