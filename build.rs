@@ -11,17 +11,45 @@ use std::{env, fs};
 /// The first clang that keeps the tag of a kptr (`btf_type_tag`); older ones drop it in silence.
 const KPTR_CLANG: u32 = 15;
 
+/// The classifiers, by what each of them has (enum emud_feature), the one to prefer first. The kernel takes
+/// the longer for a program the more of it a link has no use for.
+const CLASSIFIERS: [(&str, &str); 7] = [
+    ("fq-delay", "EMUD_BY_FQ | EMUD_FEATURE_SHORT"),
+    ("qdisc-delay", "EMUD_BY_QDISC | EMUD_FEATURE_SHORT"),
+    ("hold-delay", "EMUD_BY_HOLD"),
+    ("fq", "EMUD_BY_FQ | EMUD_FEATURES_USUAL"),
+    ("qdisc", "EMUD_BY_QDISC | EMUD_FEATURES_USUAL"),
+    ("hold", "EMUD_BY_HOLD | EMUD_FEATURES_USUAL"),
+    ("all", "EMUD_FEATURES"),
+];
+
 fn main() -> anyhow::Result<()> {
     let out = bpf::out_dir(&["bpf"])?;
     if bpf::is_compiled(&out)? {
         return Ok(());
     }
-    for name in ["link", "usual", "segment", "stamp"] {
+    for name in ["segment", "stamp"] {
         let source = format!("bpf/{name}.bpf.c");
         bpf::compile(Path::new(&source), &out.join(format!("{name}.bpf.o")))?;
     }
+    compile_classifiers(&out)?;
     compile_kptr(Path::new("bpf/qdisc.bpf.c"), &out.join("qdisc.bpf.o"))?;
     bpf::bind(Path::new("bpf/emud.h"), &out.join("emud.rs"))
+}
+
+/// Compiles bpf/link.bpf.c once for each of [`CLASSIFIERS`], and lists them in classifiers.rs.
+fn compile_classifiers(out: &Path) -> anyhow::Result<()> {
+    let mut list = "[".to_owned();
+    for (name, built) in CLASSIFIERS {
+        let file = format!("link-{name}.bpf.o");
+        let defined = [format!("EMUD_BUILT=({built})")];
+        let source = Path::new("bpf/link.bpf.c");
+        bpf::compile_by(&bpf::clang(), source, &out.join(&file), &defined)?;
+        list += &format!(
+            "({built}, aya::include_bytes_aligned!(concat!(env!(\"OUT_DIR\"), \"/{file}\"))),\n"
+        );
+    }
+    Ok(fs::write(out.join("classifiers.rs"), list + "]")?)
 }
 
 /// Compiles `source` to `object` by the first clang that is new enough for kptrs. The object is empty
@@ -37,7 +65,7 @@ fn compile_kptr(source: &Path, object: &Path) -> anyhow::Result<()> {
         .chain(named)
         .find(|clang| version(clang) >= KPTR_CLANG);
     match found {
-        Some(clang) => bpf::compile_by(&clang, source, object),
+        Some(clang) => bpf::compile_by(&clang, source, object, &[]),
         None => {
             println!(
                 "cargo:warning=no clang {KPTR_CLANG} or later: emud is built without engine qdisc"

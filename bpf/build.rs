@@ -28,7 +28,7 @@ pub fn is_compiled(out: &Path) -> Result<bool> {
 
 /// Compiles `source` to `object`.
 pub fn compile(source: &Path, object: &Path) -> Result<()> {
-    compile_by(&clang(), source, object)
+    compile_by(&clang(), source, object, &[])
 }
 
 /// Returns the clang that the user names, or the default one.
@@ -36,11 +36,11 @@ pub fn clang() -> String {
     env::var("CLANG").unwrap_or_else(|_| "clang".into())
 }
 
-/// The same by this clang.
+/// The same by this clang with definitions, each as `NAME=VALUE`.
 ///
 /// # Errors
 /// It is not there, or the source is wrong.
-pub fn compile_by(clang: &str, source: &Path, object: &Path) -> Result<()> {
+pub fn compile_by(clang: &str, source: &Path, object: &Path, defined: &[String]) -> Result<()> {
     let status = Command::new(clang)
         // mcpu=v3: atomics that return the old value (Linux 5.12).
         .args([
@@ -56,6 +56,7 @@ pub fn compile_by(clang: &str, source: &Path, object: &Path) -> Result<()> {
             "-Werror",
         ])
         .args(multiarch_include())
+        .args(defined.iter().map(|definition| format!("-D{definition}")))
         .arg("-c")
         .arg(source)
         .arg("-o")

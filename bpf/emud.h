@@ -645,9 +645,13 @@ enum emud_feature {
 	EMUD_FEATURE_NAMES = 1 << 20, /* rules match names of DNS answers */
 	EMUD_FEATURE_BACKGROUND = 1 << 21,
 	EMUD_FEATURES = (1 << 22) - 1,
-	/* Of bpf/usual.bpf.c: a rate, losses, a delay with jitter, on any engine. */
-	EMUD_FEATURES_USUAL = 0xff | EMUD_FEATURE_QUEUE | EMUD_FEATURE_LOSS |
+	/* What the built classifiers have beside an engine (build.rs). */
+	EMUD_FEATURES_USUAL = EMUD_FEATURE_QUEUE | EMUD_FEATURE_LOSS |
 			      EMUD_FEATURE_JITTER | EMUD_FEATURE_SHORT,
+	EMUD_BY_FQ = 1 << EMUD_RELEASE_STAMP | 1 << EMUD_RELEASE_IFB |
+		     1 << EMUD_RELEASE_MIRRED,
+	EMUD_BY_HOLD = 1 << EMUD_RELEASE_HOLD,
+	EMUD_BY_QDISC = 1 << EMUD_RELEASE_QDISC | 1 << EMUD_RELEASE_QDISC_IFB,
 	/* Those that draw, which requires a packet's number in its flow. */
 	EMUD_FEATURES_DRAWING = EMUD_FEATURE_TIMELINE | EMUD_FEATURE_SIGNALS |
 				EMUD_FEATURE_LOSS | EMUD_FEATURE_LOSS_MODELS |

@@ -33,13 +33,12 @@
 
 static __always_inline __u32 emud_by_fq(void)
 {
-	return emud_uses_any(1 << EMUD_RELEASE_STAMP | 1 << EMUD_RELEASE_IFB |
-			     1 << EMUD_RELEASE_MIRRED);
+	return emud_uses_any(EMUD_BY_FQ);
 }
 
 static __always_inline __u32 emud_by_qdisc(void)
 {
-	return emud_uses_any(1 << EMUD_RELEASE_QDISC | 1 << EMUD_RELEASE_QDISC_IFB);
+	return emud_uses_any(EMUD_BY_QDISC);
 }
 
 /* What the functions below need of the stage that they are part of. */

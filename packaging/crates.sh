@@ -28,7 +28,7 @@ compiled() {
 # Without a repository cargo packs every file, also those that git does not know.
 mkdir "$scratch/tree" "$scratch/crates" "$scratch/fresh"
 git archive --format tar HEAD | tar -x -C "$scratch/tree"
-compiled emud link.bpf.o "$scratch/tree/bpf/compiled"
+compiled emud link-all.bpf.o "$scratch/tree/bpf/compiled"
 compiled emud-monitor monitor.bpf.o "$scratch/tree/monitor/bpf/compiled"
 # A crate has the licences beside its Cargo.toml.
 cp -r "$scratch"/tree/LICENSE* "$scratch/tree/monitor/"
@@ -40,19 +40,29 @@ for crate in "$output"/*.crate; do tar -C "$scratch/crates" -xf "$crate"; done
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 clang=${CLANG:-clang}
 multiarch=/usr/include/$(uname -m)-linux-gnu
+# same CRATE FOLDER OBJECT SOURCE [ARGUMENT]...: compiled as the build script does. Type information has
+# the names of files.
+same() {
+    local object=$scratch/crates/$1-$version/bpf/compiled/$3
+    # BUILT may be without engine qdisc, which a static binary cannot have.
+    [ -s "$object" ] || [ "$3" != qdisc.bpf.o ] || return 0
+    (cd "$2" && "$clang" -g -O2 -target bpf -mcpu=v3 "-I$multiarch" "${@:5}" -c "bpf/$4" -o "$scratch/fresh/object")
+    llvm-strip -g -o "$scratch/fresh/a" "$scratch/fresh/object"
+    llvm-strip -g -o "$scratch/fresh/b" "$object"
+    cmp "$scratch/fresh/a" "$scratch/fresh/b"
+}
 for pair in emud:. emud-monitor:monitor; do
     for source in "${pair#*:}"/bpf/*.bpf.c; do
-        object=$(basename "$source" .c).o
-        # BUILT may be without engine qdisc, which a static binary cannot have.
-        [ -s "$scratch/crates/${pair%:*}-$version/bpf/compiled/$object" ] || continue
-        # As the build script does: debug information has the names of files.
-        (cd "${pair#*:}" && "$clang" -g -O2 -target bpf -mcpu=v3 "-I$multiarch" -c "bpf/$(basename "$source")" \
-            -o "$scratch/fresh/$object")
-        llvm-strip -g -o "$scratch/fresh/a" "$scratch/fresh/$object"
-        llvm-strip -g -o "$scratch/fresh/b" "$scratch/crates/${pair%:*}-$version/bpf/compiled/$object"
-        cmp "$scratch/fresh/a" "$scratch/fresh/b"
+        source=$(basename "$source")
+        [ "$source" = link.bpf.c ] || same "${pair%:*}" "${pair#*:}" "${source%.c}.o" "$source"
     done
 done
+# The table of build.rs.
+sed -n 's/^    ("\([a-z-]*\)", "\(EMUD_[A-Z_ |]*\)"),$/\1 \2/p' build.rs >"$scratch/classifiers"
+[ -s "$scratch/classifiers" ]
+while read -r name built; do
+    same emud . "link-$name.bpf.o" link.bpf.c "-DEMUD_BUILT=($built)"
+done <"$scratch/classifiers"
 
 # No clang, no libclang.
 mkdir "$scratch/bin"

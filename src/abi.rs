@@ -10,13 +10,9 @@
 
 include!(concat!(env!("OUT_DIR"), "/emud.rs"));
 
-/// The object file of bpf/link.bpf.c, aligned for the ELF parser.
-pub static LINK_OBJECT: &[u8] =
-    aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/link.bpf.o"));
-
-/// The object file of bpf/usual.bpf.c: the same for links that need `EMUD_FEATURES_USUAL` only.
-pub static USUAL_OBJECT: &[u8] =
-    aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/usual.bpf.o"));
+/// The object files of bpf/link.bpf.c, each with what it has of enum emud_feature, the one to prefer first
+/// (build.rs). The last one has everything.
+pub static CLASSIFIERS: &[(u32, &[u8])] = &include!(concat!(env!("OUT_DIR"), "/classifiers.rs"));
 
 /// The object file of bpf/segment.bpf.c.
 pub static SEGMENT_OBJECT: &[u8] =

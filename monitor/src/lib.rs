@@ -19,6 +19,7 @@ pub mod empty;
 pub mod event;
 mod hooks;
 mod host;
+mod loader;
 pub mod log;
 mod moments;
 mod monitor;
@@ -29,4 +30,5 @@ mod swaps;
 
 pub use config::Config;
 pub use event::{Alarm, Clear, Event};
+pub use loader::loader;
 pub use monitor::{Emulated, Monitor, MonitorError};

@@ -179,7 +179,7 @@ pub(crate) fn can_match_cgroups(
         return Err(LinkError::CgroupsNeedUp { interface });
     }
     // Without it, a packet of the kernel would be one of the process that created the namespace.
-    if btf::kernel_offsets([("sock", "sk_kern_sock")]) == [None] {
+    if btf::FIELDS.kernel_sock.is_none() {
         let key = "match.cgroup";
         return Err(LinkError::NoBtf { interface, key });
     }

@@ -9,8 +9,9 @@
 use std::os::fd::AsFd;
 
 use aya::Ebpf;
+use emud_monitor::loader;
 
-use super::maps::{DatapathError, Maps, classifier, loader};
+use super::maps::{DatapathError, Maps, classifier};
 use super::saved::{Saved, Segmenter};
 use super::{FILTER_HANDLE, LinkError, devices};
 use crate::abi;
@@ -144,7 +145,7 @@ fn make(nl: &mut Netlink, link: &Link, names: &[String; 2]) -> Result<[Link; 2],
 }
 
 fn load(ifindex: u32) -> Result<Ebpf, DatapathError> {
-    let object = loader()
+    let object = loader(None)
         .override_global("emud_ifindex", &ifindex, true)
         .load(abi::SEGMENT_OBJECT)?;
     Ok(object)

@@ -4,21 +4,49 @@
 //! Reads the types in order and keeps none. The loader of aya builds all 150,000 of them for its
 //! relocations, which took two thirds of the time of an attach; the classifier needs four fields.
 
+use std::sync::LazyLock;
+
 /// The type information of the running kernel.
 const KERNEL: &str = "/sys/kernel/btf/vmlinux";
+
+/// Offsets of fields in bits; `None` if the kernel has no type information, or no such field.
+pub(crate) struct Fields {
+    /// `sk_buff.users`.
+    pub(crate) users: Option<u32>,
+    /// `sock.sk_sndbuf`.
+    pub(crate) sndbuf: Option<u32>,
+    /// `sock.sk_wmem_alloc`.
+    pub(crate) wmem: Option<u32>,
+    /// `sock.sk_kern_sock`.
+    pub(crate) kernel_sock: Option<u32>,
+    /// Of what the kernel makes of `Qdisc_ops` for BPF, if it has BPF qdiscs.
+    pub(crate) qdisc_ops: Option<u32>,
+}
+
+/// The fields of the running kernel, read once: 7 MB in pieces of a page.
+pub(crate) static FIELDS: LazyLock<Fields> = LazyLock::new(|| {
+    let wanted = [
+        ("sk_buff", "users"),
+        ("sock", "sk_sndbuf"),
+        ("sock", "sk_wmem_alloc"),
+        ("sock", "sk_kern_sock"),
+        ("bpf_struct_ops_Qdisc_ops", "data"),
+    ];
+    let btf = std::fs::read(KERNEL).unwrap_or_default();
+    let [users, sndbuf, wmem, kernel_sock, qdisc_ops] = offsets(&btf, wanted);
+    Fields {
+        users,
+        sndbuf,
+        wmem,
+        kernel_sock,
+        qdisc_ops,
+    }
+});
 
 const MAGIC: u16 = 0xeb9f;
 const STRUCT: u32 = 4;
 
-/// The offsets of fields, each of a structure, in bits; `None` if the kernel has no type
-/// information, or no such field.
-pub(crate) fn kernel_offsets<const N: usize>(fields: [(&str, &str); N]) -> [Option<u32>; N] {
-    match std::fs::read(KERNEL) {
-        Ok(btf) => offsets(&btf, fields),
-        Err(_) => [None; N],
-    }
-}
-
+/// The offsets of fields, each of a structure.
 fn offsets<const N: usize>(btf: &[u8], fields: [(&str, &str); N]) -> [Option<u32>; N] {
     let mut found = [None; N];
     // What was found before an end that makes no sense is right.
@@ -161,13 +189,16 @@ mod tests {
     #[test]
     fn finds_the_field_of_this_kernel() {
         if std::path::Path::new(KERNEL).exists() {
-            let wanted = [
-                ("sk_buff", "users"),
-                ("sock", "sk_sndbuf"),
-                ("sock", "sk_wmem_alloc"),
-                ("sock", "sk_kern_sock"),
-            ];
-            let [users, sndbuf, wmem, kern] = kernel_offsets(wanted).map(Option::unwrap);
+            let Fields {
+                users: Some(users),
+                sndbuf: Some(sndbuf),
+                wmem: Some(wmem),
+                kernel_sock: Some(kern),
+                ..
+            } = *FIELDS
+            else {
+                panic!("a field is missing");
+            };
             assert_ne!(sndbuf, wmem);
             assert_ne!(kern / 8, wmem / 8);
             // Behind the packet's pointers, within the structure; tests/kernel read it.

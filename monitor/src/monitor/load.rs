@@ -2,21 +2,21 @@
 //! Loads the programs into the kernel, and writes what they read.
 
 use aya::maps::{Array, HashMap, Map};
-use aya::{Btf, Ebpf, EbpfLoader, Pod};
+use aya::{Btf, Ebpf, Pod};
 
 use super::error::{MonitorError, at};
 use crate::abi;
 use crate::criteria::Settings;
 use crate::denied::is_denied;
+use crate::loader;
 
 pub(super) fn load(settings: &Settings, btf: &Btf) -> Result<Ebpf, MonitorError> {
     let cpus = settings.config.cpus;
-    let mut loader = EbpfLoader::new();
+    let mut loader = loader(Some(btf));
     for (name, value) in &settings.globals {
         loader.override_global(name, value, true);
     }
     loader
-        .btf(Some(btf))
         .override_global("emud_config", &settings.config, true)
         .map_max_entries("emud_ring", ring_len(cpus))
         .map_max_entries("emud_cpus", cpus)

@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use aya::maps::{HashMap, Map, MapData, PerCpuArray, RingBuf};
-use aya::{Btf, Ebpf, EbpfLoader};
+use aya::{Btf, Ebpf};
 
 use super::abi::{self, emud_rec_counters, emud_rec_cpu, emud_rec_disk};
 use super::bytes::{self, Record};
@@ -20,6 +20,7 @@ use super::{Event, Header, Interval, RecordError, SCHEMA, StopReason, Trailer, W
 use crate::criteria::Basis;
 use crate::denied::is_denied;
 use crate::host;
+use crate::loader;
 use crate::log::{Clock, Host, mono_ns};
 use crate::swaps::{self, Swap};
 
@@ -177,8 +178,7 @@ fn load(btf: &Btf, options: &Options) -> Result<Ebpf, RecordError> {
         return Err(RecordError::RingSize(u64::from(ring)));
     }
     let page_shift = host::page_bytes().trailing_zeros();
-    EbpfLoader::new()
-        .btf(Some(btf))
+    loader(Some(btf))
         .map_max_entries("emud_rec_ring", ring)
         .override_global("emud_rec_page_shift", &page_shift, true)
         .load(abi::OBJECT)

@@ -4,9 +4,10 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
+use aya::Ebpf;
 use aya::maps::MapData;
 use aya::programs::SchedClassifier;
-use aya::{Ebpf, EbpfLoader};
+use emud_monitor::loader;
 
 use super::find::maps_of_program;
 use super::pins::Pins;
@@ -136,27 +137,22 @@ impl Loaded {
         test_run: bool,
         pinned: &[(String, String)],
     ) -> Result<Self, DatapathError> {
-        let object = match features & !abi::EMUD_FEATURES_USUAL {
-            0 => abi::USUAL_OBJECT,
-            _ => abi::LINK_OBJECT,
-        };
+        let has_all = |&&(built, _): &&(u32, &[u8])| features & !built == 0;
+        let object = abi::CLASSIFIERS.iter().find(has_all);
+        let (_, object) = object.ok_or(DatapathError::Missing("emud_classify"))?;
         let (quantile, blend) = (shapes::normal_quantile(), shapes::blend());
         let layout = sizes.layout();
-        let [users, sndbuf, wmem, kern] = btf::kernel_offsets([
-            ("sk_buff", "users"),
-            ("sock", "sk_sndbuf"),
-            ("sock", "sk_wmem_alloc"),
-            ("sock", "sk_kern_sock"),
-        ])
-        .map(Option::unwrap_or_default);
-        let [users_offset, sndbuf_offset, wmem_offset, kernel_offset] =
-            [users, sndbuf, wmem, kern].map(|bits| bits / 8);
+        let fields = &btf::FIELDS;
+        let byte = |bits: Option<u32>| bits.unwrap_or_default() / 8;
+        let (users_offset, sndbuf_offset) = (byte(fields.users), byte(fields.sndbuf));
+        let (wmem_offset, kernel_offset) = (byte(fields.wmem), byte(fields.kernel_sock));
+        let kern = fields.kernel_sock.unwrap_or_default();
         // BTF counts bits from the one with the lowest address.
         let kernel_bit: u8 = match cfg!(target_endian = "big") {
             true => 0x80 >> (kern % 8),
             false => 1 << (kern % 8),
         };
-        let mut loader = loader();
+        let mut loader = loader(None);
         loader
             .map_max_entries("emud_rings", sizes.rings())
             .map_max_entries("emud_behinds", sizes.plain())
@@ -283,13 +279,6 @@ fn kept_maps(program: u32) -> Result<Vec<(String, MapData)>, DatapathError> {
         }
     }
     Ok(maps)
-}
-
-/// Returns a loader without relocations: reading the kernel's types for them takes longest.
-pub(crate) fn loader<'a>() -> EbpfLoader<'a> {
-    let mut loader = EbpfLoader::new();
-    loader.btf(None);
-    loader
 }
 
 /// Returns a classifier of an object, to load it.

@@ -4,10 +4,11 @@
 use std::os::fd::AsFd;
 
 use aya::Ebpf;
+use emud_monitor::loader;
 
 use super::RadioError;
 use crate::abi;
-use crate::datapath::maps::{DatapathError, classifier, loader};
+use crate::datapath::maps::{DatapathError, classifier};
 use crate::netlink::{BpfFilter, Hook, Netlink};
 
 const NAME: &str = "emud_stamp";
@@ -25,7 +26,7 @@ impl Stamp {
     /// # Errors
     /// The kernel rejects it.
     pub fn load() -> Result<Self, RadioError> {
-        let loaded = loader().load(abi::STAMP_OBJECT);
+        let loaded = loader(None).load(abi::STAMP_OBJECT);
         let mut bpf = loaded.map_err(DatapathError::from)?;
         let refused = |source| DatapathError::Program { name: NAME, source };
         classifier(&mut bpf, NAME)?.load().map_err(refused)?;

@@ -70,6 +70,13 @@ fn shipped_links_have_the_same_results() {
 }
 
 #[test]
+fn the_kernel_accepts_every_classifier() {
+    for (built, _) in abi::CLASSIFIERS {
+        Loaded::load(&Program::ALL, &Sizes::default(), *built).unwrap();
+    }
+}
+
+#[test]
 fn a_change_continues_with_flows_and_queues() {
     let half = |text: &str| {
         let text = format!("[up]\nloss = \"50%\"\n{text}");

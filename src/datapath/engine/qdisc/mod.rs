@@ -16,9 +16,6 @@ use crate::netlink::{IfbOptions, Netlink, NetlinkError, OWN_KIND, Qdisc, ROOT};
 use crate::profile::Pair;
 pub use object::{QdiscError, Registered};
 
-/// The structure of which a program of this kind is a value; a kernel without them does not have it.
-const KERNEL_TYPE: (&str, &str) = ("bpf_struct_ops_Qdisc_ops", "data");
-
 /// How the note of [`lacks_room`] begins.
 pub const LACKS_ROOM: &str = "engine qdisc has room for";
 
@@ -101,9 +98,9 @@ pub fn supported() -> Result<(), String> {
         };
         return Err(format!("this emud was built without it: {missing}"));
     }
-    match btf::kernel_offsets([KERNEL_TYPE]) {
-        [Some(_)] => Ok(()),
-        [None] => Err("this kernel has no BPF qdiscs".to_owned()),
+    match btf::FIELDS.qdisc_ops {
+        Some(_) => Ok(()),
+        None => Err("this kernel has no BPF qdiscs".to_owned()),
     }
 }
 
