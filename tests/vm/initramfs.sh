@@ -57,8 +57,8 @@ add() {
     done
 }
 
-# pack STAGE: owned by root, independent of the user.
-pack() { (cd "$1" && find . -print0 | sort -z | cpio --null -o -H newc -R 0:0 --quiet); }
+# pack STAGE: owned by root, independent of the user. A folder of mktemp would be closed to other users.
+pack() { chmod 755 "$1" && (cd "$1" && find . -print0 | sort -z | cpio --null -o -H newc -R 0:0 --quiet); }
 
 # Merged /usr as on Debian, so both paths of a file work.
 make_tree() {
