@@ -28,11 +28,21 @@ impl Netlink {
     /// # Errors
     /// [`super::NetlinkError::NoInterface`] if there is none.
     pub fn tx_dropped(&mut self, ifindex: u32) -> Result<u64> {
+        self.device_dropped(ifindex).map(|[_, tx]| tx)
+    }
+
+    /// Returns the number of packets that the device has dropped on receive and on transmit.
+    ///
+    /// # Errors
+    /// [`super::NetlinkError::NoInterface`] if there is none.
+    pub(crate) fn device_dropped(&mut self, ifindex: u32) -> Result<[u64; 2]> {
         let request = rt_link::Request::new().op_getlink_do(&header(ifindex));
-        let mut dropped = 0;
+        let mut dropped = [0; 2];
         let what = || format!("read the counters of interface {ifindex}");
         self.exchange(&request, what, |(_, attrs)| {
-            dropped = attrs.get_stats64().map_or(0, |stats| stats.tx_dropped);
+            if let Ok(stats) = attrs.get_stats64() {
+                dropped = [stats.rx_dropped, stats.tx_dropped];
+            }
         })?;
         Ok(dropped)
     }

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::io::ErrorKind;
 use std::net::UdpSocket;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::abi;
 use crate::datapath::maps::{Loaded, Program};
@@ -32,8 +32,10 @@ const LIMIT_MAX: f64 = 16_000_000.0;
 /// that much later.
 const TIMER_SLACK_NS: u32 = 0;
 
-/// A datagram over lo takes microseconds if it arrives at all.
+/// A datagram over lo takes microseconds if it arrives at all, and one that an ifb drops is counted.
 const PROBE_WAIT: Duration = Duration::from_millis(200);
+/// The kernel rounds it up to a tick.
+const PROBE_STEP: Duration = Duration::from_millis(1);
 
 /// ifb stops its queue at this number of packets that are due and not yet put back; Debian's
 /// kernels reject 32768.
@@ -306,7 +308,7 @@ const PROBE_FQ: FqOptions = FqOptions {
 /// TAP's, as short as one can be: the kernel takes a second of a guest's time for the classifier.
 fn try_redirect(nl: &mut Netlink, ifb: u32) -> Result<ToIfb, String> {
     let program = Program::TapUp;
-    let mut loaded = Loaded::load_only(&[program], &Sizes::default()).map_err(text)?;
+    let mut loaded = Loaded::load(&[program], &Sizes::default(), 0).map_err(text)?;
     let lo = nl.link("lo").map_err(text)?.index;
     nl.set_up(lo, true).map_err(text)?;
     loaded
@@ -324,13 +326,19 @@ fn try_redirect(nl: &mut Netlink, ifb: u32) -> Result<ToIfb, String> {
     };
     nl.attach_bpf_filter(lo, &filter).map_err(text)?;
     let socket = UdpSocket::bind(("127.0.0.1", 0)).map_err(text)?;
-    socket.set_read_timeout(Some(PROBE_WAIT)).map_err(text)?;
+    socket.set_read_timeout(Some(PROBE_STEP)).map_err(text)?;
     let address = socket.local_addr().map_err(text)?;
     socket.send_to(b"emud", address).map_err(text)?;
+    let sent = Instant::now();
     loop {
         match socket.recv(&mut [0; 8]) {
             Ok(_) => return Ok(ToIfb::Redirect),
-            Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(ToIfb::Mirred),
+            Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                let [dropped, _] = nl.device_dropped(ifb).map_err(text)?;
+                if dropped > 0 || sent.elapsed() > PROBE_WAIT {
+                    return Ok(ToIfb::Mirred);
+                }
+            }
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
             Err(e) => return Err(text(e)),
         }
