@@ -65,7 +65,7 @@ job style tests/style.sh
 job deny cargo deny --workspace --locked check -D warnings licenses bans sources
 advisories
 job clippy cargo clippy --locked --workspace --all-targets -- -D warnings
-# A program of its own, under another licence.
+# A separate program, under another licence.
 job clippy-kubernetes cargo clippy --locked --manifest-path kubernetes/Cargo.toml --all-targets -- -D warnings
 job rustdoc rustdoc
 oldest_rust

@@ -11,7 +11,7 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 ///
 /// aya 0.14 builds all types of the kernel in `EbpfLoader::new()`, before it learns whether any are
 /// needed: 0.1 s of a guest's 0.5 s of an attach, for each object. (0.15 does not, but requires Rust
-/// 1.98.) So it is called where it finds no such file: in a thread with a root of its own. Where that is
+/// 1.98.) So it is called where it finds no such file: in a thread with a separate root folder. Where that is
 /// not permitted, it takes the time.
 pub fn loader(types: Option<&Btf>) -> EbpfLoader<'_> {
     let without_types = thread::Builder::new().name("loader".into()).spawn(|| {

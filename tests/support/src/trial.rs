@@ -21,7 +21,7 @@ pub fn role() -> Option<ExitCode> {
     udp::role(&arguments)
 }
 
-/// Where a test runs. The full run (`EMUD_TEST_FULL`) has them all, everywhere, but `Host`.
+/// Where a test runs. The full run (`EMUD_TEST_FULL`) has them all, everywhere, but `Host` and `Guest`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
     /// In every run, here and in guest kernels.
@@ -30,7 +30,7 @@ pub enum When {
     Here,
     /// Never in guest kernels, which lack what it needs: python3.
     Host,
-    /// Judges milliseconds or percentiles, which is sound if the clock counts instructions: in
+    /// Judges milliseconds or percentiles, which is sound if the clock counts instructions: only in
     /// guest kernels.
     Guest,
     /// Takes long, or is proved exactly elsewhere.
@@ -50,7 +50,11 @@ pub fn test(when: When, name: impl Into<String>, test: impl FnOnce() + Send + 's
         println!("    {:.1} s", begin.elapsed().as_secs_f64());
         Ok(())
     });
-    let lacks = when == When::Host && guest();
+    let lacks = match when {
+        When::Host => guest(),
+        When::Guest => !guest(),
+        When::Always | When::Here | When::Full => false,
+    };
     trial.with_ignored_flag(lacks || !(wanted || full()))
 }
 
