@@ -26,7 +26,7 @@ pub fn tests() -> Vec<Trial> {
 }
 
 /// Whether a process holds the packets of a link.
-fn is_holder(pid: &str) -> bool {
+pub fn is_holder(pid: &str) -> bool {
     let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     command.split(|byte| *byte == 0).nth(1) == Some(b"hold-run")
 }

@@ -60,6 +60,7 @@ pub fn tests() -> Vec<Trial> {
             medium::a_walk_ends_the_reception,
             metrics::of_the_run,
             undone::after_kill,
+            undone::a_holder_that_starts,
             undone::a_medium_after_kill,
             undone::by_signals,
             undone::nothing_starts_after_a_signal,

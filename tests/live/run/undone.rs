@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::host::is_holder;
 use support::emud_path;
 use support::host::{interfaces, pids, soon};
 use support::runs::{Folder, TAG};
@@ -116,6 +117,36 @@ pub fn after_kill() {
     emud.wait().unwrap();
     folder.run("--profile ./p.toml", &["true"]).expect(0);
     nothing_left(&processes);
+}
+
+/// A holder that has not looked at its namespace yet when everything else in it is gone.
+pub fn a_holder_that_starts() {
+    let processes = ours();
+    for _ in 0..4 {
+        let folder = Folder::new();
+        let mut emud = start(&folder);
+        let is_new_holder = |pid: u32| is_holder(&pid.to_string()) && ours().contains(&pid);
+        let holder = loop {
+            let found = pids(is_new_holder).into_iter().next();
+            if let Some(pid) = found.and_then(|pid| Pid::from_raw(pid as i32)) {
+                break pid;
+            }
+            assert_eq!(emud.try_wait().unwrap(), None, "without a holder");
+        };
+        kill_process(holder, Signal::STOP).unwrap();
+        emud.kill().unwrap();
+        emud.wait().unwrap();
+        let others = || {
+            ours()
+                .into_iter()
+                .filter(|&pid| pid as i32 != holder.as_raw_pid())
+        };
+        soon("all other processes end", || {
+            others().eq(processes.iter().copied())
+        });
+        kill_process(holder, Signal::CONT).unwrap();
+        nothing_left(&processes);
+    }
 }
 
 /// Its interfaces are in the nodes, and end with the process that serves them.

@@ -6,8 +6,9 @@
 //! namespace (a container runtime), or of which a thread is in it (a test), can still use it.
 
 use std::os::linux::fs::MetadataExt;
+use std::process::Command;
 use std::time::Duration;
-use std::{fs, io, thread};
+use std::{env, fs, io, thread};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -18,15 +19,30 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// After a process has ended, another one may close the last descriptor a moment later.
 const LOOK_SOON: Duration = Duration::from_millis(20);
 
+/// In the environment of a process that is to watch, from the one that starts it. That one may be killed,
+/// and the namespace's processes with it, before the new process can look for itself.
+const KEPT: &str = "EMUD_NAMESPACE_IS_KEPT";
+
+/// Tells the process that `command` starts whether the namespace of this thread has a name or a process
+/// that is visible from here.
+pub(super) fn tell(command: &mut Command) {
+    let Some(home) = inode("/proc/thread-self/ns/net") else {
+        return;
+    };
+    let own = inode("/proc/self/ns/net") == Some(home);
+    if own || named(home) || inhabitant(home).is_some() {
+        command.env(KEPT, "1");
+    }
+}
+
 /// Ends this process by SIGTERM once its network namespace has neither a name nor another process
-/// or thread, and no process has a descriptor of it. If it has none of these at the start
+/// or thread, and no process has a descriptor of it. If it had neither a name nor a process at the start
 /// (something invisible from here keeps it), the process continues.
 pub fn watch() {
     let Some(home) = inode("/proc/self/ns/net") else {
         return;
     };
-    let visible = named(home) || inhabitant(home).is_some();
-    if inode("/proc/1/ns/net") == Some(home) || !visible {
+    if inode("/proc/1/ns/net") == Some(home) || env::var_os(KEPT).is_none() {
         return;
     }
     thread::spawn(move || {

@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::HoldError;
+use super::{HoldError, orphan};
 
 /// First byte through the pipe from a holder that is ready; otherwise an exit code.
 const READY: u8 = 0;
@@ -102,6 +102,7 @@ pub fn spawn(
     let (read, write) =
         pipe_with(PipeFlags::CLOEXEC).map_err(|error| HoldError::system("pipe", error))?;
     let mut command = command(write.as_raw_fd());
+    orphan::tell(&mut command);
     command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
