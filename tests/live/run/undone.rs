@@ -119,7 +119,7 @@ pub fn after_kill() {
     nothing_left(&processes);
 }
 
-/// A holder that has not looked at its namespace yet when everything else in it is gone.
+/// A holder that starts when everything else in its namespace is gone.
 pub fn a_holder_that_starts() {
     let processes = ours();
     for _ in 0..4 {

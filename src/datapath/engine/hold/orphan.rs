@@ -23,9 +23,9 @@ const LOOK_SOON: Duration = Duration::from_millis(20);
 /// and the namespace's processes with it, before the new process can look for itself.
 const KEPT: &str = "EMUD_NAMESPACE_IS_KEPT";
 
-/// Tells the process that `command` starts whether the namespace of this thread has a name or a process
-/// that is visible from here.
-pub(super) fn tell(command: &mut Command) {
+/// Records for the process that `command` starts whether the namespace of this thread has a name or a
+/// process that is visible from here.
+pub(super) fn record(command: &mut Command) {
     let Some(home) = inode("/proc/thread-self/ns/net") else {
         return;
     };

@@ -102,7 +102,7 @@ pub fn spawn(
     let (read, write) =
         pipe_with(PipeFlags::CLOEXEC).map_err(|error| HoldError::system("pipe", error))?;
     let mut command = command(write.as_raw_fd());
-    orphan::tell(&mut command);
+    orphan::record(&mut command);
     command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
