@@ -26,13 +26,14 @@ const KEPT: &str = "EMUD_NAMESPACE_IS_KEPT";
 /// Records for the process that `command` starts whether the namespace of this thread has a name or a
 /// process that is visible from here.
 pub(super) fn record(command: &mut Command) {
-    let Some(home) = inode("/proc/thread-self/ns/net") else {
-        return;
+    let is_kept = |home| {
+        let own = inode("/proc/self/ns/net") == Some(home);
+        own || named(home) || inhabitant(home).is_some()
     };
-    let own = inode("/proc/self/ns/net") == Some(home);
-    if own || named(home) || inhabitant(home).is_some() {
-        command.env(KEPT, "1");
-    }
+    match inode("/proc/thread-self/ns/net").is_some_and(is_kept) {
+        true => command.env(KEPT, "1"),
+        false => command.env_remove(KEPT),
+    };
 }
 
 /// Ends this process by SIGTERM once its network namespace has neither a name nor another process
