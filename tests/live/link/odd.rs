@@ -155,7 +155,12 @@ pub fn own_device(engine: Engine) {
 pub fn odd_name(engine: Engine) {
     let lab = Lab::new();
     let name = "v\x1b[31m";
-    sh(&format!("ip -n {} link set va down name '{name}'", lab.a));
+    // Before Linux 6.2 not while it is up.
+    sh(&format!(
+        "ip -n {0} link set va down
+         ip -n {0} link set va name '{name}'",
+        lab.a
+    ));
     let profile = lab.profile("up.delay = \"5ms\"\n");
     let engine = ["--engine", engine.name()];
     let attach = ["attach", name, "--profile", &profile];
