@@ -5,7 +5,8 @@
 # usage: live.sh SERIES [ARGUMENT]...     arguments of the test program (default: its usual tests)
 #
 # One CPU, whose clock counts instructions: the load of this machine does nothing to a timing.
-# EMUD_BIN and EMUD_LIVE name the programs to run; else cargo builds them. EMUD_TEST_FULL: all tests.
+# EMUD_BIN and EMUD_LIVE name the programs to run; else cargo builds them. EMUD_TEST_FULL: all tests, with
+# EMUD_TEST_HERE=no without those that are the same on every kernel.
 # exit status: that of the tests, or that of run.sh.
 set -eu
 
@@ -34,5 +35,6 @@ exec "$here/run.sh" --icount-shift 0 --memory 2048 --timeout "$timeout_s" \
     env EMUD_BIN=/usr/bin/emud EMUD_GUEST=1 EMUD_EXPECT_ENGINES="$engines" EMUD_EXPECT=netem \
     EMUD_LIVE_SCALE="$scale" EMUD_LIVE_PPS_MAX="$packets_per_s" EMUD_MONITOR_RATE="$rate" \
     EMUD_MONITOR_TRIALS="${EMUD_MONITOR_TRIALS:-$([ -n "${EMUD_TEST_FULL-}" ] && echo 100 || echo 20)}" \
-    ${EMUD_TEST_FULL:+EMUD_TEST_FULL=1} ${EMUD_NETEM_COUNT:+EMUD_NETEM_COUNT="$EMUD_NETEM_COUNT"} \
+    ${EMUD_TEST_FULL:+EMUD_TEST_FULL=1} ${EMUD_TEST_HERE:+EMUD_TEST_HERE="$EMUD_TEST_HERE"} \
+    ${EMUD_NETEM_COUNT:+EMUD_NETEM_COUNT="$EMUD_NETEM_COUNT"} \
     RUST_BACKTRACE=0 ./live "$@"
