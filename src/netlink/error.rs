@@ -122,11 +122,13 @@ impl NetlinkError {
     }
 
     pub(crate) fn io(attempted: impl Into<String>, err: &io::Error) -> Self {
-        let errno = err.raw_os_error().unwrap_or(0);
-        let message = if errno == 0 {
-            err.to_string()
-        } else {
-            String::new()
+        let (errno, message) = match err.raw_os_error() {
+            Some(errno) => (errno, String::new()),
+            // A folder of root's belongs to nobody in another user namespace.
+            None if err.kind() == io::ErrorKind::PermissionDenied => {
+                (libc::EACCES, err.to_string())
+            }
+            None => (0, err.to_string()),
         };
         Self::of(OsFailure {
             attempted: attempted.into(),
