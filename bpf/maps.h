@@ -83,8 +83,8 @@ const volatile __u8 emud_test_run;
 const volatile struct emud_layout emud_layout;
 const volatile __u32 emud_features; /* enum emud_feature */
 
-/* What the object contains (build.rs). The verifier copies the whole program for each
- * instruction that it replaces, and moves it for each piece that it removes. */
+/* What the object contains (build.rs): most passes of the verifier follow the whole program,
+ * whatever a constant rules out (docs/design.md). */
 #ifndef EMUD_BUILT
 #define EMUD_BUILT EMUD_FEATURES
 #endif

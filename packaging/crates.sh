@@ -57,12 +57,14 @@ for pair in emud:. emud-monitor:monitor; do
         [ "$source" = link.bpf.c ] || same "${pair%:*}" "${pair#*:}" "${source%.c}.o" "$source"
     done
 done
-# The table of build.rs.
-sed -n 's/^    ("\([a-z-]*\)", "\(EMUD_[A-Z_ |]*\)"),$/\1 \2/p' build.rs >"$scratch/classifiers"
-[ -s "$scratch/classifiers" ]
-while read -r name built; do
-    same emud . "link-$name.bpf.o" link.bpf.c "-DEMUD_BUILT=($built)"
-done <"$scratch/classifiers"
+for object in "$scratch/crates/emud-$version"/bpf/compiled/link-*.bpf.o; do
+    object=$(basename "$object")
+    name=${object#link-}
+    # The table of build.rs.
+    has=$(sed -n "s/^    (\"${name%.bpf.o}\", \"\(.*\)\"),\$/\1/p" build.rs)
+    [ -n "$has" ] || { echo "crates.sh: build.rs does not list $object" >&2; exit 1; }
+    same emud . "$object" link.bpf.c "-DEMUD_BUILT=($has)"
+done
 
 # No clang, no libclang.
 mkdir "$scratch/bin"

@@ -2,9 +2,9 @@
 //! emud on live traffic, measured from outside, in network namespaces that the tests make. Needs
 //! root. One test follows another.
 //!
-//! A test that judges milliseconds or percentiles, or that takes long, is ignored unless
-//! `EMUD_TEST_FULL` is set. Properties of the kernel that the caller expects, so that nothing is
-//! skipped silently: `EMUD_GUEST`, `EMUD_EXPECT_ENGINES` ("fq hold qdisc") and `EMUD_EXPECT` ("netem").
+//! A test that takes long is ignored unless `EMUD_TEST_FULL` is set, one that only a clock of instructions
+//! can judge is ignored outside guests, and with `EMUD_TEST_HERE=no` guests ignore what is the same on every
+//! kernel. Properties of the kernel that the caller expects, so that nothing is skipped silently: `EMUD_GUEST`, `EMUD_EXPECT_ENGINES` ("fq hold qdisc") and `EMUD_EXPECT` ("netem").
 //! For slow machines: `EMUD_LIVE_SCALE` (share of the probes), `EMUD_LIVE_PPS_MAX`,
 //! `EMUD_MONITOR_RATE`, `EMUD_MONITOR_TRIALS`, `EMUD_NETEM_COUNT`. `EMUD_BIN` is the emud to test.
 #![allow(clippy::unwrap_used, clippy::expect_used)]

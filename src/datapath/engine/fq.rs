@@ -305,7 +305,7 @@ const PROBE_FQ: FqOptions = FqOptions {
 };
 
 /// Sends a datagram over lo, whose ingress a BPF program redirects to the ifb. The program is the
-/// TAP's, as short as one can be: the kernel takes a second of a guest's time for the classifier.
+/// TAP's, as short as one can be.
 fn try_redirect(nl: &mut Netlink, ifb: u32) -> Result<ToIfb, String> {
     let program = Program::TapUp;
     let mut loaded = Loaded::load(&[program], &Sizes::default(), 0).map_err(text)?;
