@@ -19,6 +19,7 @@ fn saturated(matrix: Matrix, senders: &[(usize, u16)]) -> Air<u16> {
         access: Access::Dcf,
         rts_bytes: None,
         attempts: 7,
+        aggregate: 1,
         queue_packets: 50,
         discipline: Discipline::Fifo,
         rate: RateControl::Fixed,

@@ -208,8 +208,7 @@ pub fn replay(
     let setting = head.setting;
     let stations = setting.tracks.len();
     let fits = head.schema == SCHEMA
-        && head.plan.timing.is_consistent()
-        && head.plan.discipline.is_consistent()
+        && head.plan.is_consistent()
         && setting.geometry.is_consistent()
         && stations <= usize::from(u16::MAX)
         && setting.modes.len() == stations

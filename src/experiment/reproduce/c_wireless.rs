@@ -48,6 +48,7 @@ fn plan(discipline: Discipline) -> Plan {
         access: Access::Dcf,
         rts_bytes: None,
         attempts: 7,
+        aggregate: 1,
         queue_packets: 100,
         discipline,
         rate: RateControl::Fixed,

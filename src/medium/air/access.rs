@@ -3,56 +3,76 @@
 
 use super::station::{Kind, Transmission};
 use super::{Air, To};
-use crate::medium::phy::MAC_OVERHEAD;
 use crate::medium::set::{Set, members};
 
 impl<T: Clone> Air<T> {
-    /// Counts the backoff of a station that has a frame or a backoff, if its medium is idle.
+    /// Counts the backoffs of a station that has a frame or a backoff, if its medium is idle.
     pub(super) fn contend(&mut self, station: usize) {
-        let count = &self.countdown;
-        if !self.wants.contains(station)
+        for category in 0..self.categories.len() {
+            self.contend_in(category, station);
+        }
+    }
+
+    /// Counts the backoff of one of its categories.
+    pub(super) fn contend_in(&mut self, category: usize, station: usize) {
+        let of = &self.categories[category];
+        if !of.wants.contains(station)
             || !self.listening.contains(station)
-            || count.counting.contains(station)
+            || of.countdown.counting.contains(station)
         {
             return;
         }
-        let has_backoff = count.drawn.contains(station);
+        let has_backoff = of.countdown.drawn.contains(station);
         if self.ears.busy.contains(station) {
             if !has_backoff {
-                self.draw(station);
+                self.draw(category, station);
             }
             return;
         }
-        let gap_ns = match self.ears.garbled.contains(station) {
-            true => self.plan.timing.eifs_ns,
-            false => self.plan.timing.difs_ns,
+        let timing = &self.plan.timing;
+        let extended_ns = match self.ears.garbled.contains(station) {
+            true => timing.eifs_ns - timing.difs_ns,
+            false => 0,
         };
-        let mut from_ns = self.ears.free_since_ns(station) + gap_ns;
+        let free_ns = self.ears.free_since_ns(station) + extended_ns;
+        let mut from_ns = free_ns + of.gap_ns;
         if !has_backoff {
-            match from_ns <= self.now_ns {
+            let lead_ns = u64::from(of.lead) * timing.slot_ns;
+            match from_ns + lead_ns <= self.now_ns {
                 true => {
-                    self.countdown.draw(station, 0);
-                    from_ns = self.now_ns;
+                    from_ns = self.now_ns - lead_ns;
+                    let lead = of.lead;
+                    self.categories[category]
+                        .countdown
+                        .draw(station, lead.into());
                 }
-                false => self.draw(station),
+                false => self.draw(category, station),
             }
         }
-        self.countdown.start(station, from_ns, self.now_ns);
+        let countdown = &mut self.categories[category].countdown;
+        countdown.start(station, from_ns, self.now_ns);
     }
 
     /// The same for those that a transmission has reached, but for its addressee, at its end.
     pub(super) fn contend_all(&mut self, reached: &Set, addressee: Option<usize>) {
+        for category in 0..self.categories.len() {
+            self.contend_all_in(category, reached, addressee);
+        }
+    }
+
+    fn contend_all_in(&mut self, category: usize, reached: &Set, addressee: Option<usize>) {
         let (now_ns, timing) = (self.now_ns, &self.plan.timing);
+        let of = &mut self.categories[category];
         let [rest, plain, extended, reserved] = &mut self.contending;
         let sets = [rest, plain, extended, reserved].map(Set::words_mut);
         let [rest, plain, extended, reserved] = sets;
         let idled = self.ears.idled();
         for (n, reached) in reached.words().iter().enumerate() {
-            let drawn = self.countdown.drawn.words()[n];
+            let drawn = of.countdown.drawn.words()[n];
             // Those with a backoff and a busy medium wait.
             let waits = drawn & self.ears.busy.words()[n];
-            let counting = self.countdown.counting.words()[n];
-            let ready = self.wants.words()[n] & self.listening.words()[n];
+            let counting = of.countdown.counting.words()[n];
+            let ready = of.wants.words()[n] & self.listening.words()[n];
             rest[n] = reached & ready & !counting & !waits;
             if let Some(to) = addressee.filter(|to| to / 64 == n) {
                 rest[n] &= !(1 << (to % 64));
@@ -69,63 +89,59 @@ impl<T: Clone> Air<T> {
         }
         if let Some(idled) = idled {
             let [_, plain, extended, reserved] = &self.contending;
-            let count = &mut self.countdown;
-            count.start_all(plain, now_ns + timing.difs_ns);
-            count.start_all(extended, now_ns + timing.eifs_ns);
-            count.start_all(reserved, idled.until_ns + timing.difs_ns);
+            let extended_ns = timing.eifs_ns - timing.difs_ns;
+            let count = &mut of.countdown;
+            count.start_all(plain, now_ns + of.gap_ns);
+            count.start_all(extended, now_ns + of.gap_ns + extended_ns);
+            count.start_all(reserved, idled.until_ns + of.gap_ns);
         }
         for n in 0..self.contending[0].words().len() {
             for station in members(n, self.contending[0].words()[n]) {
-                self.contend(station);
+                self.contend_in(category, station);
             }
         }
     }
 
     /// Draws a backoff.
-    pub(super) fn draw(&mut self, station: usize) {
+    pub(super) fn draw(&mut self, category: usize, station: usize) {
         let this = &mut self.stations[station];
+        let of = &mut self.categories[category];
         this.backoffs += 1;
-        let slots = self.chance.slots(station, this.backoffs, this.window);
-        self.countdown.draw(station, slots);
-        self.wants.insert(station);
+        let window = this.lanes[category].window;
+        let slots = self.chance.slots(station, this.backoffs, window);
+        of.countdown.draw(station, slots + u32::from(of.lead));
+        of.wants.insert(station);
     }
 
     /// The backoff has ended: sends the first packet, if there is any.
-    pub(super) fn access(&mut self, station: usize) {
+    pub(super) fn access(&mut self, station: usize, category: usize) {
         let this = &mut self.stations[station];
-        let Some(first) = this.queue.front() else {
-            self.wants.remove(station);
+        let of = &mut self.categories[category];
+        if this.lanes[category].queue.front().is_none() {
+            of.wants.remove(station);
+            return;
+        }
+        this.lane = category;
+        this.txop_end_ns = match of.txop_ns {
+            0 => 0,
+            txop_ns => self.now_ns + txop_ns,
+        };
+        let longest_ns = match of.txop_ns {
+            0 => u64::MAX,
+            txop_ns => txop_ns - self.plan.timing.sifs_ns - self.plan.timing.longest_answer_ns(),
+        };
+        let Some(data) = self.load(station, longest_ns) else {
             return;
         };
-        let (to, bytes) = (first.frame.to, first.frame.bytes);
-        this.count.attempts += 1;
-        let data = self.data(station, to, bytes);
-        let rts_bytes = self.plan.rts_bytes.filter(|_| to != To::All);
+        self.stations[station].count.attempts += 1;
+        let bytes = data.octets - data.packets * self.plan.timing.overhead;
+        let rts_bytes = self.plan.rts_bytes.filter(|_| data.to != To::All);
         let what = match rts_bytes.is_some_and(|least| bytes >= least) {
             true => self.rts(&data),
             false => data,
         };
+        self.outrun(station, category);
         self.begin(station, what);
-    }
-
-    /// The data frame of a packet.
-    pub(super) fn data(&self, station: usize, to: To, bytes: u32) -> Transmission {
-        let timing = &self.plan.timing;
-        let (mode, reserves_ns) = match to {
-            To::All => (timing.broadcast(), 0),
-            To::Station(to) => {
-                let mode = self.mode_to(station, to);
-                (mode, timing.sifs_ns + timing.ack_ns(mode))
-            }
-        };
-        Transmission {
-            kind: Kind::Data,
-            to,
-            mode,
-            octets: bytes + MAC_OVERHEAD,
-            lasts_ns: timing.data_ns(bytes, mode),
-            reserves_ns,
-        }
     }
 
     /// The RTS in front of a data frame.
@@ -137,6 +153,7 @@ impl<T: Clone> Air<T> {
             to: data.to,
             mode: timing.control(data.mode),
             octets: timing.rts_octets(),
+            packets: 0,
             lasts_ns: timing.rts_ns(data.mode),
             reserves_ns: 2 * timing.sifs_ns + cts_ns + data.lasts_ns + data.reserves_ns,
         }

@@ -170,12 +170,15 @@ impl Countdown {
             .filter(|(_, first)| members.contains(usize::from(*first)));
     }
 
-    /// Stops the countdown of a station.
-    pub fn suspend(&mut self, station: usize, now_ns: u64) {
-        if let Some(from_ns) = self.take(station) {
-            let counted = counted(from_ns, now_ns, self.slot_ns);
-            self.left[station] = self.left[station].saturating_sub(counted);
-        }
+    /// Stops the countdown of a station, which keeps `least` slots: whether none was left.
+    pub fn suspend(&mut self, station: usize, least: u16, now_ns: u64) -> bool {
+        let Some(from_ns) = self.take(station) else {
+            return false;
+        };
+        let counted = counted(from_ns, now_ns, self.slot_ns);
+        let left = self.left[station].saturating_sub(counted);
+        self.left[station] = left.max(least);
+        left == 0
     }
 
     /// A station sends.

@@ -2,19 +2,20 @@
 //! The steps of an exchange: RTS, CTS, data, ACK, and what happens without an answer
 //! (IEEE 802.11-2020, 10.3.2).
 
-use super::frame::{Fate, To};
+use super::aggregate::Attempt;
+use super::frame::To;
 use super::station::{Doing, Kind, Transmission};
 use super::{Air, Rank};
 
 impl<T: Clone> Air<T> {
-    /// A transmission has ended; `reached`: its addressee has decoded it.
-    pub(super) fn ended(&mut self, station: usize, what: Transmission, reached: bool) {
+    /// A transmission has ended; `passed`: the packets that its addressee has decoded, if it has any of it.
+    pub(super) fn ended(&mut self, station: usize, what: Transmission, passed: Option<u64>) {
         let timing = &self.plan.timing;
         let To::Station(to) = what.to else {
             self.succeed(station);
             return;
         };
-        let to = usize::from(to);
+        let (to, reached) = (usize::from(to), passed.is_some());
         match what.kind {
             Kind::Rts => {
                 let cts_ns = timing.frame_ns(timing.answer_octets(), what.mode);
@@ -25,20 +26,21 @@ impl<T: Clone> Air<T> {
                 }
             }
             Kind::Data => {
-                self.wait_for(station, Kind::Ack, timing.ack_timeout_ns());
-                if reached {
-                    self.receive(station, to);
+                let answer_ns = timing.sifs_ns + timing.answer_ns(what.mode, what.packets);
+                // An ACK ends within this.
+                let patience_ns = timing.ack_timeout_ns().max(answer_ns);
+                self.wait_for(station, Kind::Ack, patience_ns);
+                if let Some(passed) = passed {
+                    self.receive(station, to, what.packets, passed);
                     self.answer_later(to, self.ack(station, &what));
                 }
             }
             Kind::Cts if reached && self.awaits(to, Kind::Cts) => {
-                if let Some(first) = self.stations[to].queue.front() {
-                    let data = self.data(to, first.frame.to, first.frame.bytes);
-                    self.answer_later(to, data);
-                }
+                self.answer_later(to, self.stations[to].data);
             }
             Kind::Ack if reached && self.awaits(to, Kind::Ack) => {
-                self.rate_result(to, true);
+                let arrived = self.arrived(to);
+                self.rate_result(to, arrived);
                 self.succeed(to);
             }
             Kind::Cts | Kind::Ack => {}
@@ -53,6 +55,7 @@ impl<T: Clone> Air<T> {
             to: To::Station(to as u16),
             mode: rts.mode,
             octets: timing.answer_octets(),
+            packets: 0,
             lasts_ns,
             reserves_ns: rts.reserves_ns.saturating_sub(timing.sifs_ns + lasts_ns),
         }
@@ -64,19 +67,10 @@ impl<T: Clone> Air<T> {
             kind: Kind::Ack,
             to: To::Station(to as u16),
             mode: timing.control(data.mode),
-            octets: timing.answer_octets(),
-            lasts_ns: timing.ack_ns(data.mode),
+            octets: timing.ack_octets(data.packets),
+            packets: 0,
+            lasts_ns: timing.answer_ns(data.mode, data.packets),
             reserves_ns: 0,
-        }
-    }
-
-    /// The addressee has a data frame: once for each packet.
-    fn receive(&mut self, from: usize, to: usize) {
-        let first = self.stations[from].queue.front_mut();
-        if first.is_some_and(|first| std::mem::replace(&mut first.delivered, true)) {
-            self.stations[to].count.duplicates += 1;
-        } else {
-            self.deliver(from, to, 0);
         }
     }
 
@@ -103,7 +97,14 @@ impl<T: Clone> Air<T> {
             Doing::Sending(_) | Doing::Answering(_) => return,
             _ => {}
         }
-        self.countdown.suspend(station, self.now_ns);
+        for category in 0..self.categories.len() {
+            self.suspend(category, station);
+        }
+        self.follow(station, what);
+    }
+
+    /// Sends behind SIFS.
+    pub(super) fn follow(&mut self, station: usize, what: Transmission) {
         self.does(station, Doing::Answering(what));
         let at_ns = self.now_ns + self.plan.timing.sifs_ns;
         self.timers.set(station, at_ns, Rank::Answer);
@@ -128,41 +129,41 @@ impl<T: Clone> Air<T> {
 
     /// This answer has not come.
     fn fail(&mut self, station: usize, answer: Kind) {
+        let attempt = match answer {
+            Kind::Ack => Attempt::Unanswered,
+            _ => Attempt::Refused,
+        };
         if answer == Kind::Ack {
-            self.rate_result(station, false);
+            self.rate_result(station, 0);
         }
         self.does(station, Doing::Listening);
         let this = &mut self.stations[station];
-        this.tries += 1;
         this.count.failed += 1;
-        if this.tries >= self.plan.attempts {
-            this.count.given_up += 1;
-            self.renew(station, Fate::GivenUp);
-            return;
-        }
-        this.window = (2 * this.window + 1).min(self.plan.timing.cw_max);
-        self.draw(station);
+        let lane = this.lane;
+        self.missed(station, lane, attempt);
     }
 
+    /// An attempt has failed: draws from a window that is twice as long.
+    pub(super) fn missed(&mut self, station: usize, lane: usize, attempt: Attempt) {
+        let given_up = self.settle(station, lane, attempt);
+        let of = &self.categories[lane];
+        let window = &mut self.stations[station].lanes[lane].window;
+        *window = match given_up {
+            true => of.cw_min,
+            false => (2 * *window + 1).min(of.cw_max),
+        };
+        self.draw(lane, station);
+    }
+
+    /// A backoff follows, whether there is another packet or not, unless the station may go on.
     fn succeed(&mut self, station: usize) {
         self.timers.clear(station);
         self.does(station, Doing::Listening);
-        let this = &mut self.stations[station];
-        this.count.sent += 1;
-        let bytes = this.queue.front().map_or(0, |first| first.frame.bytes);
-        this.count.sent_bytes += u64::from(bytes);
-        self.renew(station, Fate::Sent);
-    }
-
-    /// The first packet leaves; a backoff follows, whether there is another one or not.
-    fn renew(&mut self, station: usize, fate: Fate) {
-        let this = &mut self.stations[station];
-        this.tries = 0;
-        this.window = self.plan.timing.cw_min;
-        if let Some(first) = this.queue.pop(self.now_ns) {
-            self.finished(station, first.frame.token, fate);
+        let lane = self.stations[station].lane;
+        self.settle(station, lane, Attempt::Done);
+        self.stations[station].lanes[lane].window = self.categories[lane].cw_min;
+        if !self.goes_on(station) {
+            self.draw(lane, station);
         }
-        self.serve(station);
-        self.draw(station);
     }
 }

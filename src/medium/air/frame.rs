@@ -3,6 +3,8 @@
 
 use std::cmp::Ordering;
 
+use crate::medium::set::Set;
+
 /// Who a packet is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum To {
@@ -69,8 +71,23 @@ pub(super) struct Waiting<T> {
     pub frame: Frame<T>,
     /// Over all stations, from 1.
     pub number: u64,
+    /// Attempts so far.
+    pub tries: u32,
     /// Its receiver has it: what it receives again is a duplicate.
     pub delivered: bool,
+    /// Promiscuous stations that have it.
+    pub overheard: Set,
+}
+
+/// A packet that its receiver has, but not all before it.
+#[derive(Debug)]
+pub(super) struct Held<T> {
+    pub to: usize,
+    pub number: u64,
+    pub bytes: u32,
+    pub token: T,
+    /// How its sender was done with it.
+    pub fate: Option<Fate>,
 }
 
 /// By stamp, then by station, then by the order of handing over: those of a station are in order.
@@ -89,7 +106,9 @@ impl<T> From<Arrival<T>> for Waiting<T> {
         Self {
             frame: arrival.frame,
             number: arrival.number,
+            tries: 0,
             delivered: false,
+            overheard: Set::default(),
         }
     }
 }

@@ -23,11 +23,14 @@
 //! it changes in sets of stations, 64 at a time (`ears`).
 
 mod access;
+mod aggregate;
+mod category;
 mod chance;
 mod countdown;
 mod ears;
 mod exchange;
 mod frame;
+mod minstrel;
 mod plain;
 mod queue;
 mod rate;
@@ -43,16 +46,18 @@ use serde::{Deserialize, Serialize};
 
 use super::phy::{Matrix, Timing};
 use super::set::Set;
+pub use aggregate::MOST_PACKETS;
+use category::Category;
 use chance::Chance;
-use countdown::Countdown;
 use ears::{Ears, Threshold};
 use frame::{Arrival, Later};
 pub use frame::{Fate, Frame, Outcome, To};
 pub use queue::Discipline;
 use queue::Queue;
 pub use rate::RateControl;
+use rate::Rates;
 pub use station::Count;
-use station::{Doing, Kind, Station};
+use station::{Doing, Kind, Lane, Station};
 use timers::{Rank, Timers};
 
 /// How stations get to the medium.
@@ -76,7 +81,10 @@ pub struct Plan {
     pub rts_bytes: Option<u32>,
     /// Transmissions of a frame before it is given up, 1 or more.
     pub attempts: u32,
-    /// Packets in a station's queue, the one on air included.
+    /// Packets in one aggregate at most (A-MPDU); 1: each packet is a frame.
+    #[serde(default = "one")]
+    pub aggregate: u32,
+    /// Packets in a station's queue, those on air included.
     pub queue_packets: usize,
     /// How a station's queue is ordered and managed.
     #[serde(default)]
@@ -93,6 +101,20 @@ pub struct Plan {
     pub seed: u64,
 }
 
+/// Without aggregation.
+fn one() -> u32 {
+    1
+}
+
+impl Plan {
+    /// Whether its figures are possible, of a file that was written by somebody else.
+    pub fn is_consistent(&self) -> bool {
+        self.timing.is_consistent()
+            && self.discipline.is_consistent()
+            && (1..=MOST_PACKETS).contains(&self.aggregate)
+    }
+}
+
 /// A medium with its stations; `T` is what the caller knows a packet by.
 #[derive(Debug)]
 pub struct Air<T> {
@@ -103,18 +125,19 @@ pub struct Air<T> {
     moves: VecDeque<(u64, Arc<Matrix>)>,
     stations: Vec<Station<T>>,
     ears: Ears,
-    /// Stations with a packet, or a backoff that is not over.
-    wants: Set,
+    /// The most urgent one first.
+    categories: Vec<Category>,
     /// Stations that neither send nor wait for an answer, nor are about to send one.
     listening: Set,
     promiscuous: Set,
-    countdown: Countdown,
     timers: Timers,
     /// Handed over, and yet to arrive.
     arrivals: BinaryHeap<Reverse<Arrival<T>>>,
     /// On their way by propagation, without access control.
     later: BinaryHeap<Reverse<Later<T>>>,
     outcomes: VecDeque<Outcome<T>>,
+    /// Packets that wait at their receivers for earlier ones.
+    held: usize,
     numbered: u64,
     events: u64,
     now_ns: u64,
@@ -133,6 +156,8 @@ enum Event {
     End(usize),
     Arrival,
     Timer(Rank, usize),
+    /// Of a category and a station.
+    Access(usize, usize),
 }
 
 impl<T: Clone> Air<T> {
@@ -142,13 +167,19 @@ impl<T: Clone> Air<T> {
         let stations = matrix.stations();
         let mode = |station| modes.get(station).copied();
         let mode = |station| mode(station).unwrap_or_else(|| plan.timing.fastest());
+        let categories = Category::all(stations, &plan);
         Self {
             chance: Chance::new(plan.seed),
             stations: (0..stations)
                 .map(|station| {
-                    let (mode, queue) = (mode(station), Queue::new(&plan, station));
-                    let fallbacks = Self::fallbacks(plan.rate, mode, stations);
-                    Station::new(mode, fallbacks, queue, &plan)
+                    let mode = mode(station);
+                    let lane = |category: &Category| Lane {
+                        queue: Queue::new(&plan, station),
+                        held: Vec::new(),
+                        window: category.cw_min,
+                    };
+                    let lanes = categories.iter().map(lane).collect();
+                    Station::new(mode, Rates::new(plan.rate, mode, stations), lanes)
                 })
                 .collect(),
             ears: Ears::new(
@@ -158,16 +189,16 @@ impl<T: Clone> Air<T> {
                     noise: plan.noise,
                 },
             ),
-            wants: Set::new(stations),
+            categories,
             listening: Set::all(stations),
             promiscuous: Set::new(stations),
-            countdown: Countdown::new(stations, plan.timing.slot_ns, plan.timing.cca_ns),
             timers: Timers::new(stations),
             matrix,
             moves: VecDeque::new(),
             arrivals: BinaryHeap::new(),
             later: BinaryHeap::new(),
             outcomes: VecDeque::new(),
+            held: 0,
             numbered: 0,
             events: 0,
             now_ns: 0,
@@ -205,8 +236,6 @@ impl<T: Clone> Air<T> {
 
     /// Whether a station receives unicast frames of others.
     pub fn set_promiscuous(&mut self, station: usize, promiscuous: bool) {
-        let others = if promiscuous { self.stations.len() } else { 0 };
-        self.stations[station].overheard = vec![0; others];
         self.promiscuous.put(station, promiscuous);
     }
 
@@ -245,16 +274,16 @@ impl<T: Clone> Air<T> {
             }
             Event::Arrival => self.admit(),
             Event::End(station) => self.end(station),
-            Event::Timer(Rank::Access, station) => {
-                self.countdown.access(station);
-                self.access(station);
+            Event::Access(category, station) => {
+                self.categories[category].countdown.access(station);
+                self.access(station, category);
             }
             Event::Timer(rank, station) => {
                 self.timers.clear(station);
                 match rank {
                     Rank::Answer => self.answer(station),
                     Rank::Timeout => self.time_out(station),
-                    Rank::End | Rank::Access => {}
+                    Rank::End => {}
                 }
             }
         }
@@ -267,8 +296,8 @@ impl<T: Clone> Air<T> {
     }
 
     fn next_event(&mut self) -> Option<(u64, Event)> {
-        let access = self.countdown.first();
-        let access = access.map(|(at_ns, station)| (at_ns, Event::Timer(Rank::Access, station)));
+        let access = self.next_access();
+        let access = access.map(|(at_ns, of, station)| (at_ns, Event::Access(of, station)));
         let timer = self.timers.first();
         let timer = timer.map(|(at_ns, rank, station)| match rank {
             Rank::End => (at_ns, Event::End(station)),
@@ -291,19 +320,21 @@ impl<T: Clone> Air<T> {
             return;
         };
         let (station, ds) = (arrival.station, arrival.ds);
-        let queue = &mut self.stations[station].queue;
+        let category = self.category(ds);
+        let queue = &mut self.stations[station].lanes[category].queue;
         let radio_is_free = queue.front().is_none();
         if let Some(packet) = queue.push(arrival.into(), ds, self.now_ns) {
             self.stations[station].count.full += 1;
             self.finished(station, packet.frame.token, Fate::QueueFull);
             return;
         }
-        self.serve(station);
-        if radio_is_free && self.stations[station].queue.front().is_some() {
+        self.serve(station, category);
+        let queue = &self.stations[station].lanes[category].queue;
+        if radio_is_free && queue.front().is_some() {
             match self.plan.access {
                 Access::Dcf => {
-                    self.wants.insert(station);
-                    self.contend(station);
+                    self.categories[category].wants.insert(station);
+                    self.contend_in(category, station);
                 }
                 Access::None => self.send_plain(station),
             }
@@ -324,7 +355,9 @@ impl<T: Clone> Air<T> {
         if !self.outcomes.is_empty() {
             return Some(self.now_ns);
         }
-        let shortest = self.shortest_ns();
+        let access = self.next_access();
+        // What waits for earlier packets comes with them, or when they are given up.
+        let shortest = if self.held > 0 { 0 } else { self.shortest_ns() };
         let of_station = |(at_ns, station): (u64, usize)| match self.stations[station].doing {
             Doing::Sending(ref what) if what.kind == Kind::Data => at_ns,
             _ => at_ns + shortest,
@@ -332,7 +365,7 @@ impl<T: Clone> Air<T> {
         let arrival = self.arrivals.peek();
         let arrival = arrival.map(|Reverse(arrival)| arrival.at_ns + shortest);
         let later = self.later.peek().map(|Reverse(later)| later.at_ns);
-        let access = self.countdown.first().map(|(at_ns, _)| at_ns + shortest);
+        let access = access.map(|(at_ns, ..)| at_ns + shortest);
         let timers = self.timers.all().map(of_station);
         timers.chain(access).chain(arrival).chain(later).min()
     }
@@ -350,7 +383,7 @@ impl<T: Clone> Air<T> {
         let busy_ns = self.ears.busy_ns(station, self.now_ns);
         Count {
             busy_ns,
-            waiting: self.stations[station].queue.len() as u64,
+            waiting: self.stations[station].waiting(),
             ..self.stations[station].count
         }
     }

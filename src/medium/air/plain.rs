@@ -15,7 +15,7 @@ impl<T: Clone> Air<T> {
     /// Sends the first packet.
     pub(super) fn send_plain(&mut self, station: usize) {
         let this = &mut self.stations[station];
-        let Some(first) = this.queue.front() else {
+        let Some(first) = this.lanes[0].queue.front() else {
             return;
         };
         let bits = 8 * u64::from(first.frame.bytes);
@@ -26,40 +26,39 @@ impl<T: Clone> Air<T> {
     }
 
     pub(super) fn end_plain(&mut self, station: usize) {
-        let Some(first) = self.stations[station].queue.front() else {
+        let Some(first) = self.stations[station].lanes[0].queue.front() else {
             return;
         };
         let (to, bytes) = (first.frame.to, first.frame.bytes);
+        let token = first.frame.token.clone();
         let mode = self.stations[station].mode;
         let matrix = Arc::clone(&self.matrix);
         let mut longest_ns = 0;
         for reach in matrix.row(station) {
-            let promiscuous = !self.stations[usize::from(reach.to)].overheard.is_empty();
+            let promiscuous = self.promiscuous.contains(usize::from(reach.to));
             let concerned = to == To::All || to == To::Station(reach.to) || promiscuous;
             if concerned && reach.decodes(mode) && self.passes(reach, bytes) {
-                self.deliver(station, usize::from(reach.to), reach.delay_ns);
+                let to = usize::from(reach.to);
+                self.deliver(station, to, token.clone(), bytes, reach.delay_ns);
                 longest_ns = longest_ns.max(reach.delay_ns);
             }
         }
         let this = &mut self.stations[station];
         this.count.sent += 1;
         this.count.sent_bytes += u64::from(bytes);
-        if let Some(first) = this.queue.pop(self.now_ns) {
-            // Behind the last delivery, so that the caller can forget the packet then.
-            let at_ns = self.now_ns + longest_ns;
-            let (token, fate) = (first.frame.token, Fate::Sent);
-            let finished = Outcome::Finished {
-                at_ns,
-                station,
-                token,
-                fate,
-            };
-            match longest_ns {
-                0 => self.outcomes.push_back(finished),
-                _ => self.postpone(finished, longest_ns),
-            }
+        this.queue().take(0, self.now_ns);
+        // Behind the last delivery, so that the caller can forget the packet then.
+        let finished = Outcome::Finished {
+            at_ns: self.now_ns + longest_ns,
+            station,
+            token,
+            fate: Fate::Sent,
+        };
+        match longest_ns {
+            0 => self.outcomes.push_back(finished),
+            _ => self.postpone(finished, longest_ns),
         }
-        self.serve(station);
+        self.serve(station, 0);
         self.send_plain(station);
     }
 

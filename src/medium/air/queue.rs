@@ -25,13 +25,15 @@ pub enum Discipline {
     Priority,
     /// In the order of arrival, with random early detection.
     Red(RedFigures),
+    /// Four access categories by DSCP, which contend with one another, each with the whole limit.
+    Edca,
 }
 
 impl Discipline {
     /// Whether its figures are possible, of a file that was written by somebody else.
     pub fn is_consistent(&self) -> bool {
         match self {
-            Self::Fifo | Self::Priority => true,
+            Self::Fifo | Self::Priority | Self::Edca => true,
             Self::Red(figures) => figures.is_consistent(),
         }
     }
@@ -47,7 +49,9 @@ fn band(ds: u8) -> usize {
 #[derive(Debug)]
 pub(super) struct Queue<T> {
     /// What the radio has is first; behind it those that wait, without a server.
-    packets: VecDeque<Waiting<T>>,
+    pub(super) packets: VecDeque<Waiting<T>>,
+    /// The places of those in the frame on air.
+    pub(super) aboard: Vec<u32>,
     /// Those that wait otherwise.
     server: Option<Box<Server<Waiting<T>>>>,
     bands: bool,
@@ -66,7 +70,7 @@ impl<T> Queue<T> {
             ..Class::default()
         };
         let classes = match plan.discipline {
-            Discipline::Fifo => vec![],
+            Discipline::Fifo | Discipline::Edca => vec![],
             Discipline::Priority => (0..3).map(|band| class(band, Signals::None)).collect(),
             Discipline::Red(figures) => {
                 let by = Choice::Red(figures);
@@ -79,9 +83,10 @@ impl<T> Queue<T> {
             seed: mix(plan.seed ^ mix(station as u64)),
             classes,
         };
-        let is_served = plan.discipline != Discipline::Fifo;
+        let is_served = !server.classes.is_empty();
         Self {
             packets: VecDeque::new(),
+            aboard: Vec::with_capacity(plan.aggregate as usize),
             server: is_served.then(|| Box::new(Server::paced(&server))),
             bands: plan.discipline == Discipline::Priority,
             limit: plan.queue_packets,
@@ -91,10 +96,6 @@ impl<T> Queue<T> {
     /// What the radio has.
     pub fn front(&self) -> Option<&Waiting<T>> {
         self.packets.front()
-    }
-
-    pub fn front_mut(&mut self) -> Option<&mut Waiting<T>> {
-        self.packets.front_mut()
     }
 
     /// Packets in it, the one of the radio included.
@@ -109,12 +110,12 @@ impl<T> Queue<T> {
         self.packets.len() + waiting as usize
     }
 
-    /// The radio has done with its packet; `next` gives it another one.
-    pub fn pop(&mut self, now_ns: u64) -> Option<Waiting<T>> {
+    /// The radio has done with a packet, the first one if there is a server; `next` gives it another one.
+    pub fn take(&mut self, at: usize, now_ns: u64) -> Option<Waiting<T>> {
         if let Some(server) = &mut self.server {
             server.finish(now_ns);
         }
-        self.packets.pop_front()
+        self.packets.remove(at)
     }
 
     /// A packet arrives. It comes back, if there is no room.
@@ -156,9 +157,10 @@ impl<T> Queue<T> {
 }
 
 impl<T: Clone> Air<T> {
-    /// The queue of a station decides on its packets.
-    pub(super) fn serve(&mut self, station: usize) {
-        while let Some((packet, fate)) = self.stations[station].queue.next(self.now_ns) {
+    /// A queue of a station decides on its packets.
+    pub(super) fn serve(&mut self, station: usize, lane: usize) {
+        while let Some((packet, fate)) = self.stations[station].lanes[lane].queue.next(self.now_ns)
+        {
             let count = &mut self.stations[station].count;
             match fate {
                 Fate::Managed => count.managed += 1,

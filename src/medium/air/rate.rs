@@ -3,8 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::minstrel::Minstrel;
 use super::{Air, To};
-use crate::medium::phy::Reach;
+use crate::medium::phy::{Reach, Timing};
 
 /// How stations choose the rate of unicast data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -16,6 +17,8 @@ pub enum RateControl {
     Arf,
     /// The highest that the receiver decodes where it is.
     Ideal,
+    /// By statistics, for each receiver.
+    Minstrel,
 }
 
 /// Successes in a row after which the next higher rate is tried.
@@ -44,13 +47,15 @@ impl Fallback {
         }
     }
 
-    fn result(&mut self, success: bool, fastest: usize) {
+    fn result(&mut self, success: bool, timing: &Timing) {
         let probed = std::mem::take(&mut self.probes);
+        let mode = usize::from(self.mode);
         if success {
             self.failures = 0;
             self.successes = self.successes.saturating_add(1);
-            if self.successes >= UP && usize::from(self.mode) < fastest {
-                self.mode += 1;
+            let faster = timing.data_modes().find(|other| *other > mode);
+            if let Some(faster) = faster.filter(|_| self.successes >= UP) {
+                self.mode = faster as u8;
                 self.successes = 0;
                 self.probes = true;
             }
@@ -58,46 +63,72 @@ impl Fallback {
             self.successes = 0;
             self.failures += 1;
             if probed || self.failures >= DOWN {
-                self.mode = self.mode.saturating_sub(1);
+                let slower = timing.data_modes().rfind(|other| *other < mode);
+                self.mode = slower.unwrap_or(mode) as u8;
                 self.failures = 0;
             }
         }
     }
 }
 
-impl<T: Clone> Air<T> {
-    /// Returns what a station knows of each receiver; nothing, if it does not need it.
-    pub(super) fn fallbacks(control: RateControl, mode: usize, stations: usize) -> Vec<Fallback> {
+/// What a station knows of each receiver.
+#[derive(Debug)]
+pub(super) enum Rates {
+    /// Nothing: it does not need it.
+    None,
+    Arf(Vec<Fallback>),
+    /// Of those that it has sent to.
+    Minstrel(Vec<Option<Minstrel>>),
+}
+
+impl Rates {
+    pub fn new(control: RateControl, mode: usize, stations: usize) -> Self {
         match control {
-            RateControl::Arf => vec![Fallback::new(mode); stations],
-            RateControl::Fixed | RateControl::Ideal => Vec::new(),
+            RateControl::Fixed | RateControl::Ideal => Self::None,
+            RateControl::Arf => Self::Arf(vec![Fallback::new(mode); stations]),
+            RateControl::Minstrel => Self::Minstrel((0..stations).map(|_| None).collect()),
         }
     }
+}
 
-    /// The mode of unicast data to a receiver.
-    pub(super) fn mode_to(&self, station: usize, to: u16) -> usize {
-        let this = &self.stations[station];
-        match self.plan.rate {
-            RateControl::Fixed => this.mode,
-            RateControl::Arf => usize::from(this.fallbacks[usize::from(to)].mode),
-            RateControl::Ideal => {
-                let reach = self.matrix.reach(station as u16, to);
-                let modes = 0..=self.plan.timing.fastest();
-                let highest = |reach: &_| modes.rev().find(|mode| Reach::decodes(reach, *mode));
-                reach.and_then(highest).unwrap_or(this.mode)
-            }
-        }
-    }
-
-    /// The first packet of a station was acknowledged, or its data was not. An RTS without an
-    /// answer is no result: it has a basic rate.
-    pub(super) fn rate_result(&mut self, station: usize, success: bool) {
-        let fastest = self.plan.timing.fastest();
+impl<T: Clone> Air<T> {
+    /// The mode of unicast data to a receiver behind so many attempts, and whether the packet is sent
+    /// alone, because it tries this mode.
+    pub(super) fn mode_to(&mut self, station: usize, to: u16, tries: u32) -> (usize, bool) {
+        let timing = &self.plan.timing;
         let this = &mut self.stations[station];
-        if let Some(To::Station(to)) = this.queue.front().map(|first| first.frame.to)
-            && let Some(fallback) = this.fallbacks.get_mut(usize::from(to))
-        {
-            fallback.result(success, fastest);
+        match &mut this.rates {
+            Rates::Arf(receivers) => (receivers[usize::from(to)].mode.into(), false),
+            Rates::Minstrel(receivers) => {
+                let receiver = &mut receivers[usize::from(to)];
+                let receiver = receiver.get_or_insert_with(|| Minstrel::new(timing));
+                receiver.choose(tries, self.now_ns)
+            }
+            Rates::None if self.plan.rate == RateControl::Ideal => {
+                let reach = self.matrix.reach(station as u16, to);
+                let modes = timing.data_modes();
+                let highest = |reach: &_| modes.rev().find(|mode| Reach::decodes(reach, *mode));
+                (reach.and_then(highest).unwrap_or(this.mode), false)
+            }
+            Rates::None => (this.mode, false),
+        }
+    }
+
+    /// The data of a station was acknowledged, so many packets of it, or not at all. An RTS without an answer is no
+    /// result: it has a basic rate.
+    pub(super) fn rate_result(&mut self, station: usize, acknowledged: u32) {
+        let this = &mut self.stations[station];
+        let (data, timing) = (&this.data, &self.plan.timing);
+        let To::Station(to) = data.to else { return };
+        let to = usize::from(to);
+        match &mut this.rates {
+            Rates::None => {}
+            Rates::Arf(receivers) => receivers[to].result(acknowledged > 0, timing),
+            Rates::Minstrel(receivers) => {
+                if let Some(receiver) = &mut receivers[to] {
+                    receiver.result(data.mode, data.packets, acknowledged);
+                }
+            }
         }
     }
 }

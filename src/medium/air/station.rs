@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A station: its queue, its contention, and what it is doing.
 
-use super::Plan;
-use super::frame::To;
+use super::frame::{Held, To};
 use super::queue::Queue;
-use super::rate::Fallback;
+use super::rate::Rates;
 
 /// What a station has done so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -20,7 +19,7 @@ pub struct Count {
     /// RTS and unicast data that their receiver, in range, has not decoded because of others'
     /// transmissions or its own.
     pub collided: u64,
-    /// Those that had bit errors there.
+    /// Those that had bit errors there, of an aggregate each packet.
     pub damaged: u64,
     /// Packets dropped after the last attempt.
     pub given_up: u64,
@@ -58,6 +57,8 @@ pub(super) struct Transmission {
     pub to: To,
     pub mode: usize,
     pub octets: u32,
+    /// Of data: more than one are an aggregate.
+    pub packets: u32,
     pub lasts_ns: u64,
     /// How long others keep quiet behind it.
     pub reserves_ns: u64,
@@ -74,38 +75,65 @@ pub(super) enum Doing {
     Answering(Transmission),
 }
 
+/// What a station has of a category.
+#[derive(Debug)]
+pub(super) struct Lane<T> {
+    pub queue: Queue<T>,
+    /// What its receivers have, and do not pass on yet, in the order of sending.
+    pub held: Vec<Held<T>>,
+    pub window: u32,
+}
+
 #[derive(Debug)]
 pub(super) struct Station<T> {
-    pub queue: Queue<T>,
+    /// One for each category.
+    pub lanes: Vec<Lane<T>>,
+    /// Which of them the exchange is of.
+    pub lane: usize,
+    /// The data of the exchange, and until when the station may add others.
+    pub data: Transmission,
+    pub txop_end_ns: u64,
     pub doing: Doing,
     /// Of unicast data, unless it depends on the receiver.
     pub mode: usize,
-    /// Of each receiver, with rate control by results.
-    pub fallbacks: Vec<Fallback>,
-    pub window: u32,
-    /// Attempts of the first packet so far.
-    pub tries: u32,
+    pub rates: Rates,
     /// Backoffs drawn, and frames checked for bit errors.
     pub backoffs: u64,
     pub checks: u64,
-    /// The last packet overheard of each station, if promiscuous.
-    pub overheard: Vec<u64>,
     pub count: Count,
 }
 
 impl<T> Station<T> {
-    pub fn new(mode: usize, fallbacks: Vec<Fallback>, queue: Queue<T>, plan: &Plan) -> Self {
+    pub fn new(mode: usize, rates: Rates, lanes: Vec<Lane<T>>) -> Self {
         Self {
-            queue,
+            lanes,
+            lane: 0,
+            data: Transmission {
+                kind: Kind::Data,
+                to: To::All,
+                mode,
+                octets: 0,
+                packets: 0,
+                lasts_ns: 0,
+                reserves_ns: 0,
+            },
+            txop_end_ns: 0,
             doing: Doing::Listening,
             mode,
-            fallbacks,
-            window: plan.timing.cw_min,
-            tries: 0,
+            rates,
             backoffs: 0,
             checks: 0,
-            overheard: Vec::new(),
             count: Count::default(),
         }
+    }
+
+    /// The queue of the exchange.
+    pub fn queue(&mut self) -> &mut Queue<T> {
+        &mut self.lanes[self.lane].queue
+    }
+
+    /// Packets in its queues.
+    pub fn waiting(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.queue.len() as u64).sum()
     }
 }

@@ -8,7 +8,6 @@ pub(super) enum Rank {
     End,
     Answer,
     Timeout,
-    Access,
 }
 
 #[derive(Debug)]

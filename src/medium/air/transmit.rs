@@ -14,8 +14,10 @@ impl<T: Clone> Air<T> {
         let matrix = Arc::clone(&self.matrix);
         let now_ns = self.now_ns;
         self.ears.begin(station, what.mode, &matrix, now_ns);
-        self.countdown
-            .freeze(&matrix.signal(station).senses, now_ns);
+        for category in &mut self.categories {
+            let senses = &matrix.signal(station).senses;
+            category.countdown.freeze(senses, now_ns);
+        }
         self.stations[station].count.air_ns += what.lasts_ns;
         self.does(station, Doing::Sending(what));
         let end_ns = now_ns + what.lasts_ns;
@@ -48,27 +50,36 @@ impl<T: Clone> Air<T> {
             To::All => None,
         };
         let arrived = addressee.is_some_and(|to| decoded.contains(to));
-        if row.has_errors {
-            self.check(row, what.octets, decoded);
+        let mut passed = u64::MAX;
+        match what.packets {
+            _ if !row.has_errors => {}
+            0 | 1 => self.check(row, what.octets, decoded),
+            _ => passed = self.check_aggregate(station, row, &what, decoded),
         }
         self.ears.heard(row, decoded, &what, now_ns);
         let reached = addressee.is_some_and(|to| decoded.contains(to));
         if !reached && matches!(what.kind, Kind::Rts | Kind::Data) {
             let in_range = |to| row.decodes(what.mode).is_some_and(|set| set.contains(to));
             let count = &mut self.stations[station].count;
-            count.damaged += u64::from(arrived);
+            count.damaged += u64::from(arrived && what.packets < 2);
             count.collided += u64::from(!arrived && addressee.is_some_and(in_range));
         }
-        if what.kind == Kind::Data {
+        if arrived && what.packets > 1 {
+            let aboard = u64::MAX >> (64 - what.packets);
+            let damaged = (aboard & !passed).count_ones();
+            self.stations[station].count.damaged += u64::from(damaged);
+        }
+        // Of an aggregate with errors this is already decided.
+        if what.kind == Kind::Data && (what.packets == 1 || !row.has_errors) {
             if let Some(to) = addressee {
                 decoded.intersect(&self.promiscuous);
                 decoded.remove(to);
             }
-            decoded.for_each(|to| self.overhear(station, to, what.to));
+            decoded.for_each(|to| self.overhear(station, to, &what, u64::MAX));
         }
         // The addressee first finds out whether it has to answer.
         self.contend_all(&row.reached, addressee);
-        self.ended(station, what, reached);
+        self.ended(station, what, reached.then_some(passed));
         if let Some(to) = addressee {
             self.contend(to);
         }
@@ -102,36 +113,17 @@ impl<T: Clone> Air<T> {
         self.chance.happens(station, *checks, self.kept.1)
     }
 
-    /// A station that is not its addressee has decoded a data frame.
-    pub(super) fn overhear(&mut self, from: usize, to: usize, addressee: To) {
-        let Some(first) = self.stations[from].queue.front() else {
-            return;
-        };
-        let number = first.number;
-        if addressee != To::All {
-            match self.stations[to].overheard.get_mut(from) {
-                Some(last) if *last != number => *last = number,
-                _ => return,
-            }
-        }
-        self.deliver(from, to, 0);
-    }
-
-    /// A station has the first packet of another.
-    pub(super) fn deliver(&mut self, from: usize, to: usize, delay_ns: u64) {
-        let Some(first) = self.stations[from].queue.front() else {
-            return;
-        };
+    /// A station has a packet of another.
+    pub(super) fn deliver(&mut self, from: usize, to: usize, token: T, bytes: u32, delay_ns: u64) {
         let outcome = Outcome::Delivered {
             at_ns: self.now_ns + delay_ns,
             from,
             to,
-            token: first.frame.token.clone(),
+            token,
         };
-        let bytes = u64::from(first.frame.bytes);
         let count = &mut self.stations[to].count;
         count.received += 1;
-        count.received_bytes += bytes;
+        count.received_bytes += u64::from(bytes);
         match delay_ns {
             0 => self.outcomes.push_back(outcome),
             _ => self.postpone(outcome, delay_ns),

@@ -24,5 +24,5 @@ pub use path::PathLoss;
 pub(crate) use power::exceeds;
 pub use power::{attowatts, dbm, ratio};
 pub use standard::{STANDARDS, Standard};
-pub use timing::{MAC_OVERHEAD, Timing};
+pub use timing::Timing;
 pub use wire::{Line, Wire};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The figures of the radio standards.
 //!
-//! Source: IEEE 802.11-2020, clauses 15 (DSSS), 16 (HR/DSSS), 17 (OFDM) and 18 (ERP); for the
+//! Source: IEEE 802.11-2020, clauses 15 (DSSS), 16 (HR/DSSS), 17 (OFDM), 18 (ERP) and 19 (HT); for the
 //! 914 MHz WaveLAN the radio of ns-2 (`Phy/WirelessPhy`), which the literature on routing uses.
 //! Sensitivities are those of usual cards, or the minima of the standard for OFDM.
 
@@ -14,7 +14,13 @@ pub enum Coding {
     Dsss,
     /// Symbols of 4 us behind 20 us of preamble, and a silent extension (6 us in 802.11g).
     Ofdm { extension_ns: u64 },
+    /// The same behind 36 us of preamble in mixed format, but for the rates of older stations
+    /// ([`LEGACY`]).
+    HighThroughput { extension_ns: u64 },
 }
+
+/// Rates of 802.11n stations for frames that older stations decode, kbit/s: of ACK, RTS, CTS and broadcast.
+pub(super) const LEGACY: [u32; 3] = [6_000, 12_000, 24_000];
 
 /// A standard; every figure as it is without configuration.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -63,6 +69,21 @@ const OFDM_RATES: &[(u32, f64)] = &[
     (36_000, -70.0),
     (48_000, -66.0),
     (54_000, -65.0),
+];
+
+/// One stream in 20 MHz, guard interval of 800 ns; minima of the standard.
+const HT_RATES: &[(u32, f64)] = &[
+    (6_000, -82.0),
+    (6_500, -82.0),
+    (12_000, -79.0),
+    (13_000, -79.0),
+    (19_500, -77.0),
+    (24_000, -74.0),
+    (26_000, -74.0),
+    (39_000, -70.0),
+    (52_000, -66.0),
+    (58_500, -65.0),
+    (65_000, -64.0),
 ];
 
 const B: Standard = Standard {
@@ -115,6 +136,15 @@ pub const STANDARDS: &[Standard] = &[
         ..G
     },
     Standard {
+        name: "802.11n",
+        coding: Coding::HighThroughput {
+            extension_ns: 6_000,
+        },
+        rates: HT_RATES,
+        basic: &LEGACY,
+        ..G
+    },
+    Standard {
         name: "wavelan-914",
         rates: &[(1_000, -64.374), (2_000, -64.374)],
         basic: &[1_000],
@@ -129,5 +159,22 @@ impl Standard {
     /// Returns the standard of this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         STANDARDS.iter().find(|standard| standard.name == name)
+    }
+
+    /// Whether its stations put several packets into one frame.
+    pub fn aggregates(&self) -> bool {
+        matches!(self.coding, Coding::HighThroughput { .. })
+    }
+
+    /// Returns the rates of unicast data, kbit/s.
+    pub fn data_rates(&self) -> impl Iterator<Item = u32> {
+        let rates = self.rates.iter().map(|(kbit, _)| *kbit);
+        rates.filter(|kbit| !self.aggregates() || !LEGACY.contains(kbit))
+    }
+
+    /// Returns the rates that control frames can have, kbit/s.
+    pub fn control_rates(&self) -> impl Iterator<Item = u32> {
+        let rates = self.rates.iter().map(|(kbit, _)| *kbit);
+        rates.filter(|kbit| !self.aggregates() || LEGACY.contains(kbit))
     }
 }

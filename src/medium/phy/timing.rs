@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Durations of frames and of the gaps between them, in ns.
 //!
-//! Source: IEEE 802.11-2020, 16.2.2 and 17.4.3. A DSSS frame lasts for its chips: the rounding of
+//! Source: IEEE 802.11-2020, 16.2.2, 17.4.3 and 19.4.3. A DSSS frame lasts for its chips: the rounding of
 //! its announced length to full microseconds is left out, as in the analyses that this model is
 //! compared with (at most 0.08 % of a full frame at 11 Mbit/s).
 
 use serde::{Deserialize, Serialize};
 
-use super::standard::{Coding, Standard};
+use super::standard::{Coding, LEGACY, Standard};
 
 /// Octets of MAC header (24) and FCS (4), and of LLC and SNAP (8), around a packet.
-pub const MAC_OVERHEAD: u32 = 36;
+const MAC_OVERHEAD: u32 = 36;
+/// The field that says how a packet is served: of EDCA and of 802.11n.
+const QOS_CONTROL: u32 = 2;
 
 const ACK_OCTETS: u32 = 14;
 const CTS_OCTETS: u32 = 14;
 const RTS_OCTETS: u32 = 20;
+const BLOCK_ACK_OCTETS: u32 = 32;
 
 /// A rate and the durations that depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +28,13 @@ struct Mode {
     ack_ns: u64,
     cts_ns: u64,
     rts_ns: u64,
+    #[serde(default)]
+    block_ack_ns: u64,
+}
+
+/// Of a record without it.
+fn mac_overhead() -> u32 {
+    MAC_OVERHEAD
 }
 
 /// The timing of a standard with its basic rates. A *mode* is the index of a rate in the
@@ -45,6 +55,9 @@ pub struct Timing {
     pub cw_min: u32,
     /// The largest contention window.
     pub cw_max: u32,
+    /// Octets around a packet.
+    #[serde(default = "mac_overhead")]
+    pub overhead: u32,
     coding: Coding,
     preamble_ns: u64,
     modes: Vec<Mode>,
@@ -68,6 +81,7 @@ impl Timing {
             cca_ns: standard.cca_ns.min(standard.slot_ns),
             cw_min: standard.cw_min,
             cw_max: standard.cw_max,
+            overhead: MAC_OVERHEAD,
             coding: standard.coding,
             preamble_ns: standard.preamble_ns,
             modes: Vec::new(),
@@ -85,11 +99,23 @@ impl Timing {
                 ack_ns: timing.at_rate_ns(ACK_OCTETS, control_kbit),
                 cts_ns: timing.at_rate_ns(CTS_OCTETS, control_kbit),
                 rts_ns: timing.at_rate_ns(RTS_OCTETS, control_kbit),
+                block_ack_ns: timing.at_rate_ns(BLOCK_ACK_OCTETS, control_kbit),
             });
         }
         let lowest = timing.modes[lowest_basic];
         timing.eifs_ns = timing.sifs_ns + lowest.ack_ns + timing.difs_ns;
-        timing
+        match standard.aggregates() {
+            true => timing.with_qos(),
+            false => timing,
+        }
+    }
+
+    /// The same, if each packet has a field for its service.
+    pub fn with_qos(self) -> Self {
+        Self {
+            overhead: MAC_OVERHEAD + QOS_CONTROL,
+            ..self
+        }
     }
 
     /// Returns the timing of a wire: one rate, and no gaps, because nothing contends for it.
@@ -102,6 +128,7 @@ impl Timing {
             cca_ns: 0,
             cw_min: 0,
             cw_max: 0,
+            overhead: 0,
             coding: Coding::Dsss,
             preamble_ns: 0,
             modes: vec![Mode {
@@ -110,6 +137,7 @@ impl Timing {
                 ack_ns: 0,
                 cts_ns: 0,
                 rts_ns: 0,
+                block_ack_ns: 0,
             }],
             lowest_basic: 0,
         }
@@ -127,7 +155,7 @@ impl Timing {
             self.preamble_ns,
         ];
         let of_mode = |mode: &Mode| {
-            let answers = [mode.ack_ns, mode.cts_ns, mode.rts_ns];
+            let answers = [mode.ack_ns, mode.cts_ns, mode.rts_ns, mode.block_ack_ns];
             mode.kbit > 0 && mode.control < modes && answers.iter().all(|ns| *ns < LONGEST_NS)
         };
         (1..=16).contains(&modes)
@@ -136,7 +164,8 @@ impl Timing {
             && gaps.iter().all(|ns| *ns < LONGEST_NS)
             && self.eifs_ns >= self.difs_ns
             && self.cw_min <= self.cw_max
-            && self.cw_max < 1 << 16
+            && self.cw_max < 1 << 15
+            && self.overhead <= MAC_OVERHEAD + QOS_CONTROL
             && self.modes.iter().all(of_mode)
     }
 
@@ -144,12 +173,38 @@ impl Timing {
         let (bits, kbit) = (8 * u64::from(octets), u64::from(kbit));
         match self.coding {
             Coding::Dsss => self.preamble_ns + (bits * 1_000_000).div_ceil(kbit),
-            // 16 bits of service and 6 of tail are coded with the frame.
-            Coding::Ofdm { extension_ns } => {
-                let symbols = ((bits + 22) * 1_000).div_ceil(4 * kbit);
-                20_000 + 4_000 * symbols + extension_ns
+            Coding::Ofdm { extension_ns } => 20_000 + symbols_ns(bits, kbit) + extension_ns,
+            Coding::HighThroughput { extension_ns } => {
+                let preamble_ns = if is_legacy(kbit) { 20_000 } else { 36_000 };
+                preamble_ns + symbols_ns(bits, kbit) + extension_ns
             }
         }
+    }
+
+    /// Whether this is a mode of unicast data.
+    pub fn is_data(&self, mode: usize) -> bool {
+        let is_mixed = matches!(self.coding, Coding::HighThroughput { .. });
+        !is_mixed || !is_legacy(self.modes[mode].kbit.into())
+    }
+
+    /// Whether a frame in this mode can have several packets.
+    pub fn aggregates(&self, mode: usize) -> bool {
+        matches!(self.coding, Coding::HighThroughput { .. }) && self.is_data(mode)
+    }
+
+    /// Whether it has the shorter slots and frames of OFDM.
+    pub fn is_ofdm(&self) -> bool {
+        !matches!(self.coding, Coding::Dsss)
+    }
+
+    /// Returns the modes of unicast data, ascending.
+    pub fn data_modes(&self) -> impl DoubleEndedIterator<Item = usize> {
+        (0..self.modes.len()).filter(|mode| self.is_data(*mode))
+    }
+
+    /// Returns the slowest mode of unicast data.
+    pub fn slowest(&self) -> usize {
+        self.data_modes().next().unwrap_or(0)
     }
 
     /// Returns the mode of a rate in kbit/s.
@@ -184,12 +239,27 @@ impl Timing {
 
     /// Returns the time on air of a data frame with a packet of `bytes`.
     pub fn data_ns(&self, bytes: u32, mode: usize) -> u64 {
-        self.frame_ns(bytes + MAC_OVERHEAD, mode)
+        self.frame_ns(bytes + self.overhead, mode)
     }
 
     /// Returns the time on air of the acknowledgement of a frame in `mode`.
     pub fn ack_ns(&self, mode: usize) -> u64 {
         self.modes[mode].ack_ns
+    }
+
+    /// Returns the time on air of the answer to a frame in `mode` with so many packets.
+    pub fn answer_ns(&self, mode: usize, packets: u32) -> u64 {
+        match packets {
+            0 | 1 => self.modes[mode].ack_ns,
+            _ => self.modes[mode].block_ack_ns,
+        }
+    }
+
+    /// Returns the time on air of the longest answer to data.
+    pub fn longest_answer_ns(&self) -> u64 {
+        let answers = self.modes.iter();
+        let answers = answers.map(|mode| mode.block_ack_ns.max(mode.ack_ns));
+        answers.max().unwrap_or(0)
     }
 
     /// Returns the time on air of the CTS in front of a frame in `mode`.
@@ -208,6 +278,14 @@ impl Timing {
         self.eifs_ns - self.difs_ns
     }
 
+    /// Returns the octets of the acknowledgement of so many packets.
+    pub fn ack_octets(&self, packets: u32) -> u32 {
+        match packets {
+            0 | 1 => ACK_OCTETS,
+            _ => BLOCK_ACK_OCTETS,
+        }
+    }
+
     /// Returns the octets of an answer, for its bit errors: ACK and CTS have the same.
     pub fn answer_octets(&self) -> u32 {
         ACK_OCTETS
@@ -217,4 +295,14 @@ impl Timing {
     pub fn rts_octets(&self) -> u32 {
         RTS_OCTETS
     }
+}
+
+/// Whether a rate in kbit/s is one of those that older stations decode.
+fn is_legacy(kbit: u64) -> bool {
+    LEGACY.iter().any(|rate| u64::from(*rate) == kbit)
+}
+
+/// The symbols of a frame: 16 bits of service and 6 of tail are coded with it.
+fn symbols_ns(bits: u64, kbit: u64) -> u64 {
+    4_000 * ((bits + 22) * 1_000).div_ceil(4 * kbit)
 }

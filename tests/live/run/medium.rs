@@ -67,10 +67,14 @@ fn near(what: &str, found: f64, expected: f64, within: f64) {
     );
 }
 
-/// 6.227 Mbit/s of 1500-byte packets at 11 Mbit/s; at 54 Mbit/s 30.496. A long queue bridges times in
+/// 6.227 Mbit/s of 1500-byte packets at 11 Mbit/s; at 54 Mbit/s 30.496; 60.986 at 65 Mbit/s with 28 packets in a frame. A long queue bridges times in
 /// which the sender does not run.
 pub fn one_sender() {
-    for (radio, expected, rate) in [("802.11b", 6.227, 9), ("802.11g", 30.496, 40)] {
+    for (radio, expected, rate) in [
+        ("802.11b", 6.227, 9),
+        ("802.11g", 30.496, 40),
+        ("802.11n", 60.986, 75),
+    ] {
         let folder = Folder::new();
         let (sender, receiver) = scripts(&folder);
         let scenario = folder.file(
@@ -86,6 +90,26 @@ pub fn one_sender() {
         near(radio, mbit(&ran), expected, 0.02);
         replays(&folder);
     }
+}
+
+/// A station that sends more than the medium takes: pings that are voice overtake what waits, others do not.
+pub fn access_categories() {
+    let folder = Folder::new();
+    let (sender, receiver) = scripts(&folder);
+    let text = format!(
+        "[medium.wlan0]\nqueue = {{ limit = 50, kind = \"edca\" }}\n\
+         [node.a]\ncommand = \"{sender} b 7 9 & sleep 1; ping -q -c 40 -i 0.05 -Q 0xb8 b; \
+         ping -q -c 40 -i 0.05 b; wait\"\n\
+         [node.b]\ncommand = \"{receiver} 4\"\n"
+    );
+    let scenario = folder.file("s.toml", &text);
+    let ran = folder.run(&format!("--scenario {scenario}"), &[]);
+    let [_, voice, ..] = support::runs::rtt_ms(&ran.out);
+    let (_, rest) = ran.out.split_once("mdev = ").unwrap();
+    let [_, plain, ..] = support::runs::rtt_ms(rest);
+    println!("    mean {voice} ms as voice, {plain} ms without");
+    // A packet on air and its answer, 50 packets of 1.9 ms.
+    assert!(voice < 10.0 && plain > 50.0, "{voice} {plain}");
 }
 
 /// Two stations that do not hear each other: 3.86 Mbit/s without and 4.49 with RTS.

@@ -52,6 +52,7 @@ pub fn tests() -> Vec<Trial> {
             user::links_lead_nowhere,
             user::who_prepares,
             medium::one_sender,
+            medium::access_categories,
             medium::a_held_thread_is_reported,
             medium::foreign_frames_are_dropped,
             medium::relays,

@@ -25,6 +25,7 @@ pub fn plan(standard: &str, seed: u64) -> Plan {
         access: Access::Dcf,
         rts_bytes: None,
         attempts: 7,
+        aggregate: 1,
         queue_packets: 50,
         discipline: Discipline::Fifo,
         rate: RateControl::Fixed,

@@ -180,6 +180,25 @@ fn figures_of_a_medium_reach_the_air() {
 }
 
 #[test]
+fn an_802_11n_medium_aggregates() {
+    let of = |keys: &str| {
+        let text = format!(
+            "[medium.w]\nradio = \"802.11n\"\n{keys}\n[node.a]\ncommand = \"true\"\n[node.b]\n"
+        );
+        let medium = plan(&text).media.remove(0);
+        let (air, mode) = (medium.air(1), medium.modes()[0]);
+        (air.aggregate, air.timing.kbit(mode), air.timing.overhead)
+    };
+    assert_eq!(of(""), (64, 65_000, 38));
+    assert_eq!(of("aggregate = 1\nrate = \"19.5Mbit\""), (1, 19_500, 38));
+    // The slowest of data, not of control.
+    assert_eq!(of("rate = \"minstrel\""), (64, 6_500, 38));
+    let text = "[medium.w]\nqueue = { kind = \"edca\" }\n[node.a]\ncommand = \"true\"\n[node.b]\n";
+    let air = plan(text).media[0].air(1);
+    assert_eq!((air.aggregate, air.timing.overhead), (1, 38));
+}
+
+#[test]
 fn queues_have_a_discipline() {
     let of = |queue: &str| {
         let text = format!("[medium.w]\nqueue = {queue}\n[node.a]\ncommand = \"true\"\n[node.b]\n");
@@ -196,6 +215,7 @@ fn queues_have_a_discipline() {
         of("{ limit = 30, kind = \"priority\" }"),
         (30, Discipline::Priority)
     );
+    assert_eq!(of("{ limit = 9, kind = \"edca\" }"), (9, Discipline::Edca));
     let (limit, red) =
         of("{ kind = \"red\", min = \"30kB\", max = \"90kB\", probability = \"10%\" }");
     let Discipline::Red(figures) = red else {
@@ -284,7 +304,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
     ("range = 5", &["no key `range`", "of a medium"]),
     (
         "queue = { limit = 5, kind = \"codel\" }",
-        &["\"fifo\", \"priority\", or \"red\""],
+        &["\"fifo\", \"priority\", \"red\", or \"edca\""],
     ),
     (
         "queue = { kind = \"priority\", min = \"1kB\" }",
@@ -316,6 +336,30 @@ const MISTAKES: &[(&str, &[&str])] = &[
     (
         "rate = \"54Mbit\"",
         &["802.11b does not have this rate", "11000kbit"],
+    ),
+    (
+        "radio = \"802.11n\"\nrate = \"12Mbit\"",
+        &["802.11n does not have this rate", "6500kbit", "65000kbit"],
+    ),
+    (
+        "radio = { standard = \"802.11n\", basic = \"65Mbit\" }",
+        &["basic rates", "\"6000kbit\", \"12000kbit\", \"24000kbit\""],
+    ),
+    (
+        "aggregate = 8",
+        &["802.11b puts one packet into a frame", "802.11n"],
+    ),
+    (
+        "radio = \"802.11n\"\nqueue = { kind = \"priority\" }",
+        &["one packet at a time", "aggregate = 1"],
+    ),
+    (
+        "access = \"none\"\nqueue = { kind = \"edca\" }",
+        &["nothing contends", "edca"],
+    ),
+    (
+        "rate = \"fastest\"",
+        &["no rate control `fastest`", "minstrel"],
     ),
     ("propagation = \"magic\"", &["no model", "two-ray"]),
     ("propagation = \"log-distance\"", &["no exponent"]),

@@ -4,7 +4,7 @@
 use super::super::kinds::{Later, Names, NodeNames};
 use super::kinds::{Bytes, RadioChoice, RadioKind};
 use super::propagation::{Propagation, SpreadKind};
-use super::queue::{QueueChoice, QueueKind};
+use super::queue::{QueueChoice, QueueDiscipline, QueueKind};
 use super::rate::{RateChoice, RateKind};
 use crate::medium::air::Access;
 use crate::profile::kinds::{BitErrorRate, Count, Flag, OneOf, Text};
@@ -27,6 +27,8 @@ table! {
         rts: Option<u32> = None, "rts" as Bytes;
         /// Transmissions of a frame before it is given up.
         attempts: u32 = 7, "attempts" as Count<1, 255>;
+        /// Packets in one frame at most; none: as many as the radio can.
+        aggregate: Option<u32> = None, "aggregate" as Count<1, 64>;
         /// Of each station.
         queue: QueueChoice = QueueChoice::default(), "queue" as QueueKind;
         /// Read by [`super::Mobility`].
@@ -43,6 +45,33 @@ table! {
 pub(super) fn put<T>(slot: &mut Option<Located<T>>, choice: T, at: &At) {
     let at = at.clone();
     *slot = Some(Located { value: choice, at });
+}
+
+impl MediumTable {
+    /// Returns figures that do not go together, and what to write.
+    pub fn contradiction(&self) -> Option<(String, &'static str)> {
+        let aggregates = self.aggregate.unwrap_or(2) > 1;
+        match (self.queue.kind, self.radio.standard) {
+            (QueueDiscipline::Edca, _) if self.access == AccessChoice::None => {
+                let title = "nothing contends with access = \"none\"".to_owned();
+                Some((title, "write another `kind` of `queue` than \"edca\""))
+            }
+            (_, standard) if aggregates && self.aggregate.is_some() && !standard.aggregates() => {
+                let title = format!("{} puts one packet into a frame", standard.name);
+                Some((title, "remove `aggregate`, or write radio = \"802.11n\""))
+            }
+            (QueueDiscipline::Priority | QueueDiscipline::Red(_), standard)
+                if aggregates && standard.aggregates() =>
+            {
+                let title = "its queue gives the radio one packet at a time".to_owned();
+                Some((
+                    title,
+                    "write aggregate = 1, or queue = { kind = \"fifo\" } or \"edca\"",
+                ))
+            }
+            _ => None,
+        }
+    }
 }
 
 impl MediumTableDraft {

@@ -78,7 +78,7 @@ impl Kind for RadioKind {
                 }
             }
         }
-        let has = |kbit: &u32| radio.standard.rates.iter().any(|(rate, _)| rate == kbit);
+        let has = |kbit: &u32| radio.standard.control_rates().any(|rate| rate == *kbit);
         match radio
             .basic
             .as_ref()
@@ -86,7 +86,8 @@ impl Kind for RadioKind {
         {
             true => {
                 let title = format!("{} does not have these basic rates", radio.standard.name);
-                Err(Mistake::new(&value.at, title, its_rates(radio.standard)))
+                let help = its_rates(radio.standard.control_rates());
+                Err(Mistake::new(&value.at, title, help))
             }
             false => Ok(radio),
         }
@@ -142,10 +143,9 @@ fn standard(value: &Located<Value>, key: &str) -> Result<&'static Standard, Mist
     })
 }
 
-/// Lists the rates of a standard, for messages.
-pub(crate) fn its_rates(standard: &Standard) -> String {
-    let rates = standard.rates.iter();
-    let rates: Vec<_> = rates.map(|(kbit, _)| format!("\"{kbit}kbit\"")).collect();
+/// Lists rates in kbit/s of a standard, for messages.
+pub(crate) fn its_rates(rates: impl Iterator<Item = u32>) -> String {
+    let rates: Vec<_> = rates.map(|kbit| format!("\"{kbit}kbit\"")).collect();
     format!("its rates are {}", rates.join(", "))
 }
 

@@ -10,13 +10,14 @@ use super::cells;
 use super::keys::AccessChoice;
 use super::kinds::its_rates;
 use super::propagation::Propagation;
+use super::queue::QueueDiscipline;
 use super::rate::RateChoice;
 use super::{MediumDraft, MediumTable, RouteChoice, SegmentTable, word};
 use crate::experiment::scenario::expand::is_meant;
 use crate::experiment::scenario::graph::Graph;
 use crate::experiment::scenario::limits::MAX_STATIONS;
 use crate::experiment::scenario::plan::Route;
-use crate::medium::air::{self, RateControl};
+use crate::medium::air::{self, MOST_PACKETS, RateControl};
 use crate::medium::motion::Track;
 use crate::medium::phy::{
     Geometry, Loss, Matrix, Position, Radio, Spread, Timing, Watts, attowatts, ratio,
@@ -60,6 +61,7 @@ impl Medium {
             access: self.table.access.into(),
             rts_bytes: self.table.rts,
             attempts: self.table.attempts,
+            aggregate: self.aggregate(),
             queue_packets: self.table.queue.limit as usize,
             discipline: self.table.queue.discipline(&self.timing()),
             rate: self.rate_control(),
@@ -74,7 +76,20 @@ impl Medium {
             return Timing::wire(kbit);
         }
         let radio = &self.table.radio;
-        Timing::new(radio.standard, radio.basic.as_deref())
+        let timing = Timing::new(radio.standard, radio.basic.as_deref());
+        match self.table.queue.kind {
+            QueueDiscipline::Edca => timing.with_qos(),
+            _ => timing,
+        }
+    }
+
+    /// Returns how many packets a frame has at most.
+    fn aggregate(&self) -> u32 {
+        let most = match self.table.radio.standard.aggregates() {
+            true => MOST_PACKETS,
+            false => 1,
+        };
+        self.table.aggregate.unwrap_or(most)
     }
 
     fn rate_control(&self) -> RateControl {
@@ -91,7 +106,7 @@ impl Medium {
         let kbit = kbit.and_then(|rate| u32::try_from(rate / 1000).ok());
         let mode = match self.rate_control() {
             RateControl::Fixed => kbit.and_then(|kbit| timing.mode(kbit)),
-            RateControl::Arf | RateControl::Ideal => Some(0),
+            RateControl::Arf | RateControl::Ideal | RateControl::Minstrel => Some(timing.slowest()),
         };
         vec![mode.unwrap_or_else(|| timing.fastest()); self.stations.len()]
     }
@@ -260,10 +275,8 @@ pub(crate) fn connect(drafts: &[MediumDraft], graph: &mut Graph, mistakes: &mut 
         }
         let standard = draft.table.radio.standard;
         let has = |bits: u64| {
-            standard
-                .rates
-                .iter()
-                .any(|(kbit, _)| u64::from(*kbit) * 1000 == bits)
+            let mut rates = standard.data_rates();
+            rates.any(|kbit| u64::from(kbit) * 1000 == bits)
         };
         let bits = draft.table.rate.and_then(RateChoice::bits);
         if bits.is_some_and(|bits| !has(bits)) {
@@ -271,7 +284,12 @@ pub(crate) fn connect(drafts: &[MediumDraft], graph: &mut Graph, mistakes: &mut 
                 "medium `{}`: {} does not have this rate",
                 draft.name.value, standard.name
             );
-            mistakes.push(Mistake::new(&draft.name.at, title, its_rates(standard)));
+            let help = its_rates(standard.data_rates());
+            mistakes.push(Mistake::new(&draft.name.at, title, help));
+        }
+        if let Some((title, help)) = draft.table.contradiction() {
+            let title = format!("{what} `{}`: {title}", draft.name.value);
+            mistakes.push(Mistake::new(&draft.name.at, title, help));
         }
         let controlled = draft.table.rate.is_some() && bits.is_none();
         if controlled && draft.table.access == AccessChoice::None {

@@ -24,6 +24,8 @@ pub(crate) enum QueueDiscipline {
     /// By ToS, as pfifo_fast.
     Priority,
     Red(Red),
+    /// Access categories by DSCP.
+    Edca,
 }
 
 impl Default for QueueChoice {
@@ -41,6 +43,7 @@ impl QueueChoice {
         match self.kind {
             QueueDiscipline::Fifo => Discipline::Fifo,
             QueueDiscipline::Priority => Discipline::Priority,
+            QueueDiscipline::Edca => Discipline::Edca,
             QueueDiscipline::Red(red) => match choice(&Aqm::Red(red), rate) {
                 Choice::Red(figures) => Discipline::Red(figures),
                 _ => Discipline::Fifo,
@@ -77,9 +80,10 @@ impl Kind for QueueKind {
                     Value::Text(text) if text == "priority" => {
                         queue.kind = QueueDiscipline::Priority;
                     }
+                    Value::Text(text) if text == "edca" => queue.kind = QueueDiscipline::Edca,
                     Value::Text(text) if text == "red" => is_red = true,
                     _ => {
-                        let title = "`kind` is \"fifo\", \"priority\", or \"red\"";
+                        let title = "`kind` is \"fifo\", \"priority\", \"red\", or \"edca\"";
                         return Err(Mistake::new(&value.at, title, HELP));
                     }
                 },
@@ -120,6 +124,7 @@ impl Kind for QueueKind {
         match &queue.kind {
             QueueDiscipline::Fifo => limit.to_string(),
             QueueDiscipline::Priority => format!("{{ limit = {limit}, kind = \"priority\" }}"),
+            QueueDiscipline::Edca => format!("{{ limit = {limit}, kind = \"edca\" }}"),
             QueueDiscipline::Red(red) => {
                 let keys = red.keys_text();
                 format!("{{ limit = {limit}, kind = \"red\", {} }}", keys.join(", "))

@@ -12,6 +12,7 @@ pub(crate) enum RateChoice {
     Fixed(u64),
     Arf,
     Ideal,
+    Minstrel,
 }
 
 impl RateChoice {
@@ -20,13 +21,14 @@ impl RateChoice {
             Self::Fixed(_) => RateControl::Fixed,
             Self::Arf => RateControl::Arf,
             Self::Ideal => RateControl::Ideal,
+            Self::Minstrel => RateControl::Minstrel,
         }
     }
 
     pub fn bits(self) -> Option<u64> {
         match self {
             Self::Fixed(bits) => Some(bits),
-            Self::Arf | Self::Ideal => None,
+            Self::Arf | Self::Ideal | Self::Minstrel => None,
         }
     }
 }
@@ -40,10 +42,11 @@ impl Kind for RateKind {
         match &value.value {
             Value::Text(text) if text == "arf" => Ok(RateChoice::Arf),
             Value::Text(text) if text == "ideal" => Ok(RateChoice::Ideal),
+            Value::Text(text) if text == "minstrel" => Ok(RateChoice::Minstrel),
             Value::Text(text) if text.starts_with(|c: char| c.is_ascii_alphabetic()) => {
                 let title = format!("there is no rate control `{text}`");
-                let help =
-                    "write a rate of the radio, such as \"11Mbit\", or \"arf\", or \"ideal\"";
+                let help = "write a rate of the radio, such as \"11Mbit\", or \"arf\", \"ideal\", or \
+                            \"minstrel\"";
                 Err(Mistake::new(&value.at, title, help))
             }
             _ => BitRate::read(value, key).map(RateChoice::Fixed),
@@ -55,6 +58,7 @@ impl Kind for RateKind {
             RateChoice::Fixed(bits) => BitRate::text(bits),
             RateChoice::Arf => "\"arf\"".to_owned(),
             RateChoice::Ideal => "\"ideal\"".to_owned(),
+            RateChoice::Minstrel => "\"minstrel\"".to_owned(),
         }
     }
 }

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! EDCA, against a reference that steps from slot to slot by the words of the standard (IEEE 802.11-2020,
+//! 10.23.2.4), and against arithmetic.
+
+use emud::abi::mix;
+use emud::medium::air::{Air, Discipline, Frame, Outcome, Plan, To};
+use emud::medium::phy::Matrix;
+
+use super::traffic::{MS, S, megabits, near, plan};
+
+/// DS fields of voice (EF), video (CS5), best effort, and background (CS1).
+const FIELDS: [u8; 4] = [0xb8, 0xa0, 0x00, 0x20];
+const NAMES: [&str; 4] = ["voice", "video", "best effort", "background"];
+const BYTES: u32 = 1500;
+
+/// 802.11g at 54 Mbit/s in us: 1538 octets in 57 symbols, an ACK at 24 in two, at 6 in six.
+const SLOT: u64 = 9;
+const SIFS: u64 = 10;
+const DATA: u64 = 20 + 4 * 58 + 6;
+const ACK: u64 = 34;
+const LOWEST_ACK: u64 = 50;
+const AIFSN: [u64; 4] = [2, 2, 3, 7];
+const WINDOWS: [(u64, u64); 4] = [(3, 7), (7, 15), (15, 1023), (15, 1023)];
+const TXOP: [u64; 4] = [1504, 3008, 0, 0];
+const ATTEMPTS: u32 = 7;
+
+fn edca(seed: u64) -> Plan {
+    let plan = plan("802.11g", seed);
+    Plan {
+        discipline: Discipline::Edca,
+        timing: plan.timing.with_qos(),
+        ..plan
+    }
+}
+
+/// Packets per second of each category of all stations, if station n + 1 always has packets of these
+/// categories for station 0.
+fn measured(plan: Plan, stations: &[&[usize]], seconds: u64) -> [f64; 4] {
+    let count = stations.len() + 1;
+    let mode = plan.timing.mode(54_000).unwrap();
+    let mut air = Air::new(plan, Matrix::full(count).into(), &vec![mode; count]);
+    let frame = |category: usize| Frame {
+        to: To::Station(0),
+        bytes: BYTES,
+        token: category,
+    };
+    for (n, categories) in stations.iter().enumerate() {
+        for category in categories.iter().flat_map(|c| [*c; 20]) {
+            air.arrive_with(0, n + 1, frame(category), FIELDS[category]);
+        }
+    }
+    let mut packets = [0_u64; 4];
+    while let Some(outcome) = air.next(seconds * S) {
+        match outcome {
+            Outcome::Delivered { token, .. } => packets[token] += 1,
+            Outcome::Finished {
+                at_ns,
+                station,
+                token,
+                ..
+            } => {
+                air.arrive_with(at_ns, station, frame(token), FIELDS[token]);
+            }
+        }
+    }
+    packets.map(|packets| packets as f64 / seconds as f64)
+}
+
+/// A category of a station in the reference.
+struct Function {
+    station: usize,
+    category: usize,
+    counter: u64,
+    window: u64,
+    tries: u32,
+}
+
+struct Reference {
+    functions: Vec<Function>,
+    drawn: u64,
+}
+
+impl Reference {
+    fn new(stations: &[&[usize]]) -> Self {
+        let mut reference = Self {
+            functions: Vec::new(),
+            drawn: 0,
+        };
+        for (station, categories) in stations.iter().enumerate() {
+            for category in categories.iter().copied() {
+                reference.functions.push(Function {
+                    station,
+                    category,
+                    counter: 0,
+                    window: WINDOWS[category].0,
+                    tries: 0,
+                });
+                reference.draw(reference.functions.len() - 1);
+            }
+        }
+        reference
+    }
+
+    fn draw(&mut self, n: usize) {
+        self.drawn += 1;
+        let function = &mut self.functions[n];
+        function.counter = mix(self.drawn ^ 77 << 32) % (function.window + 1);
+    }
+
+    fn fails(&mut self, n: usize) {
+        let function = &mut self.functions[n];
+        let (first, last) = WINDOWS[function.category];
+        function.tries += 1;
+        function.window = (2 * function.window + 1).min(last);
+        if function.tries == ATTEMPTS {
+            (function.tries, function.window) = (0, first);
+        }
+        self.draw(n);
+    }
+
+    fn succeeds(&mut self, n: usize) {
+        let function = &mut self.functions[n];
+        (function.tries, function.window) = (0, WINDOWS[function.category].0);
+        self.draw(n);
+    }
+
+    /// Packets per second of each category.
+    fn run(mut self, seconds: u64) -> [f64; 4] {
+        let (mut now, mut packets) = (0, [0_u64; 4]);
+        while now < seconds * 1_000_000 {
+            // Boundaries of slots behind SIFS of an idle medium.
+            let mut slot = 1;
+            let ready = loop {
+                slot += 1;
+                let mut ready = Vec::new();
+                for (n, function) in self.functions.iter_mut().enumerate() {
+                    if AIFSN[function.category] > slot {
+                        continue;
+                    }
+                    match function.counter {
+                        0 => ready.push(n),
+                        _ => function.counter -= 1,
+                    }
+                }
+                if !ready.is_empty() {
+                    break ready;
+                }
+            };
+            now += SIFS + slot * SLOT;
+            let rank = |n: &usize| (self.functions[*n].station, self.functions[*n].category);
+            let mut sending = ready.clone();
+            sending.sort_by_key(rank);
+            sending.dedup_by_key(|n| self.functions[*n].station);
+            for n in ready.iter().filter(|n| !sending.contains(n)) {
+                self.fails(*n);
+            }
+            match sending[..] {
+                [one] => {
+                    let category = self.functions[one].category;
+                    let exchange = DATA + SIFS + ACK;
+                    let more = TXOP[category].saturating_sub(exchange) / (exchange + SIFS);
+                    now += exchange + more * (exchange + SIFS);
+                    packets[category] += 1 + more;
+                    self.succeeds(one);
+                }
+                _ => {
+                    now += DATA + SIFS + LOWEST_ACK;
+                    sending.iter().for_each(|n| self.fails(*n));
+                }
+            }
+        }
+        packets.map(|packets| packets as f64 / seconds as f64)
+    }
+}
+
+#[test]
+fn categories_share_the_air_as_in_the_reference() {
+    let all: &[&[usize]] = &[&[0, 1, 2, 3][..]; 4];
+    let mixed: &[&[usize]] = &[&[0], &[1], &[1, 2], &[2], &[2, 3], &[3]];
+    let equal: &[&[usize]] = &[&[2][..]; 8];
+    let low: &[&[usize]] = &[&[2], &[2], &[3], &[3], &[2, 3]];
+    for (what, stations) in [
+        ("all", all),
+        ("mixed", mixed),
+        ("equal", equal),
+        ("low", low),
+    ] {
+        let expected = Reference::new(stations).run(30);
+        let found = measured(edca(1), stations, 20);
+        let total: f64 = expected.iter().sum();
+        near(what, found.iter().sum(), total, 0.01);
+        for category in 0..4 {
+            let (found, expected) = (found[category], expected[category]);
+            let what = format!("{what}: {}", NAMES[category]);
+            // Three standard errors of the counts.
+            match expected / total {
+                0.2.. => near(&what, found, expected, 0.03),
+                0.05.. => near(&what, found, expected, 0.05),
+                _ => {
+                    println!("{what}: {found:.2}, expected {expected:.2}");
+                    assert!((found - expected).abs() < 0.002 * total, "{what}");
+                }
+            }
+        }
+    }
+}
+
+/// The slots of one station that is alone: AIFS, half the window, the exchanges of a TXOP.
+#[test]
+fn one_sender_of_each_category() {
+    for category in 0..4 {
+        let found = measured(edca(2), &[&[category]], 10);
+        let exchange = (DATA + SIFS + ACK) as f64;
+        let packets = match category {
+            0 => 4.0,
+            1 => 9.0,
+            _ => 1.0,
+        };
+        let txop = packets * exchange + (packets - 1.0) * SIFS as f64;
+        assert!(TXOP[category] == 0 || txop <= TXOP[category] as f64);
+        let idle = AIFSN[category] as f64 + WINDOWS[category].0 as f64 / 2.0;
+        let cycle = SIFS as f64 + idle * SLOT as f64 + txop;
+        near(
+            NAMES[category],
+            found[category],
+            packets * 1e6 / cycle,
+            0.005,
+        );
+    }
+}
+
+/// A voice packet beside saturated best effort waits for one exchange at most, most of the time.
+#[test]
+fn voice_beside_data() {
+    let mean_ms = |field: u8| {
+        let plan = edca(3);
+        let mode = plan.timing.mode(54_000).unwrap();
+        let mut air = Air::new(plan, Matrix::full(7).into(), &[mode; 7]);
+        let bulk = Frame {
+            to: To::Station(0),
+            bytes: BYTES,
+            token: u64::MAX,
+        };
+        for station in 1..6 {
+            (0..5).for_each(|_| assert!(air.arrive_with(0, station, bulk, 0)));
+        }
+        for n in 0..1000 {
+            let voice = Frame {
+                bytes: 200,
+                token: n * 20 * MS,
+                ..bulk
+            };
+            air.arrive_with(voice.token, 6, voice, field);
+        }
+        let (mut waited, mut packets) = (0, 0);
+        while let Some(outcome) = air.next(20 * S) {
+            match outcome {
+                Outcome::Delivered { at_ns, token, .. } if token != u64::MAX => {
+                    waited += at_ns - token;
+                    packets += 1;
+                }
+                Outcome::Finished {
+                    at_ns,
+                    station,
+                    token: u64::MAX,
+                    ..
+                } => {
+                    air.arrive_with(at_ns, station, bulk, 0);
+                }
+                _ => {}
+            }
+        }
+        assert!(packets > 990, "{packets}");
+        waited as f64 / f64::from(packets) / 1e6
+    };
+    let (voice, data) = (mean_ms(FIELDS[0]), mean_ms(FIELDS[2]));
+    println!("voice {voice:.3} ms, the same as best effort {data:.3} ms");
+    assert!(voice < 0.6 && data > 2.0 * voice, "{voice} {data}");
+}
+
+/// Each category has the whole limit; what is full in one says nothing about the others.
+#[test]
+fn each_category_has_a_queue() {
+    let plan = Plan {
+        queue_packets: 2,
+        ..edca(1)
+    };
+    let mut air = Air::new(plan, Matrix::full(2).into(), &[]);
+    for (token, category) in [2, 2, 2, 0, 1, 3, 0, 0].into_iter().enumerate() {
+        let to = To::Station(0);
+        let bytes = 1000;
+        let frame = Frame { to, bytes, token };
+        assert!(air.arrive_with(1, 1, frame, FIELDS[category]));
+    }
+    let (mut order, mut full) = (Vec::new(), Vec::new());
+    while let Some(outcome) = air.next(S) {
+        match outcome {
+            Outcome::Delivered { token, .. } => order.push(token),
+            Outcome::Finished { token, fate, .. } => {
+                if fate == emud::medium::air::Fate::QueueFull {
+                    full.push(token);
+                }
+            }
+        }
+    }
+    assert_eq!(full, [2, 7]);
+    assert_eq!(order.len(), 6);
+    assert_eq!(air.count(1).full, 2);
+    assert!(megabits(air.count(0).received_bytes, S) > 0.0);
+}

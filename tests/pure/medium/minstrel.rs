@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rate control by statistics: it finds the rate that a station with knowledge would take.
+
+use emud::medium::air::{Plan, RateControl, To};
+use emud::medium::phy::{Matrix, Reach};
+
+use super::traffic::{Cell, MS, S, plan};
+
+fn minstrel(standard: &str, aggregate: u32, seed: u64) -> Plan {
+    Plan {
+        rate: RateControl::Minstrel,
+        aggregate,
+        queue_packets: 200,
+        ..plan(standard, seed)
+    }
+}
+
+/// The other station decodes up to this mode.
+fn up_to(mode: usize) -> Matrix {
+    Matrix::new(2, |_, to| {
+        Some(Reach {
+            modes: (1 << (mode + 1)) - 1,
+            ..Reach::full(to)
+        })
+    })
+}
+
+fn goodput(plan: Plan, matrix: Matrix, kbit: u32) -> f64 {
+    let mut cell = Cell::new(plan, matrix, &[kbit; 2]);
+    cell.saturate(1, To::Station(0), 1500);
+    (0..100).for_each(|_| cell.add(0, 1));
+    cell.run(S);
+    let before = cell.air.count(1).sent_bytes;
+    cell.run(4 * S);
+    (cell.air.count(1).sent_bytes - before) as f64 * 8e-6 / 3.0
+}
+
+/// One frame in ten tries another rate: what that costs at most, and not less than nothing.
+#[test]
+fn it_finds_the_best_rate() {
+    for (standard, aggregate, least) in [
+        ("802.11b", 1, 0.93),
+        ("802.11g", 1, 0.93),
+        ("802.11n", 1, 0.93),
+        ("802.11n", 32, 0.97),
+    ] {
+        let timing = plan(standard, 1).timing;
+        for mode in timing.data_modes() {
+            let kbit = timing.kbit(mode);
+            let fixed = Plan {
+                rate: RateControl::Fixed,
+                ..minstrel(standard, aggregate, 1)
+            };
+            let best = goodput(fixed, up_to(mode), kbit);
+            let slowest = timing.kbit(timing.slowest());
+            let found = goodput(minstrel(standard, aggregate, 1), up_to(mode), slowest);
+            let share = found / best;
+            println!("{standard}, {aggregate}, {kbit} kbit/s: {found:.3} of {best:.3}, {share:.3}");
+            assert!(
+                (least..=1.001).contains(&share),
+                "{standard} {kbit}: {share}"
+            );
+        }
+    }
+}
+
+/// When the receiver comes nearer or leaves, the rate follows within a few intervals of 50 ms.
+#[test]
+fn it_follows_a_station_that_moves() {
+    let plan = minstrel("802.11g", 1, 1);
+    let timing = plan.timing.clone();
+    let slowest = timing.kbit(timing.slowest());
+    let mut cell = Cell::new(plan, up_to(7), &[slowest; 2]);
+    cell.saturate(1, To::Station(0), 1500);
+    cell.run(S);
+    let sent = |cell: &mut Cell, until_ns| {
+        let before = cell.air.count(1).sent;
+        cell.run(until_ns);
+        cell.air.count(1).sent - before
+    };
+    let near = sent(&mut cell, 2 * S);
+    cell.air.move_at(2 * S, up_to(2).into());
+    cell.run(2 * S + 500 * MS);
+    let far = sent(&mut cell, 3 * S + 500 * MS);
+    cell.air.move_at(3 * S + 500 * MS, up_to(7).into());
+    cell.run(4 * S + 500 * MS);
+    let again = sent(&mut cell, 5 * S + 500 * MS);
+    println!("{near} packets/s, {far} at 12 Mbit/s, {again}");
+    // 54 and 12 Mbit/s: 2,541 and 811 packets/s at the best.
+    assert!((2_000..2_560).contains(&near), "{near}");
+    assert!((650..830).contains(&far), "{far}");
+    assert!((2_000..2_560).contains(&again), "{again}");
+}
