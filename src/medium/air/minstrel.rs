@@ -49,13 +49,13 @@ impl Rate {
 #[derive(Debug)]
 pub(super) struct Minstrel {
     rates: Box<[Rate]>,
-    /// Places in `rates`.
+    /// Indices in `rates`.
     best: usize,
     second: usize,
     safest: usize,
     until_ns: u64,
     frames: u32,
-    /// The place that the next sample tries.
+    /// The rate that the next sample tries, by its index.
     next_sample: usize,
     /// Of the packet that is being sent.
     sample: Option<usize>,
@@ -121,7 +121,7 @@ impl Minstrel {
         None
     }
 
-    /// A step that reaches all places.
+    /// A step that reaches all of them.
     fn stride(&self) -> usize {
         match self.rates.len() % 3 {
             0 => 1,

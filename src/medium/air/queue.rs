@@ -50,7 +50,7 @@ fn band(ds: u8) -> usize {
 pub(super) struct Queue<T> {
     /// What the radio has is first; behind it those that wait, without a server.
     pub(super) packets: VecDeque<Waiting<T>>,
-    /// The places of those in the frame on air.
+    /// The positions of those in the frame on air.
     pub(super) aboard: Vec<u32>,
     /// Those that wait otherwise.
     server: Option<Box<Server<Waiting<T>>>>,

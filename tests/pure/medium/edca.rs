@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! EDCA, against a reference that steps from slot to slot by the words of the standard (IEEE 802.11-2020,
+//! EDCA, against a reference that steps from slot to slot as the standard has it (IEEE 802.11-2020,
 //! 10.23.2.4), and against arithmetic.
 
 use emud::abi::mix;
