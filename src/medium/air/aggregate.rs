@@ -3,8 +3,6 @@
 //! acknowledgement (IEEE 802.11-2020, 9.7 and 10.25).
 //!
 //! Each packet of an aggregate has its own bit errors, and only those that did not arrive are sent again.
-//! Its receiver passes packets on in the order of sending: one that is missing keeps the later ones until
-//! it arrives, or its sender gives it up.
 
 use super::Air;
 use super::frame::{Fate, Held, To, Waiting};
@@ -15,30 +13,25 @@ use crate::medium::set::{Set, members};
 
 /// Packets in one aggregate at most: the window of a block acknowledgement.
 pub const MOST_PACKETS: u32 = 64;
+
+/// Packets in a frame without aggregation.
+pub(super) fn none() -> u32 {
+    1
+}
+
 const MOST_OCTETS: u32 = 65_535;
 /// What the header that all stations decode can announce: 1,366 symbols of 4 us behind 20 us.
 const LONGEST_NS: u64 = 5_484_000;
 /// In front of each packet.
 const DELIMITER: u32 = 4;
 
-/// What has become of an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Attempt {
-    /// Broadcast, or acknowledged: what has arrived.
-    Done,
-    /// Data without an answer.
-    Unanswered,
-    /// It ended before the data.
-    Refused,
-}
-
 /// Octets of packets as they are put into one frame.
 #[derive(Clone, Copy)]
 struct Filling {
     overhead: u32,
     packets: u32,
-    /// With delimiters, each filled up to whole words.
-    words: u32,
+    /// With delimiters, each filled up to a multiple of 4.
+    padded: u32,
     octets: u32,
 }
 
@@ -48,11 +41,11 @@ impl Filling {
         Self {
             overhead: self.overhead,
             packets: self.packets + 1,
-            words: self.words + DELIMITER + octets.next_multiple_of(4),
+            padded: self.padded + DELIMITER + octets.next_multiple_of(4),
             // The last one is not filled up, and a single one has no delimiter.
             octets: match self.packets {
                 0 => octets,
-                _ => self.words + DELIMITER + octets,
+                _ => self.padded + DELIMITER + octets,
             },
         }
     }
@@ -65,7 +58,7 @@ impl<T> Queue<T> {
         let mut filling = Filling {
             overhead,
             packets: 0,
-            words: 0,
+            padded: 0,
             octets: 0,
         };
         self.aboard.clear();
@@ -88,7 +81,7 @@ impl<T> Queue<T> {
     }
 
     /// A packet of the frame that is on air.
-    fn carried(&mut self, n: u32) -> Option<&mut Waiting<T>> {
+    pub(super) fn carried(&mut self, n: u32) -> Option<&mut Waiting<T>> {
         let at = *self.aboard.get(n as usize)?;
         self.packets.get_mut(at as usize)
     }
@@ -175,156 +168,6 @@ impl<T: Clone> Air<T> {
             }
         }
         arrived
-    }
-
-    /// A station that is not its addressee has these packets of a frame.
-    pub(super) fn overhear(&mut self, from: usize, to: usize, what: &Transmission, passed: u64) {
-        let stations = self.stations.len();
-        for n in (0..what.packets).filter(|n| passed >> n & 1 == 1) {
-            let Some(packet) = self.stations[from].queue().carried(n) else {
-                return;
-            };
-            if what.to != To::All {
-                if packet.overheard == Set::default() {
-                    packet.overheard = Set::new(stations);
-                }
-                if packet.overheard.contains(to) {
-                    continue;
-                }
-                packet.overheard.insert(to);
-            }
-            let (token, bytes) = (packet.frame.token.clone(), packet.frame.bytes);
-            self.deliver(from, to, token, bytes, 0);
-        }
-    }
-
-    /// The addressee has these packets of a data frame: once each, and in order.
-    pub(super) fn receive(&mut self, from: usize, to: usize, packets: u32, arrived: u64) {
-        let lane = self.stations[from].lane;
-        let in_order = self.plan.aggregate == 1;
-        for n in (0..packets).filter(|n| arrived >> n & 1 == 1) {
-            let Some(packet) = self.stations[from].queue().carried(n) else {
-                return;
-            };
-            if std::mem::replace(&mut packet.delivered, true) {
-                self.stations[to].count.duplicates += 1;
-                continue;
-            }
-            let (token, bytes) = (packet.frame.token.clone(), packet.frame.bytes);
-            if in_order {
-                self.deliver(from, to, token, bytes, 0);
-                continue;
-            }
-            let number = packet.number;
-            let held = &mut self.stations[from].lanes[lane].held;
-            let at = held.partition_point(|other| other.number < number);
-            held.insert(
-                at,
-                Held {
-                    to,
-                    number,
-                    bytes,
-                    token,
-                    fate: None,
-                },
-            );
-            self.held += 1;
-        }
-        self.release(from, lane, to);
-    }
-
-    /// A receiver passes on what it has up to the next packet that is missing.
-    fn release(&mut self, from: usize, lane: usize, to: usize) {
-        if self.held == 0 {
-            return;
-        }
-        let this = &self.stations[from].lanes[lane];
-        let missing =
-            |packet: &&Waiting<T>| packet.frame.to == To::Station(to as u16) && !packet.delivered;
-        let missing = this.queue.packets.iter().find(missing);
-        let before = missing.map_or(u64::MAX, |packet| packet.number);
-        let is_next = |held: &Held<T>| held.to == to && held.number < before;
-        let mut n = 0;
-        while let Some(held) = self.stations[from].lanes[lane].held.get(n) {
-            if !is_next(held) {
-                n += 1;
-                continue;
-            }
-            let held = self.stations[from].lanes[lane].held.remove(n);
-            self.held -= 1;
-            self.deliver(from, to, held.token.clone(), held.bytes, 0);
-            if let Some(fate) = held.fate {
-                self.finished(from, held.token, fate);
-            }
-        }
-    }
-
-    /// Packets of the frame on air that its addressee has.
-    pub(super) fn arrived(&mut self, station: usize) -> u32 {
-        let packets = self.stations[station].data.packets;
-        let queue = self.stations[station].queue();
-        let mut has = |n: &u32| queue.carried(*n).is_some_and(|packet| packet.delivered);
-        (0..packets).filter(|n| has(n)).count() as u32
-    }
-
-    /// The exchange of a station has ended: what has arrived leaves its queue, and what has no attempts left.
-    /// Returns whether the first packet has been given up.
-    pub(super) fn settle(&mut self, station: usize, lane: usize, attempt: Attempt) -> bool {
-        let now_ns = self.now_ns;
-        let mut aboard = std::mem::take(&mut self.stations[station].lanes[lane].queue.aboard);
-        if attempt == Attempt::Refused {
-            aboard.clear();
-            aboard.push(0);
-        }
-        let (mut gone, mut first_is_given_up) = (0, false);
-        for at in &aboard {
-            let this = &mut self.stations[station];
-            let queue = &mut this.lanes[lane].queue;
-            let at = *at as usize - gone;
-            let Some(packet) = queue.packets.get_mut(at) else {
-                break;
-            };
-            let done = attempt == Attempt::Done && (packet.delivered || packet.frame.to == To::All);
-            packet.tries += 1;
-            let fate = match done {
-                true => Fate::Sent,
-                false if packet.tries >= self.plan.attempts => Fate::GivenUp,
-                false => continue,
-            };
-            match fate {
-                Fate::Sent => {
-                    this.count.sent += 1;
-                    this.count.sent_bytes += u64::from(packet.frame.bytes);
-                }
-                _ => {
-                    this.count.given_up += 1;
-                    first_is_given_up |= at == 0 && gone == 0;
-                }
-            }
-            gone += 1;
-            if let Some(packet) = queue.take(at, now_ns) {
-                self.leave(station, lane, packet, fate);
-            }
-        }
-        aboard.clear();
-        self.stations[station].lanes[lane].queue.aboard = aboard;
-        if gone > 0 {
-            self.serve(station, lane);
-        }
-        first_is_given_up
-    }
-
-    /// A packet leaves the queue of its station.
-    fn leave(&mut self, station: usize, lane: usize, packet: Waiting<T>, fate: Fate) {
-        let held = &mut self.stations[station].lanes[lane].held;
-        match held.iter_mut().find(|held| held.number == packet.number) {
-            // The caller may forget it when it is finished.
-            Some(held) => held.fate = Some(fate),
-            None => self.finished(station, packet.frame.token, fate),
-        }
-        if let (Fate::GivenUp, To::Station(to)) = (fate, packet.frame.to) {
-            self.release(station, lane, usize::from(to));
-        }
     }
 
     /// Goes on within its time, if there is enough of it for the next packet.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Access categories: what the packets of one kind contend with.
 //!
-//! DCF has one. EDCA (IEEE 802.11-2020, 10.23.2) has four in each station, which contend as if they
-//! were stations of their own; of two that may send at the same instant the more urgent one does, and
+//! DCF has one. EDCA (IEEE 802.11-2020, 10.23.2) has four in each station, which contend as if each
+//! were a station; of two that may send at the same instant the more urgent one does, and
 //! the other one has collided. An EDCA backoff counts the begin of a slot, DCF its end (10.23.2.4): that is
 //! DCF with a gap that is a slot shorter, and a backoff that is a slot longer.
 
-use super::aggregate::Attempt;
 use super::countdown::Countdown;
+use super::settle::Attempt;
 use super::{Access, Air, Discipline, Plan};
 use crate::medium::phy::Timing;
 use crate::medium::set::Set;

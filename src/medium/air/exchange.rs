@@ -2,8 +2,8 @@
 //! The steps of an exchange: RTS, CTS, data, ACK, and what happens without an answer
 //! (IEEE 802.11-2020, 10.3.2).
 
-use super::aggregate::Attempt;
 use super::frame::To;
+use super::settle::Attempt;
 use super::station::{Doing, Kind, Transmission};
 use super::{Air, Rank};
 

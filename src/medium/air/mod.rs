@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The distributed coordination function (DCF) of IEEE 802.11-2020, 10.3, event by event.
+//! The channel access of IEEE 802.11-2020, 10.3 and 10.23.2 (DCF and EDCA), event by event.
 //!
 //! # What is modelled
 //!
@@ -10,6 +10,7 @@
 //! - A failed sender waits a full DIFS behind its timeout, which ends when EIFS of the others turns
 //!   into their DIFS: it counts no slots that they do not count.
 //! - An access due within one CCA time of another's start cannot be called off.
+//! - Access categories (`category`); aggregates with block acknowledgements (`aggregate`).
 //! - Half duplex; interference summed over all on air; capture of a receiver by a stronger frame,
 //!   also over an earlier one.
 //!
@@ -34,6 +35,8 @@ mod minstrel;
 mod plain;
 mod queue;
 mod rate;
+mod receive;
+mod settle;
 mod station;
 mod timers;
 mod transmit;
@@ -82,7 +85,7 @@ pub struct Plan {
     /// Transmissions of a frame before it is given up, 1 or more.
     pub attempts: u32,
     /// Packets in one aggregate at most (A-MPDU); 1: each packet is a frame.
-    #[serde(default = "one")]
+    #[serde(default = "aggregate::none")]
     pub aggregate: u32,
     /// Packets in a station's queue, those on air included.
     pub queue_packets: usize,
@@ -99,11 +102,6 @@ pub struct Plan {
     pub noise: u64,
     /// Seed of all random decisions.
     pub seed: u64,
-}
-
-/// Without aggregation.
-fn one() -> u32 {
-    1
 }
 
 impl Plan {

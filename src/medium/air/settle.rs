@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The end of an exchange: what leaves the queue, and how.
+
+use super::Air;
+use super::frame::{Fate, To, Waiting};
+
+/// What has become of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attempt {
+    /// Broadcast, or acknowledged: what has arrived.
+    Done,
+    /// Data without an answer.
+    Unanswered,
+    /// It ended before the data.
+    Refused,
+}
+
+impl<T: Clone> Air<T> {
+    /// Packets of the frame on air that its addressee has.
+    pub(super) fn arrived(&mut self, station: usize) -> u32 {
+        let packets = self.stations[station].data.packets;
+        let queue = self.stations[station].queue();
+        let mut has = |n: &u32| queue.carried(*n).is_some_and(|packet| packet.delivered);
+        (0..packets).filter(|n| has(n)).count() as u32
+    }
+
+    /// The exchange of a station has ended: what has arrived leaves its queue, and what has no attempts left.
+    /// Returns whether the first packet has been given up.
+    pub(super) fn settle(&mut self, station: usize, lane: usize, attempt: Attempt) -> bool {
+        let now_ns = self.now_ns;
+        let mut aboard = std::mem::take(&mut self.stations[station].lanes[lane].queue.aboard);
+        if attempt == Attempt::Refused {
+            aboard.clear();
+            aboard.push(0);
+        }
+        let (mut gone, mut first_is_given_up) = (0, false);
+        for at in &aboard {
+            let this = &mut self.stations[station];
+            let queue = &mut this.lanes[lane].queue;
+            let at = *at as usize - gone;
+            let Some(packet) = queue.packets.get_mut(at) else {
+                break;
+            };
+            let done = attempt == Attempt::Done && (packet.delivered || packet.frame.to == To::All);
+            packet.tries += 1;
+            let fate = match done {
+                true => Fate::Sent,
+                false if packet.tries >= self.plan.attempts => Fate::GivenUp,
+                false => continue,
+            };
+            match fate {
+                Fate::Sent => {
+                    this.count.sent += 1;
+                    this.count.sent_bytes += u64::from(packet.frame.bytes);
+                }
+                _ => {
+                    this.count.given_up += 1;
+                    first_is_given_up |= at == 0 && gone == 0;
+                }
+            }
+            gone += 1;
+            if let Some(packet) = queue.take(at, now_ns) {
+                self.leave(station, lane, packet, fate);
+            }
+        }
+        aboard.clear();
+        self.stations[station].lanes[lane].queue.aboard = aboard;
+        if gone > 0 {
+            self.serve(station, lane);
+        }
+        first_is_given_up
+    }
+
+    /// A packet leaves the queue of its station.
+    fn leave(&mut self, station: usize, lane: usize, packet: Waiting<T>, fate: Fate) {
+        let held = &mut self.stations[station].lanes[lane].held;
+        match held.iter_mut().find(|held| held.number == packet.number) {
+            // The caller may forget it when it is finished.
+            Some(held) => held.fate = Some(fate),
+            None => self.finished(station, packet.frame.token, fate),
+        }
+        if let (Fate::GivenUp, To::Station(to)) = (fate, packet.frame.to) {
+            self.release(station, lane, usize::from(to));
+        }
+    }
+}
