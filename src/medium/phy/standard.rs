@@ -15,7 +15,7 @@ pub enum Coding {
     /// Symbols of 4 us behind 20 us of preamble, and a silent extension (6 us in 802.11g).
     Ofdm { extension_ns: u64 },
     /// The same behind 36 us of preamble in mixed format, but for the rates of older stations
-    /// ([`LEGACY`]).
+    /// (6, 12 and 24 Mbit/s).
     HighThroughput { extension_ns: u64 },
 }
 
