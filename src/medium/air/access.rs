@@ -128,7 +128,10 @@ impl<T: Clone> Air<T> {
         };
         let longest_ns = match of.txop_ns {
             0 => u64::MAX,
-            txop_ns => txop_ns - self.plan.timing.sifs_ns - self.plan.timing.longest_answer_ns(),
+            txop_ns => {
+                let timing = &self.plan.timing;
+                txop_ns.saturating_sub(timing.sifs_ns + timing.longest_answer_ns())
+            }
         };
         let Some(data) = self.load(station, longest_ns) else {
             return;

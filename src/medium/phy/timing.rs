@@ -160,6 +160,7 @@ impl Timing {
         };
         (1..=16).contains(&modes)
             && self.lowest_basic < modes
+            && self.data_modes().next().is_some()
             && self.slot_ns > 0
             && gaps.iter().all(|ns| *ns < LONGEST_NS)
             && self.eifs_ns >= self.difs_ns

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::{fs, io};
 
 use emud::datapath::radio::{ReplayError, Setting, replay};
+use emud::medium::air::{Discipline, Plan, RateControl};
 use emud::medium::motion::Track;
 use emud::medium::phy::{Disk, Geometry, Line, Spread, Wire};
 use proptest::prelude::*;
 
-use super::traffic::{S, plan};
+use super::traffic::{S, plan, timing};
 
 /// Two stations, of which the second walks out of range after 3 s, and a packet every 100 ms.
 fn record() -> String {
@@ -17,6 +18,27 @@ fn record() -> String {
 }
 
 fn record_of(spread: Spread) -> String {
+    record_with(plan("802.11b", 1), spread)
+}
+
+/// 802.11n with all that it can, in bursts of several categories.
+fn record_of_bursts() -> String {
+    let plan = Plan {
+        aggregate: 64,
+        discipline: Discipline::Edca,
+        rate: RateControl::Minstrel,
+        timing: timing("802.11n"),
+        ..plan("802.11b", 1)
+    };
+    let mut text = record_with(plan, Spread::Disk(Disk::default()));
+    for n in 0..600 {
+        let (at_ns, ds) = (1 + n / 10 * S / 10, n % 3 * 0x20);
+        text += &format!("A {at_ns} 0 1 1000 {ds}\n");
+    }
+    text
+}
+
+fn record_with(plan: Plan, spread: Spread) -> String {
     let mut track = Track::still([200.0, 0.0]);
     track.push(10 * S, [400.0, 0.0]);
     let setting = Setting {
@@ -27,7 +49,7 @@ fn record_of(spread: Spread) -> String {
     };
     let head = serde_json::json!({
         "schema": "emud-medium/1",
-        "plan": plan("802.11b", 1),
+        "plan": plan,
         "setting": setting,
     });
     let mut text = format!("{head}\n");
@@ -94,6 +116,15 @@ fn a_record_repeats_with_its_motion() {
     assert_eq!(replay(&other.0, ignored).unwrap().same, Some(false));
 }
 
+/// 802.11n with EDCA and Minstrel: all packets arrive while the other is in range.
+#[test]
+fn a_record_of_bursts_repeats() {
+    let file = File::new("bursts", record_of_bursts().as_bytes());
+    let found = [0, 1].map(|_| replay(&file.0, ignored).unwrap());
+    assert_eq!(found[0].digest, found[1].digest);
+    assert!(found[0].deliveries > 250, "{:?}", found[0]);
+}
+
 #[test]
 fn what_is_no_record_is_rejected() {
     let line = Line {
@@ -132,8 +163,12 @@ proptest! {
 
     /// Digits exchanged anywhere: read or rejected.
     #[test]
-    fn a_damaged_record_never_panics(edits in prop::collection::vec((0..4000_usize, b'0'..=b'9'), 1..5)) {
-        let mut bytes = record().into_bytes();
+    fn a_damaged_record_never_panics(
+        edits in prop::collection::vec((0..4000_usize, b'0'..=b'9'), 1..5),
+        bursts: bool,
+    ) {
+        let text = if bursts { record_of_bursts() } else { record() };
+        let mut bytes = text.into_bytes();
         for (at, digit) in edits {
             let at = at % bytes.len();
             if bytes[at].is_ascii_digit() {
