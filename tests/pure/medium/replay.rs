@@ -122,7 +122,7 @@ fn a_record_of_bursts_repeats() {
     let file = File::new("bursts", record_of_bursts().as_bytes());
     let found = [0, 1].map(|_| replay(&file.0, ignored).unwrap());
     assert_eq!(found[0].digest, found[1].digest);
-    assert!(found[0].deliveries > 250, "{:?}", found[0]);
+    assert!(found[0].deliveries > 240, "{:?}", found[0]);
 }
 
 #[test]
