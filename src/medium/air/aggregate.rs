@@ -5,7 +5,7 @@
 //! Each packet of an aggregate has its own bit errors, and only those that did not arrive are sent again.
 
 use super::Air;
-use super::frame::{Fate, Held, To, Waiting};
+use super::frame::{Held, To, Waiting};
 use super::queue::Queue;
 use super::station::{Kind, Transmission};
 use crate::medium::phy::Row;
