@@ -28,7 +28,7 @@ add_failure() {
     broken+=("$1")
 }
 
-# count NAME STATUS SECONDS LOG: a job that runs Rust tests counts those; any other counts as one.
+# count NAME STATUS TIME LOG: a job that runs Rust tests counts those; any other counts as one.
 count() {
     local good bad
     read -r good bad < <(awk '/^test result: / { p += $4; f += $6 } END { print p + 0, f + 0 }' "$4")
@@ -44,7 +44,7 @@ count() {
     passed=$((passed + good))
     failed=$((failed + bad))
     [ "$bad" -eq 0 ] || broken+=("$1")
-    echo "=== $1: $good passed, $bad failed, $3 s"
+    echo "=== $1: $good passed, $bad failed, $3"
     echo
 }
 
@@ -54,7 +54,7 @@ job() {
     shift
     echo "=== $name"
     "$@" </dev/null 2>&1 | tee "$jobs/now.log" || status=$?
-    count "$name" "$status" $((SECONDS - began)) "$jobs/now.log"
+    count "$name" "$status" "$((SECONDS - began)) s" "$jobs/now.log"
 }
 
 # failures LOG: without what the tests that passed have measured; what failed stands with the list of failures.
@@ -93,9 +93,12 @@ side_by_side() {
     setsid xargs -P "$1" -a "$jobs/names" -d '\n' -I NAME bash -c '
         status=0
         bash "$jobs/NAME.job" >"$jobs/NAME.log" 2>&1 </dev/null || status=$?
-        echo "$status $SECONDS" >"$jobs/NAME.new" && mv "$jobs/NAME.new" "$jobs/NAME.status"' &
+        # Its second line is what the programs took, user and system; a subshell would have none.
+        times >"$jobs/NAME.times"
+        cpu=$(awk -F "[ms ]" "NR == 2 { printf \"%.0f\", 60 * (\$1 + \$4) + \$2 + \$5 }" "$jobs/NAME.times")
+        echo "$status $SECONDS s, $cpu s of a CPU" >"$jobs/NAME.new" && mv "$jobs/NAME.new" "$jobs/NAME.status"' &
     pool=$!
-    local name status seconds waiting=1
+    local name status took waiting=1
     while [ "$waiting" -gt 0 ]; do
         kill -0 "$pool" 2>/dev/null && sleep 0.5
         waiting=0
@@ -103,14 +106,14 @@ side_by_side() {
             [ ! -e "$jobs/$name.done" ] || continue
             if [ ! -e "$jobs/$name.status" ]; then
                 # Nobody is left to run it.
-                kill -0 "$pool" 2>/dev/null || [ -e "$jobs/$name.status" ] || echo "70 0" >"$jobs/$name.status"
+                kill -0 "$pool" 2>/dev/null || [ -e "$jobs/$name.status" ] || echo "70 0 s" >"$jobs/$name.status"
                 waiting=$((waiting + 1))
                 continue
             fi
-            read -r status seconds <"$jobs/$name.status"
+            read -r status took <"$jobs/$name.status"
             echo "=== $name"
             if [ -n "${EMUD_TEST_FULL-}" ]; then cat "$jobs/$name.log"; else failures "$jobs/$name.log"; fi
-            count "$name" "$status" "$seconds" "$jobs/$name.log"
+            count "$name" "$status" "$took" "$jobs/$name.log"
             : >"$jobs/$name.done"
         done <"$jobs/names"
     done

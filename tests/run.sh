@@ -38,12 +38,12 @@ wait "$fetching" || { cat "$jobs/kernels.log"; add_failure kernels; }
 if [ -z "${EMUD_TEST_FULL-}" ]; then
     # The longest first; what waits most of its time is beside what computes.
     start live-links env EMUD_LIVE_SCALE=0.2 "$EMUD_LIVE" --skip run::
-    start live-runs env EMUD_LIVE_SCALE=0.2 "$EMUD_LIVE" run::
     start guest-7.2 tests/vm/live.sh 7.2
+    start live-runs env EMUD_LIVE_SCALE=0.2 "$EMUD_LIVE" run::
+    start readme tests/readme.sh "$EMUD_BIN"
     # The monitor's arithmetic is the same on both.
     start guest-6.1 tests/vm/live.sh 6.1 --skip shares
     start kernel "$EMUD_KERNEL" --test-threads=2
-    start readme tests/readme.sh "$EMUD_BIN"
     start pure "$EMUD_PURE" --test-threads=4
     start unit unit
     side_by_side 4

@@ -73,45 +73,49 @@ fn search<const N: usize>(
                 .is_some_and(|rest| rest.first() == Some(&0))
         })
     };
+    // All of it is words.
+    let (types, _) = types.as_chunks();
+    let word = |at: usize| types.get(at).copied().map(u32::from_ne_bytes);
     let mut at = 0;
     while at < types.len() {
-        let (name, info) = (word(types, at)?, word(types, at + 4)?);
+        let (name, info) = (word(at)?, word(at + 1)?);
         let (kind, members) = (info >> 24 & 0x1f, (info & 0xffff) as usize);
-        at += 12;
-        for (n, (structure, field)) in wanted.iter().enumerate() {
-            if kind != STRUCT || found[n].is_some() || !named(name, structure) {
-                continue;
+        at += 3;
+        if kind == STRUCT {
+            for (n, (structure, field)) in wanted.iter().enumerate() {
+                if found[n].is_some() || !named(name, structure) {
+                    continue;
+                }
+                let mut fields = (0..members).map(|i| at + 3 * i);
+                let Some(field) = fields.find(|&f| word(f).is_some_and(|n| named(n, field))) else {
+                    continue;
+                };
+                let bits = word(field + 2)?;
+                // The upper eight bits are the width of a bit field, if the structure has any.
+                let bits = if info >> 31 == 1 {
+                    bits & 0xff_ffff
+                } else {
+                    bits
+                };
+                found[n] = Some(bits);
             }
-            let mut fields = (0..members).map(|i| at + 12 * i);
-            let Some(field) = fields.find(|&f| word(types, f).is_some_and(|n| named(n, field)))
-            else {
-                continue;
-            };
-            let bits = word(types, field + 8)?;
-            // The upper eight bits are the width of a bit field, if the structure has any.
-            let bits = if info >> 31 == 1 {
-                bits & 0xff_ffff
-            } else {
-                bits
-            };
-            found[n] = Some(bits);
-        }
-        if found.iter().all(Option::is_some) {
-            return Some(());
+            if found.iter().all(Option::is_some) {
+                return Some(());
+            }
         }
         at += extra(kind, members)?;
     }
     None
 }
 
-/// The bytes of a type behind its first twelve; `None` for a kind this does not know.
+/// The words of a type behind its first three; `None` for a kind this does not know.
 fn extra(kind: u32, members: usize) -> Option<usize> {
     match kind {
-        1 | 14 | 17 => Some(4),                // int, variable, tag of a declaration
-        2 | 7..=12 | 16 | 18 => Some(0),       // pointer, forward .. function, float, tag of a type
-        3 => Some(12),                         // array
-        4 | 5 | 15 | 19 => Some(members * 12), // struct, union, section, enum64
-        6 | 13 => Some(members * 8),           // enum, prototype
+        1 | 14 | 17 => Some(1),               // int, variable, tag of a declaration
+        2 | 7..=12 | 16 | 18 => Some(0),      // pointer, forward .. function, float, tag of a type
+        3 => Some(3),                         // array
+        4 | 5 | 15 | 19 => Some(members * 3), // struct, union, section, enum64
+        6 | 13 => Some(members * 2),          // enum, prototype
         _ => None,
     }
 }

@@ -62,7 +62,7 @@ pub fn cpu() {
         let groups = [Group::new("seventy"), Group::new("thirty")];
         groups[0].cpu_weight(70);
         groups[1].cpu_weight(30);
-        let watch = Watch::alone(&["--only", "cpu", "--cpu-theta", "1500ms", "--group-by", by]);
+        let watch = Watch::alone(&["--only", "cpu", "--cpu-theta", "600ms", "--group-by", by]);
         let mut loads: Vec<Load> = groups
             .iter()
             .zip(["mon-seventy", "mon-thirty"])
@@ -75,7 +75,7 @@ pub fn cpu() {
             })
             .collect();
         for load in &mut loads {
-            load.say(&format!("spin {}", 1700 * MS));
+            load.say(&format!("spin {}", 800 * MS));
         }
         let alarm = watch.next(0, PATIENCE, |line| line.is_busy_cpu(&cpu));
         let used: Vec<f64> = loads.iter().map(|l| numbers(&l.hear())[2] as f64).collect();
