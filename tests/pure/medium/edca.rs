@@ -5,6 +5,7 @@
 use emud::abi::mix;
 use emud::medium::air::{Air, Discipline, Frame, Outcome, Plan, To};
 use emud::medium::phy::Matrix;
+use support::full;
 
 use super::traffic::{MS, S, megabits, near, plan};
 
@@ -179,26 +180,28 @@ fn categories_share_the_air_as_in_the_reference() {
     let mixed: &[&[usize]] = &[&[0], &[1], &[1, 2], &[2], &[2, 3], &[3]];
     let equal: &[&[usize]] = &[&[2][..]; 8];
     let low: &[&[usize]] = &[&[2], &[2], &[3], &[3], &[2, 3]];
+    // The tolerances are three standard errors of the counts in 20 s.
+    let seconds = if full() { 600 } else { 20 };
+    let scale = (20.0 / seconds as f64).sqrt();
     for (what, stations) in [
         ("all", all),
         ("mixed", mixed),
         ("equal", equal),
         ("low", low),
     ] {
-        let expected = Reference::new(stations).run(30);
-        let found = measured(edca(1), stations, 20);
+        let expected = Reference::new(stations).run(seconds);
+        let found = measured(edca(1), stations, seconds);
         let total: f64 = expected.iter().sum();
-        near(what, found.iter().sum(), total, 0.01);
+        near(what, found.iter().sum(), total, 0.01 * scale);
         for category in 0..4 {
             let (found, expected) = (found[category], expected[category]);
             let what = format!("{what}: {}", NAMES[category]);
-            // Three standard errors of the counts.
             match expected / total {
-                0.2.. => near(&what, found, expected, 0.03),
-                0.05.. => near(&what, found, expected, 0.05),
+                0.2.. => near(&what, found, expected, 0.03 * scale),
+                0.05.. => near(&what, found, expected, 0.05 * scale),
                 _ => {
                     println!("{what}: {found:.2}, expected {expected:.2}");
-                    assert!((found - expected).abs() < 0.002 * total, "{what}");
+                    assert!((found - expected).abs() < 0.002 * scale * total, "{what}");
                 }
             }
         }
