@@ -37,9 +37,10 @@ wait "$fetching" || { cat "$jobs/kernels.log"; add_failure kernels; }
 
 if [ -z "${EMUD_TEST_FULL-}" ]; then
     # The longest first; what waits most of its time is beside what computes.
-    start live-links env EMUD_LIVE_SCALE=0.2 "$EMUD_LIVE" --skip run::
+    start live-links env EMUD_LIVE_SCALE=0.2 "$EMUD_LIVE" --skip run:: --skip monitor:: --skip fleet:: \
+        --skip host:: --skip container:: --skip netem::
     start guest-7.2 tests/vm/live.sh 7.2
-    start live-runs env EMUD_LIVE_SCALE=0.2 "$EMUD_LIVE" run::
+    start live-runs env EMUD_LIVE_SCALE=0.2 "$EMUD_LIVE" --skip link:: --skip lab::
     start readme tests/readme.sh "$EMUD_BIN"
     # The monitor's arithmetic is the same on both.
     start guest-6.1 tests/vm/live.sh 6.1 --skip shares
