@@ -73,7 +73,7 @@ fn search<const N: usize>(
                 .is_some_and(|rest| rest.first() == Some(&0))
         })
     };
-    // All of it is words.
+    // All of it is in numbers of 32 bits.
     let (types, _) = types.as_chunks();
     let word = |at: usize| types.get(at).copied().map(u32::from_ne_bytes);
     let mut at = 0;
@@ -108,7 +108,7 @@ fn search<const N: usize>(
     None
 }
 
-/// The words of a type behind its first three; `None` for a kind this does not know.
+/// The 32-bit numbers of a type behind its first three; `None` for a kind this does not know.
 fn extra(kind: u32, members: usize) -> Option<usize> {
     match kind {
         1 | 14 | 17 => Some(1),               // int, variable, tag of a declaration
