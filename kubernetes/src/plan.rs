@@ -95,12 +95,32 @@ pub struct Item {
     pub want: Option<Result<Setup, Refused>>,
 }
 
+/// Why nothing is known of an object.
+#[derive(Debug, Clone)]
+pub enum Unknown {
+    /// The first list has not arrived.
+    Yet,
+    /// The API server denies it, with this message.
+    Denied(String),
+}
+
 /// What is not in the watches of Links and pods.
 pub trait Others {
-    /// Returns a ConfigMap; the outer `None`: it is not known yet.
-    fn config_map(&mut self, namespace: &str, name: &str) -> Option<Option<Arc<ConfigMap>>>;
-    /// Returns all pods of a namespace; `None`: they are not known yet.
-    fn pods_of(&mut self, namespace: &str) -> Option<Vec<Arc<Pod>>>;
+    /// Returns a ConfigMap, if there is one.
+    ///
+    /// # Errors
+    /// It is not known.
+    fn config_map(
+        &mut self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Arc<ConfigMap>>, Unknown>;
+
+    /// Returns all pods of a namespace.
+    ///
+    /// # Errors
+    /// They are not known.
+    fn pods_of(&mut self, namespace: &str) -> Result<Vec<Arc<Pod>>, Unknown>;
 }
 
 /// Returns the UID by which the pod's processes are found.
@@ -228,12 +248,19 @@ fn is_possible(pod: &Pod) -> Result<(), Refused> {
 
 fn setup(link: &Link, others: &mut impl Others) -> Option<Result<Setup, Refused>> {
     let refused = |state, message| Some(Err(Refused { state, message }));
+    let unknown = |why| match why {
+        Unknown::Yet => None,
+        Unknown::Denied(message) => refused(State::Waiting, message),
+    };
     let namespace = link.namespace().unwrap_or_default();
     let spec = &link.spec;
     let text = match (&spec.profile, &spec.profile_from) {
         (Some(text), None) => text.clone(),
         (None, Some(from)) => {
-            let map = others.config_map(&namespace, &from.config_map)?;
+            let map = match others.config_map(&namespace, &from.config_map) {
+                Ok(map) => map,
+                Err(why) => return unknown(why),
+            };
             let data = map.as_ref().and_then(|map| map.data.as_ref());
             match (map.is_some(), data.and_then(|data| data.get(&from.key))) {
                 (_, Some(text)) => text.clone(),
@@ -258,7 +285,10 @@ fn setup(link: &Link, others: &mut impl Others) -> Option<Result<Setup, Refused>
         Some(peers) => {
             let pods = match &peers.pod_selector {
                 Some(chosen) => match selector(chosen) {
-                    Ok(selector) => addresses(&others.pods_of(&namespace)?, &selector),
+                    Ok(selector) => match others.pods_of(&namespace) {
+                        Ok(pods) => addresses(&pods, &selector),
+                        Err(why) => return unknown(why),
+                    },
                     Err(e) => return refused(State::Failed, format!("peers.podSelector: {e}")),
                 },
                 None => BTreeSet::new(),

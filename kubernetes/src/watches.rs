@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::hash::Hash;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
@@ -17,11 +17,13 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::link::Link;
-use crate::plan::Others;
+use crate::plan::{Others, Unknown};
 
 /// A watch that keeps its objects; it ends when it is dropped.
 struct Watch<K: Resource<DynamicType = ()> + Clone + 'static> {
     store: Store<K>,
+    /// Why the API server has denied the first list.
+    denied: Arc<OnceLock<String>>,
     task: JoinHandle<()>,
     used: bool,
 }
@@ -38,28 +40,44 @@ where
 {
     fn start(api: Api<K>, config: watcher::Config, changed: Arc<Notify>) -> Self {
         let (store, writer) = reflector::store();
+        let denied = Arc::new(OnceLock::new());
         let events = watcher(api, config).default_backoff();
+        let told = denied.clone();
         let task = tokio::spawn(async move {
             let events = reflector::reflector(writer, events);
             let mut events = std::pin::pin!(events);
             while let Some(event) = events.next().await {
                 match event {
                     Ok(_) => changed.notify_one(),
-                    Err(e) => eprintln!("emud-k8s: watch of {}: {e}", K::kind(&())),
+                    Err(e) => {
+                        eprintln!("emud-k8s: watch of {}: {e}", K::kind(&()));
+                        if let watcher::Error::InitialListFailed(kube::Error::Api(status)) = e
+                            && told.set(status.message).is_ok()
+                        {
+                            changed.notify_one();
+                        }
+                    }
                 }
             }
         });
-        let used = true;
-        Self { store, task, used }
+        Self {
+            store,
+            denied,
+            task,
+            used: true,
+        }
     }
 
     fn is_ready(&self) -> bool {
         matches!(self.store.wait_until_ready().now_or_never(), Some(Ok(())))
     }
 
-    /// `None`: the first list has not arrived.
-    fn all(&self) -> Option<Vec<Arc<K>>> {
-        self.is_ready().then(|| self.store.state())
+    fn all(&self) -> Result<Vec<Arc<K>>, Unknown> {
+        match (self.is_ready(), self.denied.get()) {
+            (true, _) => Ok(self.store.state()),
+            (false, Some(message)) => Err(Unknown::Denied(message.clone())),
+            (false, None) => Err(Unknown::Yet),
+        }
     }
 }
 
@@ -97,7 +115,7 @@ impl Watches {
 
     /// Returns `None` until both are known.
     pub fn known(&self) -> Option<Known> {
-        Some((self.links.all()?, self.pods.all()?))
+        Some((self.links.all().ok()?, self.pods.all().ok()?))
     }
 
     /// Ends the watches that were not used since the last call.
@@ -114,7 +132,11 @@ fn tidy<Key: Hash + Eq, K: Resource<DynamicType = ()> + Clone + 'static>(
 }
 
 impl Others for Watches {
-    fn config_map(&mut self, namespace: &str, name: &str) -> Option<Option<Arc<ConfigMap>>> {
+    fn config_map(
+        &mut self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Arc<ConfigMap>>, Unknown> {
         let key = (namespace.to_owned(), name.to_owned());
         let watch = self.config_maps.entry(key).or_insert_with(|| {
             let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
@@ -122,10 +144,10 @@ impl Others for Watches {
             Watch::start(api, config, self.changed.clone())
         });
         watch.used = true;
-        Some(watch.all()?.pop())
+        Ok(watch.all()?.pop())
     }
 
-    fn pods_of(&mut self, namespace: &str) -> Option<Vec<Arc<Pod>>> {
+    fn pods_of(&mut self, namespace: &str) -> Result<Vec<Arc<Pod>>, Unknown> {
         let watch = self.peers.entry(namespace.to_owned()).or_insert_with(|| {
             let api = Api::namespaced(self.client.clone(), namespace);
             Watch::start(api, watcher::Config::default(), self.changed.clone())

@@ -3,7 +3,8 @@
 """The part of the API of Kubernetes that emud-k8s and its test use, in memory.
 
 List, watch, get, create, delete and merge patch, with resource versions, conflicts, the status
-subresource, field selectors and finalizers. No users and rights, no schemas, no default values.
+subresource, field selectors and finalizers. No users and rights, no schemas, no default values; but
+nobody may list a ConfigMap that is named denied.
 
 usage: server.py PORT
 """
@@ -130,6 +131,8 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(thing)
         elif self.query.get("watch") in ("1", "true"):
             self.watch()
+        elif self.key[0] == "configmaps" and "metadata.name=denied" in self.query.get("fieldSelector", ""):
+            raise Failed(403, "Forbidden")
         else:
             with STORE.changed:
                 items = [copy(o) for key, o in STORE.objects.items() if self.matches(key, o)]

@@ -9,23 +9,33 @@ const NODE: &str = "n1";
 struct Cluster {
     maps: Vec<(String, ConfigMap)>,
     pods: Vec<Arc<Pod>>,
-    /// Nothing has been listed yet.
-    silent: bool,
+    /// Why nothing is known.
+    unknown: Option<Unknown>,
+}
+
+impl Cluster {
+    fn known<T>(&self, thing: T) -> Result<T, Unknown> {
+        self.unknown.clone().map_or(Ok(thing), Err)
+    }
 }
 
 impl Others for Cluster {
-    fn config_map(&mut self, namespace: &str, name: &str) -> Option<Option<Arc<ConfigMap>>> {
+    fn config_map(
+        &mut self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Arc<ConfigMap>>, Unknown> {
         let same = |(in_namespace, map): &&(String, ConfigMap)| {
             in_namespace == namespace && map.name_any() == name
         };
         let found = self.maps.iter().find(same);
-        (!self.silent).then(|| found.map(|(_, map)| Arc::new(map.clone())))
+        self.known(found.map(|(_, map)| Arc::new(map.clone())))
     }
 
-    fn pods_of(&mut self, namespace: &str) -> Option<Vec<Arc<Pod>>> {
+    fn pods_of(&mut self, namespace: &str) -> Result<Vec<Arc<Pod>>, Unknown> {
         let pods = self.pods.iter();
         let of = pods.filter(|pod| pod.namespace().as_deref() == Some(namespace));
-        (!self.silent).then(|| of.cloned().collect())
+        self.known(of.cloned().collect())
     }
 }
 
@@ -161,11 +171,13 @@ fn the_oldest_of_two_links_is_attached() {
 fn a_profile_of_a_config_map() {
     let from = json!({ "spec": { "profileFrom": { "configMap": "m", "key": "slow" } } });
     let mut cluster = Cluster {
-        silent: true,
+        unknown: Some(Unknown::Yet),
         ..Cluster::default()
     };
     assert_eq!(one(from.clone(), &mut cluster), "unknown");
-    cluster.silent = false;
+    cluster.unknown = Some(Unknown::Denied("forbidden".to_owned()));
+    assert_eq!(one(from.clone(), &mut cluster), "Waiting: forbidden");
+    cluster.unknown = None;
     assert_eq!(
         one(from.clone(), &mut cluster),
         "Waiting: there is no ConfigMap m"
