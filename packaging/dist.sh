@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Build what users install, into target/dist, and try each: a static binary, a Debian package, an
-# image of containers, and crates that need no clang. Needs root for the tries.
+# Build what users install, into target/dist, and try each: a static binary, a Debian package, images
+# of containers, and crates that need no clang. Needs root for the tries.
 #
 # usage: dist.sh [SUITE...]
 #   SUITE    suites of Debian whose fresh chroots the package and the binary are tried in (default:
@@ -20,18 +20,25 @@ mkdir -p "$dist"
 
 step() { echo "=== $1"; }
 
-step "static binary"
-# Statically linked also where the target's default is not; without engine qdisc, whose libbpf needs a
-# shared libelf.
-CARGO_PROFILE_RELEASE_STRIP=symbols RUSTFLAGS="-C target-feature=+crt-static" \
-    cargo build --release --locked --no-default-features --target "$target"
-built=${CARGO_TARGET_DIR:-$PWD/target}/$target/release
-if readelf -l "$built/emud" | grep INTERP; then
-    echo "dist.sh: the binary needs a dynamic loader" >&2
-    exit 1
-fi
+# static PROGRAM [OPTION]...: built by cargo; statically linked also where the target's default is not.
+static() {
+    local program=$1
+    shift
+    step "static $program"
+    CARGO_PROFILE_RELEASE_STRIP=symbols RUSTFLAGS="-C target-feature=+crt-static" \
+        cargo build --release --locked --target "$target" --target-dir "$targets" "$@"
+    if readelf -l "$built/$program" | grep INTERP; then
+        echo "dist.sh: $program needs a dynamic loader" >&2
+        exit 1
+    fi
+}
+
+targets=${CARGO_TARGET_DIR:-$PWD/target}
+built=$targets/$target/release
+# Without engine qdisc, whose libbpf needs a shared libelf.
+static emud --no-default-features
 name=emud-$version-$machine-linux
-packaging/third-party.sh "$target" >"$dist/THIRD-PARTY"
+packaging/third-party.sh "$target" emud >"$dist/THIRD-PARTY"
 # The package is for /usr, the archive for /usr/local: the unit has the path.
 for prefix in /usr /usr/local; do
     make -s install EMUD="$built/emud" DESTDIR="$dist/root" PREFIX=$prefix
@@ -58,11 +65,16 @@ cargo deb --no-build --no-strip --target "$target" --output "$dist/"
 step "crates"
 packaging/crates.sh "$built" "$dist"
 
-step "image"
 if command -v podman >/dev/null; then
-    packaging/image.sh "$dist/root" "$dist/emud-$version-$machine.oci.tar"
+    static emud-k8s --manifest-path kubernetes/Cargo.toml
+    mkdir "$dist/k8s"
+    cp "$built/emud-k8s" "$dist/k8s/"
+    packaging/third-party.sh "$target" emud-k8s >"$dist/k8s/THIRD-PARTY"
+    step "images"
+    packaging/image.sh "$dist/root" "$dist/k8s" "$version" "$dist"
+    rm -r "$dist/k8s"
 else
-    echo "no podman: no image"
+    echo "no podman: no images"
 fi
 
 if [ "${suites[0]}" != none ]; then

@@ -1,19 +1,26 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Build the image of Containerfile into an OCI archive, and run it. Needs root, podman, runc or crun.
+# Build the images of Containerfile and Containerfile.k8s into OCI archives, and run them. Needs root,
+# podman, runc or crun; for the agent curl, jq, python3.
 #
-# usage: image.sh ROOT ARCHIVE
-#   ROOT    what dist.sh has installed
+# usage: image.sh ROOT K8S VERSION FOLDER
+#   ROOT      what dist.sh has installed
+#   K8S       a folder with emud-k8s and its THIRD-PARTY
+#   FOLDER    for the archives
 set -euo pipefail
 
-root=$(realpath -- "${1:?usage: image.sh ROOT ARCHIVE}")
-archive=$(realpath -m -- "${2:?usage: image.sh ROOT ARCHIVE}")
+[ $# = 4 ] || { echo "usage: image.sh ROOT K8S VERSION FOLDER" >&2; exit 64; }
+root=$(realpath -- "$1")
+agent=$(realpath -- "$2")
+version=$3
+machine=$(uname -m)
+folder=$(realpath -- "$4")
 here=$(realpath -- "$(dirname -- "${BASH_SOURCE[0]}")")
 
 if [ -z "${EMUD_IMAGE_INSIDE-}" ]; then
     # A store and networks that are not those of this machine.
     status=0
-    EMUD_IMAGE_INSIDE=1 unshare --net --mount --pid --fork --kill-child -- "$0" "$root" "$archive" || status=$?
+    EMUD_IMAGE_INSIDE=1 unshare --net --mount --pid --fork --kill-child -- "$0" "$root" "$agent" "$version" "$folder" || status=$?
     # Podman leaves its control groups behind; one with a process stays.
     find /sys/fs/cgroup -depth -type d -path '*/libpod_parent*' -exec rmdir {} \; 2>/dev/null || true
     exit "$status"
@@ -29,14 +36,24 @@ printf '[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=100:100"]\n[
 printf '[storage]\ndriver = "vfs"\ngraphroot = "%s/store"\nrunroot = "/run/store"\n' "$scratch" >"$scratch/storage.conf"
 export CONTAINERS_CONF=$scratch/containers.conf CONTAINERS_STORAGE_CONF=$scratch/storage.conf
 
+# saved IMAGE: it is in its archive, and what runs below is from there.
+saved() {
+    local archive=$folder/${1%:*}-$version-$machine.oci.tar
+    rm -f "$archive"
+    podman save -q --format oci-archive -o "$archive" "$1"
+    podman rmi -f "$1" >/dev/null
+    podman load -q -i "$archive" >/dev/null
+}
+
 mkdir "$scratch/context"
 cp -r "$root/usr/bin/emud" "$root"/usr/share/doc/emud/{LICENSE,LICENSES,THIRD-PARTY} "$scratch/context/"
 podman build -q --network none -t emud -f "$here/Containerfile" "$scratch/context" >/dev/null
-rm -f "$archive"
-podman save -q --format oci-archive -o "$archive" emud
+cp "$agent"/* "$here/../LICENSES/Apache-2.0.txt" "$scratch/context/"
+# With a version, so that a kubelet does not try to get a newer one.
+podman build -q --network none -t "emud-k8s:$version" -f "$here/Containerfile.k8s" "$scratch/context" >/dev/null
+saved "emud-k8s:$version"
+saved emud
 
-podman rmi -f emud >/dev/null
-podman load -q -i "$archive" >/dev/null
 podman create -q --name files emud >/dev/null
 podman export files | tar -x -C "$scratch"
 for file in LICENSE LICENSES/MIT.txt THIRD-PARTY; do
@@ -77,3 +94,65 @@ podman run -d --name named "${rights[@]}" emud --netns other attach v1 --profile
 listed 'v1*' --netns other
 podman stop named >/dev/null
 listed '' --netns other
+
+# The agent, with the rights of kubernetes/deploy/emud.yaml, for a pod: a process in a network and in a
+# control group. An API server and a kubelet are played.
+api=http://127.0.0.1:6443
+ip link set lo up
+python3 "$here/../kubernetes/tests/server.py" 6443 2>/dev/null &
+# call METHOD PATH [OBJECT]
+call() {
+    local type=application/json
+    [ "$1" != PATCH ] || type=application/merge-patch+json
+    curl -fsS --retry 20 --retry-delay 1 --retry-connrefused -X "$1" -H "Content-Type: $type" ${3:+-d "$3"} "$api/$2"
+}
+objects=api/v1/namespaces/default
+links=apis/net.emud/v1alpha1/namespaces/default/links
+call POST api/v1/nodes '{"metadata":{"name":"n1"}}' >/dev/null
+uid=$(call POST $objects/pods '{"metadata":{"name":"web","labels":{"app":"web"}},"spec":{"nodeName":"n1",
+    "containers":[{"name":"c","image":"i"}]}}' | jq -r .metadata.uid)
+call PATCH $objects/pods/web/status '{"status":{"phase":"Running","podIP":"10.1.1.2"}}' >/dev/null
+groups=/sys/fs/cgroup
+[ ! -d $groups/unified ] || groups=$groups/unified
+# The script that calls removes what is below libpod_parent.
+group=$groups/libpod_parent/kubepods-besteffort.slice/kubepods-besteffort-pod${uid//-/_}.slice/cri-containerd-1.scope
+mkdir -p "$group"
+ip netns add pod
+ip link add pod type veth peer name eth0 netns pod
+ip -n pod link set eth0 up
+(echo "$BASHPID" >"$group/cgroup.procs" && exec ip netns exec pod sleep 600) &
+echo "{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: '$api'}}],
+    users: [{name: u, user: {token: t}}], contexts: [{name: c, context: {cluster: c, user: u}}]}" >"$scratch/kubeconfig"
+tun=
+[ ! -e /dev/net/tun ] || tun=--device=/dev/net/tun
+# shellcheck disable=SC2086 # none, or one
+podman run -d --name agent --cap-drop all --cap-add BPF,NET_ADMIN,PERFMON,SYS_ADMIN,SYS_PTRACE $tun \
+    --security-opt no-new-privileges --security-opt seccomp=unconfined --read-only --read-only-tmpfs=false --pid host \
+    --network host -e NODE_NAME=n1 -e KUBECONFIG=/kubeconfig -v "$scratch/kubeconfig:/kubeconfig:ro" \
+    "emud-k8s:$version" agent >/dev/null
+# state WANTED: of the pod in the status of the Link.
+state() {
+    local shown
+    for _ in {1..200}; do
+        shown=$(call GET $links/slow 2>/dev/null | jq -c '.status.pods["n1/web"]' || true)
+        [ "$(jq -r .state <<<"${shown:-null}")" != "$1" ] || return 0
+        sleep 0.1
+    done
+    echo "image.sh: the pod is not $1: $shown" >&2
+    podman logs agent >&2
+    exit 1
+}
+call POST $links '{"apiVersion":"net.emud/v1alpha1","kind":"Link","metadata":{"name":"slow"},
+    "spec":{"selector":{"matchLabels":{"app":"web"}},"profile":"lte"}}' >/dev/null
+state attached
+call DELETE $links/slow >/dev/null
+for _ in {1..100}; do
+    call GET $links/slow >/dev/null 2>&1 || break
+    sleep 0.1
+done
+if call GET $links/slow >/dev/null 2>&1 || ip -n pod link show | grep emud; then
+    echo "image.sh: the Link is not gone" >&2
+    podman logs agent >&2
+    exit 1
+fi
+podman stop agent >/dev/null

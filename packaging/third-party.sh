@@ -1,21 +1,28 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Print the licences of what the static binary contains besides emud: crates, Rust's standard library,
-# musl, and the headers of libbpf that its BPF programs include. Needs musl, libbpf-dev, jq.
+# Print the licences of what a static binary contains besides this project's: crates, Rust's standard
+# library, musl, and for emud the headers of libbpf that its BPF programs include. Needs musl, libbpf-dev, jq.
 #
-# usage: third-party.sh TARGET
+# usage: third-party.sh TARGET PACKAGE
+#   PACKAGE    emud or emud-k8s
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 export LC_ALL=C
-target=${1:?usage: third-party.sh TARGET}
+target=${1:?usage: third-party.sh TARGET PACKAGE}
+package=${2:?usage: third-party.sh TARGET PACKAGE}
+manifest=Cargo.toml
+[ "$package" = emud ] || manifest=kubernetes/Cargo.toml
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# As dist.sh builds it. Procedural macros count: what they write is compiled into the binary.
-cargo tree --locked --no-default-features --target "$target" -e normal --prefix none --format '{p}' |
+# As dist.sh builds it. Procedural macros, which run on this machine, count: what they write is compiled
+# into the binary.
+host=$(rustc -vV | sed -n 's/^host: //p')
+cargo tree --manifest-path "$manifest" --locked --no-default-features --target "$target" -e normal --prefix none --format '{p}' |
     awk '{ print $1 "\t" substr($2, 2) }' | sort -u >"$scratch/contained"
-cargo metadata --locked --format-version 1 --no-default-features --filter-platform "$target" |
+cargo metadata --manifest-path "$manifest" --locked --format-version 1 --no-default-features \
+    --filter-platform "$target" --filter-platform "$host" |
     jq -r '.packages[] | [.name, .version, .license // "?", .repository // "-", .manifest_path,
         (.authors | join(", ") | if . == "" then "-" else . end), .source // ""] | @tsv' |
     sort -u >"$scratch/all"
@@ -30,12 +37,12 @@ text() {
     echo "$1" >>"$scratch/$sum.names"
 }
 
-cat <<'END'
-The binary emud contains the following packages, each under the licence beside its name ("OR": at the
+cat <<END
+The binary $package contains the following packages, each under the licence beside its name ("OR": at the
 user's option). The texts of the licences follow.
 
 END
-while IFS=$'\t' read -r name version licence repository manifest authors source; do
+while IFS=$'\t' read -r name version licence repository manifest_of authors source; do
     # Packages of this repository are under LICENSE.
     [ -n "$source" ] || continue
     grep -qxF "$name"$'\t'"$version" "$scratch/contained" || continue
@@ -45,7 +52,7 @@ while IFS=$'\t' read -r name version licence repository manifest authors source;
         text "$name $version" "$file"
         found=1
     # Shorter ones name a file that the crate may not have.
-    done < <(find "$(dirname "$manifest")" -type f -size +200c -print0 |
+    done < <(find "$(dirname "$manifest_of")" -type f -size +200c -print0 |
         grep -zEi '/(licen[cs]e|unlicen[cs]e|copying|copyright|notice)[^/]*$' | grep -zEv '\.rs$' | sort -z)
     [ -z "$found" ] || continue
     # Some crates are published without a text.
@@ -64,9 +71,11 @@ sed -E 's/<[^>]*>//g; s/&#60;|&lt;/</g; s/&#62;|&gt;/>/g; s/&#34;|&quot;/"/g; s/
     "$rust" | cat -s >"$scratch/rust"
 text "the standard library of $(rustc --version)" "$scratch/rust"
 text "musl (the C library)" /usr/share/doc/musl/copyright
-text "libbpf (headers of the BPF programs)" /usr/share/doc/libbpf-dev/copyright
-printf '%-44s %s\n' "Rust's standard library" "MIT OR Apache-2.0, and others, below" musl "MIT, below" \
-    "libbpf's headers for BPF programs" "BSD-2-Clause OR LGPL-2.1, below"
+printf '%-44s %s\n' "Rust's standard library" "MIT OR Apache-2.0, and others, below" musl "MIT, below"
+if [ "$package" = emud ]; then
+    text "libbpf (headers of the BPF programs)" /usr/share/doc/libbpf-dev/copyright
+    printf '%-44s %s\n' "libbpf's headers for BPF programs" "BSD-2-Clause OR LGPL-2.1, below"
+fi
 
 for names in "$scratch"/*.names; do
     printf '\n%s\n' "$(printf '=%.0s' {1..80})"
