@@ -39,8 +39,6 @@ impl<T: Clone> Air<T> {
                 self.answer_later(to, self.stations[to].data);
             }
             Kind::Ack if reached && self.awaits(to, Kind::Ack) => {
-                let arrived = self.arrived(to);
-                self.rate_result(to, arrived);
                 self.succeed(to);
             }
             Kind::Cts | Kind::Ack => {}
@@ -133,9 +131,6 @@ impl<T: Clone> Air<T> {
             Kind::Ack => Attempt::Unanswered,
             _ => Attempt::Refused,
         };
-        if answer == Kind::Ack {
-            self.rate_result(station, 0);
-        }
         self.does(station, Doing::Listening);
         let this = &mut self.stations[station];
         this.count.failed += 1;

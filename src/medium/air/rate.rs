@@ -114,8 +114,7 @@ impl<T: Clone> Air<T> {
         }
     }
 
-    /// The data of a station was acknowledged, so many packets of it, or not at all. An RTS without an answer is no
-    /// result: it has a basic rate.
+    /// So many packets of the data of a station were acknowledged.
     pub(super) fn rate_result(&mut self, station: usize, acknowledged: u32) {
         let this = &mut self.stations[station];
         let (data, timing) = (&this.data, &self.plan.timing);

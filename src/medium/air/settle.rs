@@ -16,16 +16,8 @@ pub(super) enum Attempt {
 }
 
 impl<T: Clone> Air<T> {
-    /// Packets of the frame on air that its addressee has.
-    pub(super) fn arrived(&mut self, station: usize) -> u32 {
-        let packets = self.stations[station].data.packets;
-        let queue = self.stations[station].queue();
-        let mut has = |n: &u32| queue.carried(*n).is_some_and(|packet| packet.delivered);
-        (0..packets).filter(|n| has(n)).count() as u32
-    }
-
     /// The exchange of a station has ended: what has arrived leaves its queue, and what has no attempts left.
-    /// Returns whether the first packet has been given up.
+    /// The rate control has its result. Returns whether the first packet has been given up.
     pub(super) fn settle(&mut self, station: usize, lane: usize, attempt: Attempt) -> bool {
         let now_ns = self.now_ns;
         let mut aboard = std::mem::take(&mut self.stations[station].lanes[lane].queue.aboard);
@@ -33,7 +25,7 @@ impl<T: Clone> Air<T> {
             aboard.clear();
             aboard.push(0);
         }
-        let (mut gone, mut first_is_given_up) = (0, false);
+        let (mut gone, mut sent, mut first_is_given_up) = (0, 0, false);
         for at in &aboard {
             let this = &mut self.stations[station];
             let queue = &mut this.lanes[lane].queue;
@@ -44,20 +36,19 @@ impl<T: Clone> Air<T> {
             let done = attempt == Attempt::Done && (packet.delivered || packet.frame.to == To::All);
             packet.tries += 1;
             let fate = match done {
-                true => Fate::Sent,
-                false if packet.tries >= self.plan.attempts => Fate::GivenUp,
-                false => continue,
-            };
-            match fate {
-                Fate::Sent => {
+                true => {
+                    sent += 1;
                     this.count.sent += 1;
                     this.count.sent_bytes += u64::from(packet.frame.bytes);
+                    Fate::Sent
                 }
-                _ => {
+                false if packet.tries >= self.plan.attempts => {
                     this.count.given_up += 1;
                     first_is_given_up |= at == 0 && gone == 0;
+                    Fate::GivenUp
                 }
-            }
+                false => continue,
+            };
             gone += 1;
             if let Some(packet) = queue.take(at, now_ns) {
                 self.leave(station, lane, packet, fate);
@@ -65,6 +56,10 @@ impl<T: Clone> Air<T> {
         }
         aboard.clear();
         self.stations[station].lanes[lane].queue.aboard = aboard;
+        // An RTS without an answer is no result: it has a basic rate.
+        if attempt != Attempt::Refused {
+            self.rate_result(station, sent);
+        }
         if gone > 0 {
             self.serve(station, lane);
         }
