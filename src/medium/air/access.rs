@@ -29,22 +29,18 @@ impl<T: Clone> Air<T> {
             }
             return;
         }
-        let timing = &self.plan.timing;
-        let extended_ns = match self.ears.garbled.contains(station) {
-            true => timing.eifs_ns - timing.difs_ns,
-            false => 0,
+        let gap_ns = match self.ears.garbled.contains(station) {
+            true => of.extended_gap_ns,
+            false => of.gap_ns,
         };
-        let free_ns = self.ears.free_since_ns(station) + extended_ns;
-        let mut from_ns = free_ns + of.gap_ns;
+        let mut from_ns = self.ears.free_since_ns(station) + gap_ns;
         if !has_backoff {
-            let lead_ns = u64::from(of.lead) * timing.slot_ns;
+            let lead = of.lead.into();
+            let lead_ns = u64::from(lead) * self.plan.timing.slot_ns;
             match from_ns + lead_ns <= self.now_ns {
                 true => {
                     from_ns = self.now_ns - lead_ns;
-                    let lead = of.lead;
-                    self.categories[category]
-                        .countdown
-                        .draw(station, lead.into());
+                    self.categories[category].countdown.draw(station, lead);
                 }
                 false => self.draw(category, station),
             }
@@ -61,7 +57,7 @@ impl<T: Clone> Air<T> {
     }
 
     fn contend_all_in(&mut self, category: usize, reached: &Set, addressee: Option<usize>) {
-        let (now_ns, timing) = (self.now_ns, &self.plan.timing);
+        let now_ns = self.now_ns;
         let of = &mut self.categories[category];
         let [rest, plain, extended, reserved] = &mut self.contending;
         let sets = [rest, plain, extended, reserved].map(Set::words_mut);
@@ -89,10 +85,9 @@ impl<T: Clone> Air<T> {
         }
         if let Some(idled) = idled {
             let [_, plain, extended, reserved] = &self.contending;
-            let extended_ns = timing.eifs_ns - timing.difs_ns;
             let count = &mut of.countdown;
             count.start_all(plain, now_ns + of.gap_ns);
-            count.start_all(extended, now_ns + of.gap_ns + extended_ns);
+            count.start_all(extended, now_ns + of.extended_gap_ns);
             count.start_all(reserved, idled.until_ns + of.gap_ns);
         }
         for n in 0..self.contending[0].words().len() {

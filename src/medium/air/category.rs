@@ -60,6 +60,8 @@ const FIGURES: [Figures; EDCA] = [
 pub(super) struct Category {
     /// From an idle medium to where slots count.
     pub gap_ns: u64,
+    /// The same behind a frame that could not be decoded.
+    pub extended_gap_ns: u64,
     /// What each backoff has in addition.
     pub lead: u16,
     pub cw_min: u32,
@@ -72,9 +74,10 @@ pub(super) struct Category {
 }
 
 impl Category {
-    fn new(stations: usize, timing: &Timing) -> Self {
+    fn new(stations: usize, timing: &Timing, gap_ns: u64) -> Self {
         Self {
-            gap_ns: timing.difs_ns,
+            gap_ns,
+            extended_gap_ns: gap_ns + timing.eifs_ns - timing.difs_ns,
             lead: 0,
             cw_min: timing.cw_min,
             cw_max: timing.cw_max,
@@ -87,22 +90,21 @@ impl Category {
     /// Returns those of a medium.
     pub fn all(stations: usize, plan: &Plan) -> Vec<Self> {
         let timing = &plan.timing;
-        let plain = || Self::new(stations, timing);
         let of = |figures: &Figures| {
             let part = |by| (timing.cw_min + 1).div_ceil(by) - 1;
             let last = Some(figures.last_by).filter(|by| *by > 0).map(part);
+            let gap_ns = timing.sifs_ns + (figures.aifsn - 1) * timing.slot_ns;
             Self {
-                gap_ns: timing.sifs_ns + (figures.aifsn - 1) * timing.slot_ns,
                 lead: 1,
                 cw_min: part(figures.first_by),
                 cw_max: last.unwrap_or(timing.cw_max),
                 txop_ns: figures.txop_ns[usize::from(timing.is_ofdm())],
-                ..plain()
+                ..Self::new(stations, timing, gap_ns)
             }
         };
         match (plan.discipline, plan.access) {
             (Discipline::Edca, Access::Dcf) => FIGURES.iter().map(of).collect(),
-            _ => vec![plain()],
+            _ => vec![Self::new(stations, timing, timing.difs_ns)],
         }
     }
 }
