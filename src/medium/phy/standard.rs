@@ -20,7 +20,19 @@ pub enum Coding {
 }
 
 /// Rates of 802.11n stations for frames that older stations decode, kbit/s: of ACK, RTS, CTS and broadcast.
-pub(super) const LEGACY: [u32; 3] = [6_000, 12_000, 24_000];
+const LEGACY: [u32; 3] = [6_000, 12_000, 24_000];
+
+impl Coding {
+    /// Whether a frame of unicast data can have several packets.
+    pub(super) fn aggregates(self) -> bool {
+        matches!(self, Self::HighThroughput { .. })
+    }
+
+    /// Whether unicast data can have this rate in kbit/s.
+    pub(super) fn is_of_data(self, kbit: u32) -> bool {
+        !self.aggregates() || !LEGACY.contains(&kbit)
+    }
+}
 
 /// A standard; every figure as it is without configuration.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -163,13 +175,13 @@ impl Standard {
 
     /// Whether its stations put several packets into one frame.
     pub fn aggregates(&self) -> bool {
-        matches!(self.coding, Coding::HighThroughput { .. })
+        self.coding.aggregates()
     }
 
     /// Returns the rates of unicast data, kbit/s.
     pub fn data_rates(&self) -> impl Iterator<Item = u32> {
         let rates = self.rates.iter().map(|(kbit, _)| *kbit);
-        rates.filter(|kbit| !self.aggregates() || !LEGACY.contains(kbit))
+        rates.filter(|kbit| self.coding.is_of_data(*kbit))
     }
 
     /// Returns the rates that control frames can have, kbit/s.

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::standard::{Coding, LEGACY, Standard};
+use super::standard::{Coding, Standard};
 
 /// Octets of MAC header (24) and FCS (4), and of LLC and SNAP (8), around a packet.
 const MAC_OVERHEAD: u32 = 36;
@@ -171,26 +171,21 @@ impl Timing {
     }
 
     fn at_rate_ns(&self, octets: u32, kbit: u32) -> u64 {
-        let (bits, kbit) = (8 * u64::from(octets), u64::from(kbit));
+        let (bits, rate) = (8 * u64::from(octets), u64::from(kbit));
         match self.coding {
-            Coding::Dsss => self.preamble_ns + (bits * 1_000_000).div_ceil(kbit),
-            Coding::Ofdm { extension_ns } => 20_000 + symbols_ns(bits, kbit) + extension_ns,
-            Coding::HighThroughput { extension_ns } => {
-                let preamble_ns = if is_legacy(kbit) { 20_000 } else { 36_000 };
-                preamble_ns + symbols_ns(bits, kbit) + extension_ns
+            Coding::Dsss => self.preamble_ns + (bits * 1_000_000).div_ceil(rate),
+            Coding::HighThroughput { extension_ns } if self.coding.is_of_data(kbit) => {
+                36_000 + symbols_ns(bits, rate) + extension_ns
+            }
+            Coding::Ofdm { extension_ns } | Coding::HighThroughput { extension_ns } => {
+                20_000 + symbols_ns(bits, rate) + extension_ns
             }
         }
     }
 
-    /// Whether this is a mode of unicast data.
-    pub fn is_data(&self, mode: usize) -> bool {
-        let is_mixed = matches!(self.coding, Coding::HighThroughput { .. });
-        !is_mixed || !is_legacy(self.modes[mode].kbit.into())
-    }
-
     /// Whether a frame in this mode can have several packets.
     pub fn aggregates(&self, mode: usize) -> bool {
-        matches!(self.coding, Coding::HighThroughput { .. }) && self.is_data(mode)
+        self.coding.aggregates() && self.coding.is_of_data(self.kbit(mode))
     }
 
     /// Whether it has the shorter slots and frames of OFDM.
@@ -200,7 +195,7 @@ impl Timing {
 
     /// Returns the modes of unicast data, ascending.
     pub fn data_modes(&self) -> impl DoubleEndedIterator<Item = usize> {
-        (0..self.modes.len()).filter(|mode| self.is_data(*mode))
+        (0..self.modes.len()).filter(|mode| self.coding.is_of_data(self.kbit(*mode)))
     }
 
     /// Returns the slowest mode of unicast data.
@@ -296,11 +291,6 @@ impl Timing {
     pub fn rts_octets(&self) -> u32 {
         RTS_OCTETS
     }
-}
-
-/// Whether a rate in kbit/s is one of those that older stations decode.
-fn is_legacy(kbit: u64) -> bool {
-    LEGACY.iter().any(|rate| u64::from(*rate) == kbit)
 }
 
 /// The symbols of a frame: 16 bits of service and 6 of tail are coded with it.
