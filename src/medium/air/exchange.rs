@@ -18,8 +18,7 @@ impl<T: Clone> Air<T> {
         let (to, reached) = (usize::from(to), passed.is_some());
         match what.kind {
             Kind::Rts => {
-                let cts_ns = timing.frame_ns(timing.answer_octets(), what.mode);
-                let patience_ns = timing.sifs_ns + cts_ns + timing.slot_ns;
+                let patience_ns = timing.sifs_ns + timing.cts_ns(what.mode) + timing.slot_ns;
                 self.wait_for(station, Kind::Cts, patience_ns);
                 if reached && !self.ears.is_reserved(to, self.now_ns) {
                     self.answer_later(to, self.cts(station, &what));
@@ -47,12 +46,12 @@ impl<T: Clone> Air<T> {
 
     fn cts(&self, to: usize, rts: &Transmission) -> Transmission {
         let timing = &self.plan.timing;
-        let lasts_ns = timing.frame_ns(timing.answer_octets(), rts.mode);
+        let lasts_ns = timing.cts_ns(rts.mode);
         Transmission {
             kind: Kind::Cts,
             to: To::Station(to as u16),
             mode: rts.mode,
-            octets: timing.answer_octets(),
+            octets: timing.cts_octets(),
             packets: 0,
             lasts_ns,
             reserves_ns: rts.reserves_ns.saturating_sub(timing.sifs_ns + lasts_ns),
@@ -65,7 +64,7 @@ impl<T: Clone> Air<T> {
             kind: Kind::Ack,
             to: To::Station(to as u16),
             mode: timing.control(data.mode),
-            octets: timing.ack_octets(data.packets),
+            octets: timing.answer_octets(data.packets),
             packets: 0,
             lasts_ns: timing.answer_ns(data.mode, data.packets),
             reserves_ns: 0,

@@ -274,17 +274,17 @@ impl Timing {
         self.eifs_ns - self.difs_ns
     }
 
-    /// Returns the octets of the acknowledgement of so many packets.
-    pub fn ack_octets(&self, packets: u32) -> u32 {
+    /// Returns the octets of the answer to so many packets.
+    pub fn answer_octets(&self, packets: u32) -> u32 {
         match packets {
             0 | 1 => ACK_OCTETS,
             _ => BLOCK_ACK_OCTETS,
         }
     }
 
-    /// Returns the octets of an answer, for its bit errors: ACK and CTS have the same.
-    pub fn answer_octets(&self) -> u32 {
-        ACK_OCTETS
+    /// Returns the octets of a CTS.
+    pub fn cts_octets(&self) -> u32 {
+        CTS_OCTETS
     }
 
     /// Returns the octets of an RTS.
