@@ -121,14 +121,7 @@ impl<T: Clone> Air<T> {
             0 => 0,
             txop_ns => self.now_ns + txop_ns,
         };
-        let longest_ns = match of.txop_ns {
-            0 => u64::MAX,
-            txop_ns => {
-                let timing = &self.plan.timing;
-                txop_ns.saturating_sub(timing.sifs_ns + timing.longest_answer_ns())
-            }
-        };
-        let Some(data) = self.load(station, longest_ns) else {
+        let Some(data) = self.load(station, 0) else {
             return;
         };
         self.stations[station].count.attempts += 1;

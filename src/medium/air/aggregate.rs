@@ -25,59 +25,32 @@ const LONGEST_NS: u64 = 5_484_000;
 /// In front of each packet.
 const DELIMITER: u32 = 4;
 
-/// Octets of packets as they are put into one frame.
-#[derive(Clone, Copy)]
-struct Filling {
-    overhead: u32,
-    packets: u32,
-    /// With delimiters, each filled up to a multiple of 4.
-    padded: u32,
-    octets: u32,
-}
-
-impl Filling {
-    fn with(&self, bytes: u32) -> Self {
-        let octets = bytes + self.overhead;
-        Self {
-            overhead: self.overhead,
-            packets: self.packets + 1,
-            padded: self.padded + DELIMITER + octets.next_multiple_of(4),
-            // The last one is not filled up, and a single one has no delimiter.
-            octets: match self.packets {
-                0 => octets,
-                _ => self.padded + DELIMITER + octets,
-            },
-        }
-    }
-}
-
 impl<T> Queue<T> {
     /// Chooses what the next frame carries: the first packet, and others for the same station, as long as
     /// they fit. Returns their number and octets.
     fn load(&mut self, overhead: u32, most: u32, fits: impl Fn(u32) -> bool) -> (u32, u32) {
-        let mut filling = Filling {
-            overhead,
-            packets: 0,
-            padded: 0,
-            octets: 0,
-        };
         self.aboard.clear();
         let Some(to) = self.packets.front().map(|first| first.frame.to) else {
             return (0, 0);
         };
         let same = |(_, packet): &(usize, &Waiting<T>)| packet.frame.to == to;
-        for (n, packet) in self.packets.iter().enumerate().filter(same) {
-            let more = filling.with(packet.frame.bytes);
-            if more.packets > 1 && (more.packets > most || !fits(more.octets)) {
+        let same = self.packets.iter().enumerate().filter(same);
+        let (mut octets, mut filled_up) = (0, 0);
+        for (n, packet) in same.take(most.max(1) as usize) {
+            let last = packet.frame.bytes + overhead;
+            // The last one is not filled up to a multiple of 4, and a single one has no delimiter.
+            let with_it = match self.aboard.is_empty() {
+                true => last,
+                false => filled_up + DELIMITER + last,
+            };
+            if !self.aboard.is_empty() && !fits(with_it) {
                 break;
             }
-            filling = more;
+            octets = with_it;
+            filled_up += DELIMITER + last.next_multiple_of(4);
             self.aboard.push(n as u32);
-            if more.packets >= most {
-                break;
-            }
         }
-        (filling.packets, filling.octets)
+        (self.aboard.len() as u32, octets)
     }
 
     /// A packet of the frame that is on air.
@@ -88,10 +61,11 @@ impl<T> Queue<T> {
 }
 
 impl<T: Clone> Air<T> {
-    /// The next data frame of a station, which lasts no longer than `longest_ns` unless it has a single packet.
-    pub(super) fn load(&mut self, station: usize, longest_ns: u64) -> Option<Transmission> {
-        let tries = self.stations[station].queue().front()?.tries;
-        let to = self.stations[station].queue().front()?.frame.to;
+    /// The next data frame of a station, to begin behind a gap. If it has several packets, it ends with its
+    /// answer within the station's time.
+    pub(super) fn load(&mut self, station: usize, gap_ns: u64) -> Option<Transmission> {
+        let first = self.stations[station].queue().front()?;
+        let (to, tries) = (first.frame.to, first.tries);
         let (mode, alone) = match to {
             To::All => (self.plan.timing.broadcast(), true),
             To::Station(to) => self.mode_to(station, to, tries),
@@ -109,7 +83,13 @@ impl<T: Clone> Air<T> {
                 self.plan.aggregate.min(MOST_PACKETS.saturating_sub(left))
             }
         };
-        let longest_ns = longest_ns.min(LONGEST_NS);
+        let longest_ns = match this.txop_end_ns {
+            0 => LONGEST_NS,
+            end_ns => {
+                let around_ns = gap_ns + timing.sifs_ns + timing.longest_answer_ns();
+                LONGEST_NS.min(end_ns.saturating_sub(self.now_ns + around_ns))
+            }
+        };
         let fits = |octets| octets <= MOST_OCTETS && timing.frame_ns(octets, mode) <= longest_ns;
         let queue = self.stations[station].queue();
         let (packets, octets) = queue.load(timing.overhead, most, fits);
@@ -130,8 +110,8 @@ impl<T: Clone> Air<T> {
         Some(data)
     }
 
-    /// Which packets of an aggregate its addressee has, one bit for each. Of the others, those that have none of
-    /// them are removed.
+    /// Which packets of an aggregate its addressee has, one bit for each. Stations that have none of them are
+    /// removed.
     pub(super) fn check_aggregate(
         &mut self,
         station: usize,
@@ -139,7 +119,7 @@ impl<T: Clone> Air<T> {
         what: &Transmission,
         decoded: &mut Set,
     ) -> u64 {
-        let mut arrived = 0;
+        let mut of_addressee = 0;
         for n in 0..decoded.words().len() {
             for to in members(n, decoded.words()[n]) {
                 let is_addressee = what.to == To::Station(to as u16);
@@ -156,18 +136,16 @@ impl<T: Clone> Air<T> {
                         break;
                     }
                 }
-                match passed {
-                    0 => decoded.remove(to),
-                    _ if is_addressee => {}
-                    _ if needs_all => self.overhear(station, to, what, passed),
-                    _ => {}
-                }
-                if is_addressee {
-                    arrived = passed;
+                if passed == 0 {
+                    decoded.remove(to);
+                } else if is_addressee {
+                    of_addressee = passed;
+                } else if needs_all {
+                    self.overhear(station, to, what, passed);
                 }
             }
         }
-        arrived
+        of_addressee
     }
 
     /// Goes on within its time, if there is enough of it for the next packet.
@@ -179,9 +157,7 @@ impl<T: Clone> Air<T> {
         if left_ns == 0 {
             return false;
         }
-        // Of an aggregate not more than fits in front of its answer.
-        let longest_ns = left_ns.saturating_sub(2 * sifs_ns + self.plan.timing.longest_answer_ns());
-        let Some(data) = self.load(station, longest_ns) else {
+        let Some(data) = self.load(station, sifs_ns) else {
             return false;
         };
         let fits = sifs_ns + data.lasts_ns + data.reserves_ns <= left_ns;

@@ -90,8 +90,9 @@ pub(super) struct Station<T> {
     pub lanes: Vec<Lane<T>>,
     /// Which of them the exchange is of.
     pub lane: usize,
-    /// The data of the exchange, and until when the station may add others.
+    /// The data of the exchange.
     pub data: Transmission,
+    /// Until when the station may add others; 0: it may not.
     pub txop_end_ns: u64,
     pub doing: Doing,
     /// Of unicast data, unless it depends on the receiver.
