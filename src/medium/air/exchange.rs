@@ -8,14 +8,15 @@ use super::station::{Doing, Kind, Transmission};
 use super::{Air, Rank};
 
 impl<T: Clone> Air<T> {
-    /// A transmission has ended; `passed`: the packets that its addressee has decoded, if it has any of it.
-    pub(super) fn ended(&mut self, station: usize, what: Transmission, passed: Option<u64>) {
+    /// A transmission has ended; `passed`: the packets that its addressee has decoded, one bit for each; of a
+    /// frame without packets one.
+    pub(super) fn ended(&mut self, station: usize, what: Transmission, passed: u64) {
         let timing = &self.plan.timing;
         let To::Station(to) = what.to else {
             self.succeed(station);
             return;
         };
-        let (to, reached) = (usize::from(to), passed.is_some());
+        let (to, reached) = (usize::from(to), passed != 0);
         match what.kind {
             Kind::Rts => {
                 let patience_ns = timing.sifs_ns + timing.cts_ns(what.mode) + timing.slot_ns;
@@ -29,7 +30,7 @@ impl<T: Clone> Air<T> {
                 // An ACK ends within this.
                 let patience_ns = timing.ack_timeout_ns().max(answer_ns);
                 self.wait_for(station, Kind::Ack, patience_ns);
-                if let Some(passed) = passed {
+                if reached {
                     self.receive(station, to, what.packets, passed);
                     self.answer_later(to, self.ack(station, &what));
                 }

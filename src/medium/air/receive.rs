@@ -32,10 +32,10 @@ impl<T: Clone> Air<T> {
     }
 
     /// The addressee has these packets of a data frame: once each, and in order.
-    pub(super) fn receive(&mut self, from: usize, to: usize, packets: u32, arrived: u64) {
+    pub(super) fn receive(&mut self, from: usize, to: usize, packets: u32, passed: u64) {
         let lane = self.stations[from].lane;
         let in_order = self.plan.aggregate == 1;
-        for n in (0..packets).filter(|n| arrived >> n & 1 == 1) {
+        for n in (0..packets).filter(|n| passed >> n & 1 == 1) {
             let Some(packet) = self.stations[from].queue().carried(n) else {
                 return;
             };

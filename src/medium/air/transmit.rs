@@ -49,25 +49,27 @@ impl<T: Clone> Air<T> {
             To::Station(to) => Some(usize::from(to)),
             To::All => None,
         };
-        let arrived = addressee.is_some_and(|to| decoded.contains(to));
-        let mut passed = u64::MAX;
+        let in_range = |to| row.decodes(what.mode).is_some_and(|set| set.contains(to));
+        let has = |decoded: &Set| addressee.is_some_and(|to| decoded.contains(to));
+        let undisturbed = has(decoded);
+        // A frame without packets counts as one.
+        let parts = what.packets.max(1);
+        let mut passed = u64::MAX >> (64 - parts);
         match what.packets {
             _ if !row.has_errors => {}
             0 | 1 => self.check(row, what.octets, decoded),
             _ => passed = self.check_aggregate(station, row, &what, decoded),
         }
         self.ears.heard(row, decoded, &what, now_ns);
-        let reached = addressee.is_some_and(|to| decoded.contains(to));
-        if !reached && matches!(what.kind, Kind::Rts | Kind::Data) {
-            let in_range = |to| row.decodes(what.mode).is_some_and(|set| set.contains(to));
-            let count = &mut self.stations[station].count;
-            count.damaged += u64::from(arrived && what.packets < 2);
-            count.collided += u64::from(!arrived && addressee.is_some_and(in_range));
+        if !has(decoded) {
+            passed = 0;
         }
-        if arrived && what.packets > 1 {
-            let aboard = u64::MAX >> (64 - what.packets);
-            let damaged = (aboard & !passed).count_ones();
-            self.stations[station].count.damaged += u64::from(damaged);
+        if matches!(what.kind, Kind::Rts | Kind::Data) {
+            let count = &mut self.stations[station].count;
+            match undisturbed {
+                true => count.damaged += u64::from(parts - passed.count_ones()),
+                false => count.collided += u64::from(addressee.is_some_and(in_range)),
+            }
         }
         // Of an aggregate with errors this is already decided.
         if what.kind == Kind::Data && (what.packets == 1 || !row.has_errors) {
@@ -79,7 +81,7 @@ impl<T: Clone> Air<T> {
         }
         // The addressee first finds out whether it has to answer.
         self.contend_all(&row.reached, addressee);
-        self.ended(station, what, reached.then_some(passed));
+        self.ended(station, what, passed);
         if let Some(to) = addressee {
             self.contend(to);
         }
