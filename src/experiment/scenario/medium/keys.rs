@@ -6,7 +6,7 @@ use super::kinds::{Bytes, RadioChoice, RadioKind};
 use super::propagation::{Propagation, SpreadKind};
 use super::queue::{QueueChoice, QueueDiscipline, QueueKind};
 use super::rate::{RateChoice, RateKind};
-use crate::medium::air::Access;
+use crate::medium::air::{Access, MOST_PACKETS};
 use crate::profile::kinds::{BitErrorRate, Count, Flag, OneOf, Text};
 use crate::text::{At, Located, Value, is_none, table, words};
 
@@ -28,7 +28,7 @@ table! {
         /// Transmissions of a frame before it is given up.
         attempts: u32 = 7, "attempts" as Count<1, 255>;
         /// Packets in one frame at most; none: as many as the radio can.
-        aggregate: Option<u32> = None, "aggregate" as Count<1, 64>;
+        aggregate: Option<u32> = None, "aggregate" as Count<1, MOST_PACKETS>;
         /// Of each station.
         queue: QueueChoice = QueueChoice::default(), "queue" as QueueKind;
         /// Read by [`super::Mobility`].
@@ -48,29 +48,47 @@ pub(super) fn put<T>(slot: &mut Option<Located<T>>, choice: T, at: &At) {
 }
 
 impl MediumTable {
+    /// Returns how many packets a frame has at most.
+    pub fn packets_per_frame(&self) -> u32 {
+        let most = match self.radio.standard.aggregates() {
+            true => MOST_PACKETS,
+            false => 1,
+        };
+        self.aggregate.unwrap_or(most)
+    }
+
     /// Returns figures that do not go together, and what to write.
-    pub fn contradiction(&self) -> Option<(String, &'static str)> {
-        let aggregates = self.aggregate.unwrap_or(2) > 1;
-        match (self.queue.kind, self.radio.standard) {
-            (QueueDiscipline::Edca, _) if self.access == AccessChoice::None => {
-                let title = "nothing contends with access = \"none\"".to_owned();
-                Some((title, "write another `kind` of `queue` than \"edca\""))
-            }
-            (_, standard) if aggregates && self.aggregate.is_some() && !standard.aggregates() => {
-                let title = format!("{} puts one packet into a frame", standard.name);
-                Some((title, "remove `aggregate`, or write radio = \"802.11n\""))
-            }
-            (QueueDiscipline::Priority | QueueDiscipline::Red(_), standard)
-                if aggregates && standard.aggregates() =>
-            {
-                let title = "its queue gives the radio one packet at a time".to_owned();
-                Some((
-                    title,
-                    "write aggregate = 1, or queue = { kind = \"fifo\" } or \"edca\"",
-                ))
-            }
-            _ => None,
-        }
+    pub fn contradictions(&self) -> impl Iterator<Item = (String, &'static str)> {
+        let standard = self.radio.standard;
+        let aggregates = self.packets_per_frame() > 1;
+        let contends = self.access != AccessChoice::None;
+        let controls = self.rate.is_some_and(|rate| rate.bits().is_none());
+        let is_edca = self.queue.kind == QueueDiscipline::Edca;
+        let is_plain = self.queue.kind == QueueDiscipline::Fifo;
+        let all = [
+            (
+                is_edca && !contends,
+                "nothing contends with access = \"none\"".to_owned(),
+                "write another `kind` of `queue` than \"edca\"",
+            ),
+            (
+                aggregates && !standard.aggregates(),
+                format!("{} puts one packet into a frame", standard.name),
+                "remove `aggregate`, or write radio = \"802.11n\"",
+            ),
+            (
+                aggregates && standard.aggregates() && !is_plain && !is_edca,
+                "its queue gives the radio one packet at a time".to_owned(),
+                "write aggregate = 1, or queue = { kind = \"fifo\" } or \"edca\"",
+            ),
+            (
+                controls && !contends,
+                "its rate depends on acknowledgements".to_owned(),
+                "write a rate of the radio: there are none with access = \"none\"",
+            ),
+        ];
+        let all = all.into_iter().filter(|(is, ..)| *is);
+        all.map(|(_, title, help)| (title, help))
     }
 }
 

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use ipnet::Ipv4Net;
 
 use super::cells;
-use super::keys::AccessChoice;
 use super::kinds::its_rates;
 use super::propagation::Propagation;
 use super::queue::QueueDiscipline;
@@ -17,7 +16,7 @@ use crate::experiment::scenario::expand::is_meant;
 use crate::experiment::scenario::graph::Graph;
 use crate::experiment::scenario::limits::MAX_STATIONS;
 use crate::experiment::scenario::plan::Route;
-use crate::medium::air::{self, MOST_PACKETS, RateControl};
+use crate::medium::air::{self, RateControl};
 use crate::medium::motion::Track;
 use crate::medium::phy::{
     Geometry, Loss, Matrix, Position, Radio, Spread, Timing, Watts, attowatts, ratio,
@@ -61,7 +60,7 @@ impl Medium {
             access: self.table.access.into(),
             rts_bytes: self.table.rts,
             attempts: self.table.attempts,
-            aggregate: self.aggregate(),
+            aggregate: self.table.packets_per_frame(),
             queue_packets: self.table.queue.limit as usize,
             discipline: self.table.queue.discipline(&self.timing()),
             rate: self.rate_control(),
@@ -81,15 +80,6 @@ impl Medium {
             QueueDiscipline::Edca => timing.with_qos(),
             _ => timing,
         }
-    }
-
-    /// Returns how many packets a frame has at most.
-    fn aggregate(&self) -> u32 {
-        let most = match self.table.radio.standard.aggregates() {
-            true => MOST_PACKETS,
-            false => 1,
-        };
-        self.table.aggregate.unwrap_or(most)
     }
 
     fn rate_control(&self) -> RateControl {
@@ -287,17 +277,8 @@ pub(crate) fn connect(drafts: &[MediumDraft], graph: &mut Graph, mistakes: &mut 
             let help = its_rates(standard.data_rates());
             mistakes.push(Mistake::new(&draft.name.at, title, help));
         }
-        if let Some((title, help)) = draft.table.contradiction() {
+        for (title, help) in draft.table.contradictions() {
             let title = format!("{what} `{}`: {title}", draft.name.value);
-            mistakes.push(Mistake::new(&draft.name.at, title, help));
-        }
-        let controlled = draft.table.rate.is_some() && bits.is_none();
-        if controlled && draft.table.access == AccessChoice::None {
-            let title = format!(
-                "medium `{}`: its rate depends on acknowledgements",
-                draft.name.value
-            );
-            let help = "write a rate of the radio: there are none with access = \"none\"";
             mistakes.push(Mistake::new(&draft.name.at, title, help));
         }
         for (n, member) in members.iter().enumerate() {
