@@ -5,17 +5,23 @@ use emud::abi::mix;
 use emud::medium::air::{Air, Discipline, Fate, Frame, Outcome, Plan, RateControl, To};
 use emud::medium::phy::{Matrix, Reach};
 
+use super::bianchi::{Figures, G};
 use super::traffic::{Cell, S, near, plan, saturated};
-
-/// Octets around a packet, of a delimiter, and of a packet of 1500 in an aggregate.
-const OVERHEAD: u32 = 38;
-const DELIMITED: u32 = 1540 + 4;
 
 fn ht(aggregate: u32, seed: u64) -> Plan {
     Plan {
         aggregate,
         queue_packets: 200,
         ..plan("802.11n", seed)
+    }
+}
+
+/// Of a frame with packets of 1500: each has 38 around it, a delimiter of 4 if it is not alone, and is filled up
+/// to a multiple of 4 but for the last one.
+fn octets(packets: u32) -> u32 {
+    match packets {
+        1 => 1538,
+        _ => (packets - 1) * (4 + 1540) + 4 + 1538,
     }
 }
 
@@ -54,14 +60,10 @@ fn one_sender() {
         (19_500, 64, 8, 6.0),
     ] {
         let cell = greedy(ht(aggregate, 1), Matrix::full(2), kbit, 10 * S);
-        let octets = match packets {
-            1 => 1500 + OVERHEAD,
-            _ => (packets - 1) * DELIMITED + 4 + 1500 + OVERHEAD,
-        };
         let mbit = f64::from(kbit) / 1e3;
-        let data_us = lasts_us(octets, mbit);
+        let data_us = lasts_us(octets(packets), mbit);
         assert!(data_us <= 5484.0, "{data_us}");
-        let longer_us = lasts_us(octets + DELIMITED, mbit);
+        let longer_us = lasts_us(octets(packets + 1), mbit);
         assert!(packets == aggregate || longer_us > 5484.0, "{longer_us}");
         let expected = f64::from(packets) * 12_000.0 / cycle_us(data_us, answer);
         let what = format!("{packets} packets at {mbit} Mbit/s");
@@ -212,50 +214,30 @@ fn an_aggregate_has_one_receiver() {
     assert_eq!(air.count(2).attempts, 2);
 }
 
-/// Bianchi's fixed point with aggregates of 16: a collision lasts as long as the longest frame, here all are
-/// equal.
+/// Aggregates of 16: a collision lasts as long as the longest frame, here all are equal.
 #[test]
 fn saturated_stations() {
-    for n in [5_i32, 10, 20] {
-        let kbit = vec![65_000; n as usize + 1];
-        let mut cell = Cell::new(ht(16, n as u64), Matrix::full(n as usize + 1), &kbit);
-        for station in 1..=n as usize {
+    let data_us = lasts_us(octets(16), 65.0);
+    let figures = Figures {
+        standard: "802.11n",
+        kbit: 65_000,
+        packets: 16.0,
+        success: data_us + 10.0 + 38.0 + 28.0,
+        // EIFS has an ACK at 6 Mbit/s.
+        collision: data_us + 10.0 + 50.0 + 28.0,
+        ..G
+    };
+    for n in [5, 10, 20] {
+        let kbit = vec![figures.kbit; n + 1];
+        let mut cell = Cell::new(ht(16, n as u64), Matrix::full(n + 1), &kbit);
+        for station in 1..=n {
             cell.saturate(station, To::Station(0), 1500);
             (0..60).for_each(|_| cell.add(0, station));
         }
         cell.run(12 * S);
-        let tau = |p: f64| {
-            let stages = (0..7).map(|i| (p.powi(i), 16.0 * 2_f64.powi(i.min(6))));
-            let sends: f64 = stages.clone().map(|(share, _)| share).sum();
-            let slots: f64 = stages
-                .map(|(share, w)| share * ((w - 1.0) / 2.0 + 1.0))
-                .sum();
-            sends / slots
-        };
-        let (mut low, mut high) = (0.0, 1.0);
-        for _ in 0..100 {
-            let p: f64 = (low + high) / 2.0;
-            match 1.0 - (1.0 - tau(p)).powi(n - 1) > p {
-                true => low = p,
-                false => high = p,
-            }
-        }
-        let tau = tau(low);
-        let some = 1.0 - (1.0 - tau).powi(n);
-        let good = f64::from(n) * tau * (1.0 - tau).powi(n - 1);
-        let data_us = lasts_us(15 * DELIMITED + 4 + 1538, 65.0);
-        let burst = 1.0 / (1.0 - 1.0 / 16.0);
-        let success_us = (data_us + 10.0 + 38.0 + 28.0) * burst + 9.0;
-        // EIFS has an ACK at 6 Mbit/s.
-        let collision_us = data_us + 10.0 + 50.0 + 28.0 + 9.0;
-        let time_us = (1.0 - some) * 9.0 + good * success_us + (some - good) * collision_us;
-        let expected = good * 16.0 * 12_000.0 * burst / time_us;
-        near(
-            &format!("n = {n}"),
-            cell.sent_mbit().iter().sum(),
-            expected,
-            0.02,
-        );
+        let (expected, _) = figures.saturation(n as i32);
+        let found = cell.sent_mbit().iter().sum();
+        near(&format!("n = {n}"), found, expected, 0.02);
     }
 }
 

@@ -9,20 +9,23 @@ use emud::medium::phy::Matrix;
 use super::traffic::{S, near, plan, saturated};
 
 #[derive(Clone, Copy)]
-struct Figures {
-    standard: &'static str,
-    kbit: u32,
-    slot: f64,
-    window: f64,
-    doublings: i32,
-    success: f64,
-    collision: f64,
+pub struct Figures {
+    pub standard: &'static str,
+    pub kbit: u32,
+    /// Of 1500 bytes, in a frame.
+    pub packets: f64,
+    pub slot: f64,
+    pub window: f64,
+    pub doublings: i32,
+    pub success: f64,
+    pub collision: f64,
 }
 
 /// Long preamble at 11 Mbit/s: 1536 octets, ACK at 2, EIFS with an ACK at 1.
 const B: Figures = Figures {
     standard: "802.11b",
     kbit: 11_000,
+    packets: 1.0,
     slot: 20.0,
     window: 32.0,
     doublings: 5,
@@ -31,9 +34,10 @@ const B: Figures = Figures {
 };
 
 /// 54 Mbit/s: 57 symbols, ACK at 24 in two, EIFS with an ACK at 6 in six.
-const G: Figures = Figures {
+pub const G: Figures = Figures {
     standard: "802.11g",
     kbit: 54_000,
+    packets: 1.0,
     slot: 9.0,
     window: 16.0,
     doublings: 6,
@@ -56,7 +60,7 @@ impl Figures {
     }
 
     /// (Goodput in Mbit/s, collision probability.)
-    fn saturation(&self, n: i32) -> (f64, f64) {
+    pub fn saturation(&self, n: i32) -> (f64, f64) {
         let (mut low, mut high) = (0.0, 1.0 - 1e-9);
         for _ in 0..100 {
             let p = (low + high) / 2.0;
@@ -73,7 +77,7 @@ impl Figures {
         let success = self.success * burst + self.slot;
         let collision = self.collision + self.slot;
         let time = (1.0 - some) * self.slot + good * success + (some - good) * collision;
-        (good * 12_000.0 * burst / time, low)
+        (good * self.packets * 12_000.0 * burst / time, low)
     }
 }
 
