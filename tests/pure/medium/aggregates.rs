@@ -36,7 +36,13 @@ fn cycle_us(data_us: f64, answer_symbols: f64) -> f64 {
     28.0 + 7.5 * 9.0 + data_us + 10.0 + (20.0 + 4.0 * answer_symbols + 6.0)
 }
 
-/// Two more packets for each of those that leave: the queue is never empty.
+/// For station 0.
+fn frame(bytes: u32, token: u64) -> Frame<u64> {
+    let to = To::Station(0);
+    Frame { to, bytes, token }
+}
+
+/// A queue that is never empty.
 fn greedy(plan: Plan, matrix: Matrix, kbit: u32, until_ns: u64) -> Cell {
     let mut cell = Cell::new(plan, matrix, &[kbit; 2]);
     cell.saturate(1, To::Station(0), 1500);
@@ -79,19 +85,14 @@ fn bit_errors_hit_single_packets() {
     let ber = 1e-5;
     let matrix = Matrix::new(2, |_, to| Some(Reach::full(to).with_ber(ber)));
     let mut air = Air::new(ht(64, 3), matrix.into(), &[10, 10]);
-    let frame = |token| Frame {
-        to: To::Station(0),
-        bytes: 1500,
-        token,
-    };
     let (mut sent, mut last) = (200_u64, None);
-    (0..sent).for_each(|token| assert!(air.arrive(0, 1, frame(token))));
+    (0..sent).for_each(|token| assert!(air.arrive(0, 1, frame(1500, token))));
     let (mut delivered, mut given_up) = (0, 0);
     while let Some(outcome) = air.next(5 * S) {
         match outcome {
             Outcome::Finished { at_ns, fate, .. } => {
                 given_up += u64::from(fate == Fate::GivenUp);
-                air.arrive(at_ns, 1, frame(sent));
+                air.arrive(at_ns, 1, frame(1500, sent));
                 sent += 1;
             }
             Outcome::Delivered { token, .. } => {
@@ -116,18 +117,13 @@ fn bit_errors_hit_single_packets() {
 fn a_window_of_packets_is_under_way() {
     let matrix = Matrix::new(2, |_, to| Some(Reach::full(to).with_ber(3e-4)));
     let mut air = Air::new(ht(64, 9), matrix.into(), &[10, 10]);
-    let frame = |token| Frame {
-        to: To::Station(0),
-        bytes: 80,
-        token,
-    };
-    (0..190).for_each(|token| assert!(air.arrive(0, 1, frame(token))));
+    (0..190).for_each(|token| assert!(air.arrive(0, 1, frame(80, token))));
     let (mut delivered, mut most) = (0_u64, 0);
     for step in 1..100_000 {
         while let Some(outcome) = air.next(step * 20_000) {
             match outcome {
                 Outcome::Finished { at_ns, .. } => {
-                    air.arrive(at_ns, 1, frame(0));
+                    air.arrive(at_ns, 1, frame(80, 0));
                 }
                 Outcome::Delivered { .. } => delivered += 1,
             }
@@ -149,16 +145,7 @@ fn a_packet_that_is_given_up_leaves_a_gap() {
     };
     let mut air = Air::new(plan, matrix.into(), &[10, 10]);
     for token in 0..200 {
-        let to = To::Station(0);
-        air.arrive(
-            0,
-            1,
-            Frame {
-                to,
-                bytes: 1500,
-                token,
-            },
-        );
+        air.arrive(0, 1, frame(1500, token));
     }
     let (mut arrived, mut fates) = (Vec::new(), Vec::new());
     while let Some(outcome) = air.next(S) {
@@ -253,16 +240,7 @@ fn rts_and_others_that_listen() {
     let mut air = Air::new(plan, matrix.into(), &[10; 3]);
     air.set_promiscuous(2, true);
     for token in 0..190 {
-        let to = To::Station(0);
-        air.arrive(
-            token * 100_000,
-            1,
-            Frame {
-                to,
-                bytes: 1400,
-                token,
-            },
-        );
+        air.arrive(token * 100_000, 1, frame(1400, token));
     }
     let mut seen = [Vec::new(), Vec::new(), Vec::new()];
     while let Some(outcome) = air.next(S) {
@@ -308,7 +286,7 @@ fn rates_of_data_and_of_control() {
     }
 }
 
-/// A longer record than one packet: the queue's discipline has only one for the radio.
+/// Whatever an aggregate may have: the queue's discipline gives the radio one packet at a time.
 #[test]
 fn a_queue_with_bands_has_one_packet_for_the_radio() {
     let plan = Plan {
@@ -317,9 +295,8 @@ fn a_queue_with_bands_has_one_packet_for_the_radio() {
     };
     let mut air = Air::new(plan, Matrix::full(2).into(), &[10; 2]);
     for token in 0..20 {
-        let to = To::Station(0);
         let bytes = 100 + (mix(token) % 1000) as u32;
-        air.arrive(0, 1, Frame { to, bytes, token });
+        air.arrive(0, 1, frame(bytes, token));
     }
     while air.next(S).is_some() {}
     assert_eq!((air.count(1).attempts, air.count(1).sent), (20, 20));
