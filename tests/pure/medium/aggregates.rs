@@ -6,7 +6,7 @@ use emud::medium::air::{Air, Discipline, Fate, Frame, Outcome, Plan, RateControl
 use emud::medium::phy::{Matrix, Reach};
 
 use super::bianchi::{Figures, G};
-use super::traffic::{Cell, S, near, plan, saturated};
+use super::traffic::{S, near, plan, saturated};
 
 fn ht(aggregate: u32, seed: u64) -> Plan {
     Plan {
@@ -42,17 +42,6 @@ fn frame(bytes: u32, token: u64) -> Frame<u64> {
     Frame { to, bytes, token }
 }
 
-/// A queue that is never empty.
-fn greedy(plan: Plan, matrix: Matrix, kbit: u32, until_ns: u64) -> Cell {
-    let mut cell = Cell::new(plan, matrix, &[kbit; 2]);
-    cell.saturate(1, To::Station(0), 1500);
-    for _ in 0..180 {
-        cell.add(0, 1);
-    }
-    cell.run(until_ns);
-    cell
-}
-
 /// At 65 Mbit/s an aggregate of 28 packets lasts 5,364 us, and one of 29 is longer than 5,484 us.
 #[test]
 fn one_sender() {
@@ -65,7 +54,7 @@ fn one_sender() {
         // An answer at 12 Mbit/s: 278 bits are six symbols.
         (19_500, 64, 8, 6.0),
     ] {
-        let cell = greedy(ht(aggregate, 1), Matrix::full(2), kbit, 10 * S);
+        let cell = saturated(ht(aggregate, 1), Matrix::full(2), &[kbit; 2], 10 * S);
         let mbit = f64::from(kbit) / 1e3;
         let data_us = lasts_us(octets(packets), mbit);
         assert!(data_us <= 5484.0, "{data_us}");
@@ -216,12 +205,7 @@ fn saturated_stations() {
     };
     for n in [5, 10, 20] {
         let kbit = vec![figures.kbit; n + 1];
-        let mut cell = Cell::new(ht(16, n as u64), Matrix::full(n + 1), &kbit);
-        for station in 1..=n {
-            cell.saturate(station, To::Station(0), 1500);
-            (0..60).for_each(|_| cell.add(0, station));
-        }
-        cell.run(12 * S);
+        let cell = saturated(ht(16, n as u64), Matrix::full(n + 1), &kbit, 12 * S);
         let (expected, _) = figures.saturation(n as i32);
         let found = cell.sent_mbit().iter().sum();
         near(&format!("n = {n}"), found, expected, 0.02);

@@ -28,7 +28,6 @@ fn up_to(mode: usize) -> Matrix {
 fn goodput(plan: Plan, matrix: Matrix, kbit: u32) -> f64 {
     let mut cell = Cell::new(plan, matrix, &[kbit; 2]);
     cell.saturate(1, To::Station(0), 1500);
-    (0..100).for_each(|_| cell.add(0, 1));
     cell.run(S);
     let before = cell.air.count(1).sent_bytes;
     cell.run(4 * S);

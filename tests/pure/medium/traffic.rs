@@ -39,6 +39,8 @@ pub fn plan(standard: &str, seed: u64) -> Plan {
 pub struct Cell {
     pub air: Air<u64>,
     greedy: Vec<Option<Frame<u64>>>,
+    /// Packets of a saturated station: two frames.
+    backlog: u32,
     pub deliveries: u64,
 }
 
@@ -48,6 +50,7 @@ impl Cell {
         let modes: Vec<usize> = kbit.iter().map(|k| plan.timing.mode(*k).unwrap()).collect();
         Self {
             greedy: vec![None; matrix.stations()],
+            backlog: 2 * plan.aggregate,
             air: Air::new(plan, Arc::new(matrix), &modes),
             deliveries: 0,
         }
@@ -57,7 +60,7 @@ impl Cell {
     pub fn saturate(&mut self, station: usize, to: To, bytes: u32) {
         let token = 0;
         self.greedy[station] = Some(Frame { to, bytes, token });
-        for _ in 0..2 {
+        for _ in 0..self.backlog {
             self.add(self.air.now_ns(), station);
         }
     }
