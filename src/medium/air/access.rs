@@ -9,12 +9,12 @@ impl<T: Clone> Air<T> {
     /// Counts the backoffs of a station that has a frame or a backoff, if its medium is idle.
     pub(super) fn contend(&mut self, station: usize) {
         for category in 0..self.categories.len() {
-            self.contend_in(category, station);
+            self.contend_in(station, category);
         }
     }
 
     /// Counts the backoff of one of its categories.
-    pub(super) fn contend_in(&mut self, category: usize, station: usize) {
+    pub(super) fn contend_in(&mut self, station: usize, category: usize) {
         let of = &self.categories[category];
         if !of.wants.contains(station)
             || !self.listening.contains(station)
@@ -25,7 +25,7 @@ impl<T: Clone> Air<T> {
         let has_backoff = of.countdown.drawn.contains(station);
         if self.ears.busy.contains(station) {
             if !has_backoff {
-                self.draw(category, station);
+                self.draw(station, category);
             }
             return;
         }
@@ -42,7 +42,7 @@ impl<T: Clone> Air<T> {
                     from_ns = self.now_ns - lead_ns;
                     self.categories[category].countdown.draw(station, lead);
                 }
-                false => self.draw(category, station),
+                false => self.draw(station, category),
             }
         }
         let countdown = &mut self.categories[category].countdown;
@@ -92,13 +92,13 @@ impl<T: Clone> Air<T> {
         }
         for n in 0..self.contending[0].words().len() {
             for station in members(n, self.contending[0].words()[n]) {
-                self.contend_in(category, station);
+                self.contend_in(station, category);
             }
         }
     }
 
     /// Draws a backoff.
-    pub(super) fn draw(&mut self, category: usize, station: usize) {
+    pub(super) fn draw(&mut self, station: usize, category: usize) {
         let this = &mut self.stations[station];
         let of = &mut self.categories[category];
         this.backoffs += 1;

@@ -13,7 +13,7 @@ use crate::medium::phy::Timing;
 use crate::medium::set::Set;
 
 /// Categories of EDCA.
-pub(super) const EDCA: usize = 4;
+const EDCA: usize = 4;
 
 /// What distinguishes a category, as mac80211 sets it without an access point
 /// (`ieee80211_set_wmm_default`).
@@ -66,7 +66,7 @@ pub(super) struct Category {
     pub lead: u16,
     pub cw_min: u32,
     pub cw_max: u32,
-    /// How long a station may go on behind its first exchange; 0: not.
+    /// How long a station may use the medium after an access; 0: for one exchange.
     pub txop_ns: u64,
     /// Stations with a packet, or a backoff that is not over.
     pub wants: Set,
@@ -152,7 +152,7 @@ impl<T: Clone> Air<T> {
     /// with it.
     pub(super) fn outrun(&mut self, station: usize, by: usize) {
         for category in 0..self.categories.len() {
-            if category == by || !self.suspend(category, station) {
+            if category == by || !self.suspend(station, category) {
                 continue;
             }
             let queue = &self.stations[station].lanes[category].queue;
@@ -167,7 +167,7 @@ impl<T: Clone> Air<T> {
     }
 
     /// Stops the countdown of a category of a station: whether it was due.
-    pub(super) fn suspend(&mut self, category: usize, station: usize) -> bool {
+    pub(super) fn suspend(&mut self, station: usize, category: usize) -> bool {
         let now_ns = self.now_ns;
         let Category {
             countdown, lead, ..

@@ -27,7 +27,7 @@ impl<T: Clone> Air<T> {
             }
             Kind::Data => {
                 let answer_ns = timing.sifs_ns + timing.answer_ns(what.mode, what.packets);
-                // An ACK ends within this.
+                // Long enough for an ACK; a block acknowledgement may last longer.
                 let patience_ns = timing.ack_timeout_ns().max(answer_ns);
                 self.wait_for(station, Kind::Ack, patience_ns);
                 if reached {
@@ -38,9 +38,7 @@ impl<T: Clone> Air<T> {
             Kind::Cts if reached && self.awaits(to, Kind::Cts) => {
                 self.answer_later(to, self.stations[to].data);
             }
-            Kind::Ack if reached && self.awaits(to, Kind::Ack) => {
-                self.succeed(to);
-            }
+            Kind::Ack if reached && self.awaits(to, Kind::Ack) => self.succeed(to),
             Kind::Cts | Kind::Ack => {}
         }
     }
@@ -96,7 +94,7 @@ impl<T: Clone> Air<T> {
             _ => {}
         }
         for category in 0..self.categories.len() {
-            self.suspend(category, station);
+            self.suspend(station, category);
         }
         self.follow(station, what);
     }
@@ -147,7 +145,7 @@ impl<T: Clone> Air<T> {
             true => of.cw_min,
             false => (2 * *window + 1).min(of.cw_max),
         };
-        self.draw(lane, station);
+        self.draw(station, lane);
     }
 
     /// A backoff follows, whether there is another packet or not, unless the station may go on.
@@ -158,7 +156,7 @@ impl<T: Clone> Air<T> {
         self.settle(station, lane, Attempt::Done);
         self.stations[station].lanes[lane].window = self.categories[lane].cw_min;
         if !self.goes_on(station) {
-            self.draw(lane, station);
+            self.draw(station, lane);
         }
     }
 }

@@ -163,8 +163,8 @@ impl<T: Clone> Air<T> {
     /// [`RateControl::Arf`] the first one.
     pub fn new(plan: Plan, matrix: Arc<Matrix>, modes: &[usize]) -> Self {
         let stations = matrix.stations();
-        let mode = |station| modes.get(station).copied();
-        let mode = |station| mode(station).unwrap_or_else(|| plan.timing.fastest());
+        let fastest = plan.timing.fastest();
+        let mode = |station| modes.get(station).copied().unwrap_or(fastest);
         let categories = Category::all(stations, &plan);
         Self {
             chance: Chance::new(plan.seed),
@@ -332,7 +332,7 @@ impl<T: Clone> Air<T> {
             match self.plan.access {
                 Access::Dcf => {
                     self.categories[category].wants.insert(station);
-                    self.contend_in(category, station);
+                    self.contend_in(station, category);
                 }
                 Access::None => self.send_plain(station),
             }

@@ -3,7 +3,7 @@
 //! 10.23.2.4), and against arithmetic.
 
 use emud::abi::mix;
-use emud::medium::air::{Air, Discipline, Frame, Outcome, Plan, To};
+use emud::medium::air::{Air, Discipline, Fate, Frame, Outcome, Plan, To};
 use emud::medium::phy::Matrix;
 use support::full;
 
@@ -295,18 +295,19 @@ fn each_category_has_a_queue() {
         let frame = Frame { to, bytes, token };
         assert!(air.arrive_with(1, 1, frame, FIELDS[category]));
     }
-    let (mut order, mut full) = (Vec::new(), Vec::new());
+    let (mut order, mut dropped) = (Vec::new(), Vec::new());
     while let Some(outcome) = air.next(S) {
         match outcome {
             Outcome::Delivered { token, .. } => order.push(token),
-            Outcome::Finished { token, fate, .. } => {
-                if fate == emud::medium::air::Fate::QueueFull {
-                    full.push(token);
-                }
-            }
+            Outcome::Finished {
+                token,
+                fate: Fate::QueueFull,
+                ..
+            } => dropped.push(token),
+            Outcome::Finished { .. } => {}
         }
     }
-    assert_eq!(full, [2, 7]);
+    assert_eq!(dropped, [2, 7]);
     assert_eq!(order.len(), 6);
     assert_eq!(air.count(1).full, 2);
     assert!(megabits(air.count(0).received_bytes, S) > 0.0);
