@@ -55,8 +55,8 @@ pub(super) struct Minstrel {
     safest: usize,
     until_ns: u64,
     frames: u32,
-    /// The rate that the next sample tries, by its index.
-    next_sample: usize,
+    /// The rate that the last sample tried, by its index.
+    last_sample: usize,
     /// Of the packet that is being sent.
     sample: Option<usize>,
 }
@@ -76,7 +76,7 @@ impl Minstrel {
             safest: 0,
             until_ns: 0,
             frames: 0,
-            next_sample: 0,
+            last_sample: 0,
             sample: None,
         }
     }
@@ -111,8 +111,8 @@ impl Minstrel {
     fn next_sample(&mut self) -> Option<usize> {
         for _ in 0..self.rates.len() {
             // Not ascending, so that one that is much faster is not tried last.
-            self.next_sample = (self.next_sample + self.stride()) % self.rates.len();
-            let next = self.next_sample;
+            let next = (self.last_sample + self.stride()) % self.rates.len();
+            self.last_sample = next;
             let is_known = next == self.second && self.rates[next].throughput() > 0.0;
             if next != self.best && !is_known {
                 return Some(next);
