@@ -17,6 +17,7 @@ pub mod host;
 pub mod medium;
 pub mod metrics;
 pub mod monitor;
+mod mount;
 pub mod netlink;
 pub mod plot;
 pub mod profile;

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, OFlags, fstat, openat};
 
-use super::mount;
+use crate::mount;
 
 /// A control group that cannot be found.
 #[derive(Debug, thiserror::Error)]

@@ -18,8 +18,9 @@ use std::{io, thread};
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
 use rustix::io::Errno;
 
+use super::runtime;
 use super::runtime::FOLDER;
-use super::{mount, runtime};
+use crate::mount;
 use crate::netlink;
 
 const RETRY: Duration = Duration::from_millis(5);

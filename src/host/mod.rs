@@ -6,7 +6,6 @@ pub mod cgroup;
 pub(crate) mod datagram;
 pub mod interface;
 pub mod lock;
-pub(crate) mod mount;
 pub mod runtime;
 pub mod signals;
 pub mod ssh;

@@ -2,12 +2,11 @@
 //! Changes of interfaces: their parameters, new ones, and their removal.
 
 use std::ffi::CStr;
-use std::path::Path;
 
 use netlink_bindings::rt_link::{self, Ifinfomsg, PushLinkAttrs};
 
 use super::link::{Gso, Link, flag, header};
-use super::{Netlink, NetlinkError, OsFailure, Result};
+use super::{Netlink, NetlinkError, OsFailure, Result, setting};
 
 const IN6_ADDR_GEN_MODE_NONE: u8 = 1;
 
@@ -108,13 +107,11 @@ impl Netlink {
             "set noarp on",
         )?;
         // No IPv6 in the kernel or on a device with an MTU below 1280.
-        let conf = Path::new("/proc/sys/net/ipv6/conf").join(&name);
-        if !conf.exists() {
+        let disabled = setting::disable_ipv6(&name)
+            .map_err(|e| NetlinkError::io(format!("disable IPv6 on {name}"), &e))?;
+        if !disabled {
             return Ok(());
         }
-        let file = conf.join("disable_ipv6");
-        std::fs::write(&file, "1")
-            .map_err(|e| NetlinkError::io(format!("write 1 to {}", file.display()), &e))?;
         let mut request = rt_link::Request::new().op_setlink_do(&header(ifindex));
         request
             .encode()

@@ -25,6 +25,7 @@ mod rebuild;
 mod rehearse;
 mod restorable;
 mod route;
+pub(crate) mod setting;
 mod snapshot;
 mod tcx;
 mod vxlan;

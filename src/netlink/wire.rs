@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! veth pairs and bridges between network namespaces.
 
-use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::path::Path;
 
 use netlink_bindings::rt_link::{self, Ifinfomsg};
 use netlink_bindings::traits::Pusher;
 
-use super::{Netlink, NetlinkError, Result, attr, signed};
+use super::{Netlink, Result, attr, signed};
 
 pub(super) const IFLA_INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
@@ -41,19 +39,6 @@ pub(super) fn push_end(buf: &mut Vec<u8>, end: &WireEnd<'_>) {
 }
 
 impl Netlink {
-    /// Disables IPv6 on an interface of this namespace. Does nothing if the kernel has no IPv6.
-    pub fn disable_ipv6(&mut self, name: &str) -> Result<()> {
-        let file = Path::new("/proc/sys/net/ipv6/conf").join(name);
-        let file = file.join("disable_ipv6");
-        match std::fs::write(&file, "1") {
-            Err(e) if e.kind() != ErrorKind::NotFound => {
-                let attempted = format!("write 1 to {}", file.display());
-                Err(NetlinkError::io(attempted, &e))
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// Adds a veth pair with each end in its final namespace, so that it never has settings of
     /// another one. Both ends are down.
     ///

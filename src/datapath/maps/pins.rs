@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use aya::maps::MapData;
 
 use super::DatapathError;
-use crate::host::mount;
+use crate::mount;
 
 /// Maps in a separate file system.
 pub(super) struct Pins {

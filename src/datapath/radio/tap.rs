@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The TAP of a station, in the network namespace of the calling thread.
 
-use std::fs;
-use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 
 use ipnet::Ipv4Net;
 
 use super::{RadioError, Stamp};
 use crate::datapath::engine::hold::tap;
-use crate::netlink::{Gso, Netlink};
+use crate::netlink::{Gso, Netlink, setting};
 
 /// Bytes from the IP header on.
 pub const MTU: u32 = 1500;
@@ -60,8 +57,10 @@ pub fn create(setup: &TapSetup<'_>, stamp: Option<&mut Stamp>) -> Result<Tap, Ra
         ..link.gso
     };
     nl.set_gso(ifindex, &wire_packets)?;
-    for (setting, value) in settings(setup.ipv6) {
-        set(&format!("{name}/{setting}"), value)?;
+    for (name_of, value) in settings(setup.ipv6) {
+        // A kernel without IPv6 has none of them.
+        let file = format!("ipv6/conf/{name}/{name_of}");
+        setting::write(&file, value).map_err(|e| RadioError::system(format!("write {file}"), e))?;
     }
     let unstamped = match stamp {
         Some(stamp) => stamp.attach(&mut nl, ifindex).err().map(|e| e.to_string()),
@@ -88,18 +87,5 @@ fn settings(ipv6: bool) -> &'static [(&'static str, &'static str)] {
             ("disable_ipv6", "0"),
         ],
         false => &[("disable_ipv6", "1")],
-    }
-}
-
-fn set(name: &str, value: &str) -> Result<(), RadioError> {
-    let file = Path::new("/proc/sys/net/ipv6/conf").join(name);
-    match fs::write(&file, value) {
-        // A kernel without IPv6.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(RadioError::system(
-            format!("write {}", file.display()),
-            error,
-        )),
-        Ok(()) => Ok(()),
     }
 }

@@ -31,7 +31,7 @@ use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
 use super::scenario::{Bridge, End, Route, Tunnel, Wire};
-use crate::netlink::{Gso, Netlink, Vxlan, WireEnd};
+use crate::netlink::{Gso, Netlink, Vxlan, WireEnd, setting};
 use control::Order;
 use node::{Node, View};
 use outside::Uplink;
@@ -329,7 +329,8 @@ impl Lab {
         let netlink = self.netlink(end.node.as_deref())?;
         let index = netlink.link(&end.interface)?.index;
         if end.node.is_none() {
-            netlink.disable_ipv6(&end.interface)?;
+            let failed = |e| LabError::system(format!("disable IPv6 on {}", end.interface), e);
+            setting::disable_ipv6(&end.interface).map_err(failed)?;
         }
         if let Some(address) = end.address {
             netlink.add_address(index, address)?;

@@ -20,7 +20,7 @@ use rustix::thread::{
 use super::control::{Answer, Control, Order};
 use super::{Files, LabError, reap};
 use crate::datapath::engine::hold::spawn::this_program;
-use crate::netlink::{Masquerade, Netlink, Translated};
+use crate::netlink::{Masquerade, Netlink, Translated, setting};
 
 const LOOPBACK: u32 = 1;
 
@@ -215,11 +215,9 @@ const SETTINGS: [(&str, &str); 6] = [
 /// IPv6 lacks those of IPv6.
 pub(crate) fn set(settings: &[(&str, &str)]) -> Result<(), LabError> {
     for (name, value) in settings {
-        let file = Path::new("/proc/sys/net").join(name);
-        match fs::write(&file, value) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound && name.starts_with("ipv6") => {}
-            Err(e) => return Err(LabError::system(format!("write {}", file.display()), e)),
-            Ok(()) => {}
+        let failed = |e| LabError::system(format!("write /proc/sys/net/{name}"), e);
+        if !setting::write(name, value).map_err(failed)? && !name.starts_with("ipv6") {
+            return Err(failed(io::ErrorKind::NotFound.into()));
         }
     }
     Ok(())

@@ -14,7 +14,8 @@ use std::{fs, thread};
 use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 
-use crate::host::{mount, random};
+use crate::host::random;
+use crate::mount;
 
 /// How long to wait for killed processes.
 const LIMIT: Duration = Duration::from_secs(5);

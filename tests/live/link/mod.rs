@@ -70,6 +70,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             odd::odd_name,
             odd::ordinary_user,
             odd::own_device,
+            odd::settings_for_reading_only,
             odd::user_namespace,
             odd::without_type_information,
             restore::own_run,

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::restore::{assert_same, holders};
-use support::lab::{Engine, Lab, emud_path, inside, run, sh, wait_until};
+use support::lab::{Engine, Lab, Said, emud_path, inside, run, sh, wait_until};
 use support::nobody;
 use support::place::Scratch;
 
@@ -71,6 +71,29 @@ pub fn user_namespace(engine: Engine) {
     );
 }
 
+/// emud in a network namespace, after a script has changed the mounts that it sees.
+fn with_mounts(lab: &Lab, change: &str, words: &str) -> Said {
+    let script = format!("{change} && exec {} {words}", emud_path().display());
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", &lab.a]);
+    run(command.args(["unshare", "-m", "sh", "-ec", &script]))
+}
+
+/// As in a container that is not privileged: nobody may write to /proc/sys.
+pub fn settings_for_reading_only(engine: Engine) {
+    let lab = Lab::new();
+    let before = lab.snapshot();
+    let profile = lab.profile("[link]\ndelay = \"5ms\"\n");
+    let change = "mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys";
+    let words = format!("attach va --engine {} --profile {profile}", engine.name());
+    with_mounts(&lab, change, &words).expect(0);
+    let settings = lab.in_a("cat /proc/sys/net/ipv6/conf/emud-*/disable_ipv6");
+    assert!(settings.lines().all(|line| line == "1"), "{settings}");
+    assert!(lab.ping("-c 3 -i 0.01 -w 5").contains("3 received"));
+    lab.detach();
+    assert_same("afterwards", &before, &lab.snapshot());
+}
+
 /// A kernel without BTF: what changes packets is refused, not silently left out; a delay works.
 pub fn without_type_information(engine: Engine) {
     let lab = Lab::new();
@@ -80,17 +103,7 @@ pub fn without_type_information(engine: Engine) {
         profile("up.delay = \"5ms\"\n"),
     );
     let before = lab.snapshot();
-    let emud = |words: &str| {
-        let hidden = format!(
-            "mount -t tmpfs none /sys/kernel/btf && exec {} {words}",
-            emud_path().display()
-        );
-        let mut command = Command::new("ip");
-        command.args([
-            "netns", "exec", &lab.a, "unshare", "-m", "sh", "-ec", &hidden,
-        ]);
-        run(&mut command)
-    };
+    let emud = |words: &str| with_mounts(&lab, "mount -t tmpfs none /sys/kernel/btf", words);
     let attach = |profile: &str| {
         emud(&format!(
             "attach va --engine {} --profile {profile}",

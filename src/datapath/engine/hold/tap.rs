@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Creates a TAP device.
 
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
@@ -11,6 +11,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use super::HoldError;
 use super::frame::{FRONT_LEN, VNET_LEN};
+use crate::netlink::setting;
 
 const TUN: &str = "/dev/net/tun";
 /// Frames that may wait for the holder. Further frames are lost without a count, so this is far
@@ -142,7 +143,8 @@ fn set_up_device(name: &str, mtu: u32) -> Result<u32, HoldError> {
     // ifr_qlen is the same int as ifr_mtu.
     request.ifr_ifru.ifru_mtu = TX_QUEUE_LEN;
     set::<{ libc::SIOCSIFTXQLEN as Opcode }>(fd, &mut request).map_err(failed("queue length"))?;
-    disable_ipv6(name).map_err(failed("disable_ipv6"))?;
+    // With IPv6 it would send router solicitations, which arrive at the holder.
+    setting::disable_ipv6(name).map_err(failed("disable_ipv6"))?;
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_NOARP) as i16;
     set::<{ libc::SIOCSIFFLAGS as Opcode }>(fd, &mut request).map_err(failed("up"))?;
     Ok(ifindex)
@@ -152,15 +154,6 @@ fn set<const OPCODE: Opcode>(fd: BorrowedFd<'_>, request: &mut libc::ifreq) -> i
     // SAFETY: only used with the SIOC*IF* requests, which all read and write a struct ifreq.
     unsafe { ioctl(fd, Updater::<OPCODE, _>::new(request)) }?;
     Ok(())
-}
-
-/// With IPv6 it would send router solicitations, which arrive at the holder.
-fn disable_ipv6(name: &str) -> io::Result<()> {
-    match fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1") {
-        // A kernel without IPv6.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        result => result,
-    }
 }
 
 fn named(name: &str) -> Result<libc::ifreq, HoldError> {

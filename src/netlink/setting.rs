@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Settings that netlink does not have, below /proc/sys/net.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+
+use rustix::fs::{Mode, OFlags, openat};
+
+use crate::mount;
+
+/// Writes a setting of the calling thread's network namespace, such as `ipv6/conf/eth0/accept_ra`.
+/// Returns whether the kernel has it.
+///
+/// # Errors
+/// This is not root, or the kernel rejects the value.
+pub(crate) fn write(name: &str, value: &str) -> io::Result<bool> {
+    let written = match fs::write(format!("/proc/sys/net/{name}"), value) {
+        // A container that is not privileged has a /proc/sys for reading only, even with all rights on its networks.
+        Err(e) if e.kind() == ErrorKind::ReadOnlyFilesystem => write_anew(name, value).or(Err(e)),
+        written => written,
+    };
+    match written {
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+/// The same by a new mount of proc.
+fn write_anew(name: &str, value: &str) -> io::Result<()> {
+    let proc = mount::detached("proc")?;
+    let name = format!("sys/net/{name}");
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    let mut file = File::from(openat(&proc, name, flags, Mode::empty())?);
+    file.write_all(value.as_bytes())
+}
+
+/// Disables IPv6 on an interface: it would send packets by itself. Returns whether the kernel and the
+/// interface have it.
+///
+/// # Errors
+/// As [`write`].
+pub(crate) fn disable_ipv6(interface: &str) -> io::Result<bool> {
+    write(&format!("ipv6/conf/{interface}/disable_ipv6"), "1")
+}
