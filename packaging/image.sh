@@ -104,7 +104,7 @@ python3 "$here/../kubernetes/tests/server.py" 6443 2>/dev/null &
 call() {
     local type=application/json
     [ "$1" != PATCH ] || type=application/merge-patch+json
-    curl -fsS --retry 20 --retry-delay 1 --retry-connrefused -X "$1" -H "Content-Type: $type" ${3:+-d "$3"} "$api/$2"
+    curl -fs --retry 20 --retry-delay 1 --retry-connrefused -X "$1" -H "Content-Type: $type" ${3:+-d "$3"} "$api/$2"
 }
 objects=api/v1/namespaces/default
 links=apis/net.emud/v1alpha1/namespaces/default/links
@@ -123,12 +123,13 @@ ip -n pod link set eth0 up
 (echo "$BASHPID" >"$group/cgroup.procs" && exec ip netns exec pod sleep 600) &
 echo "{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: '$api'}}],
     users: [{name: u, user: {token: t}}], contexts: [{name: c, context: {cluster: c, user: u}}]}" >"$scratch/kubeconfig"
+# A kubelet gives the agent the cluster's certificate; here it has those of this machine.
 tun=
 [ ! -e /dev/net/tun ] || tun=--device=/dev/net/tun
 # shellcheck disable=SC2086 # none, or one
 podman run -d --name agent --cap-drop all --cap-add BPF,NET_ADMIN,PERFMON,SYS_ADMIN,SYS_PTRACE $tun \
     --security-opt no-new-privileges --security-opt seccomp=unconfined --read-only --read-only-tmpfs=false --pid host \
-    --network host -e NODE_NAME=n1 -e KUBECONFIG=/kubeconfig -v "$scratch/kubeconfig:/kubeconfig:ro" \
+    --network host -v /etc/ssl/certs:/etc/ssl/certs:ro -e NODE_NAME=n1 -e KUBECONFIG=/kubeconfig -v "$scratch/kubeconfig:/kubeconfig:ro" \
     "emud-k8s:$version" agent >/dev/null
 # state WANTED: of the pod in the status of the Link.
 state() {
