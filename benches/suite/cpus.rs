@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Two CPUs send through a device with two queues: netem, which is one queue with one lock at the
-//! root, against mq and an fq for each queue.
+//! Two CPUs send through a device with two queues. netem is one queue with one lock at the root, as are
+//! engine qdisc and the fq of a link in order; if packets overtake, fq is one for each queue, under mq.
 //!
 //! Only if two CPUs really run at the same time. qemu can do that (a thread for each), but then the
 //! guest must not change its own code while both run: so the second one is offline until everything
@@ -15,13 +15,28 @@ use std::{fs, thread};
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 
+use crate::side::lacks_qdisc;
 use crate::site::Site;
 use crate::{Suite, pktgen};
+use support::lab::{Engine, emud};
 
 const ONLINE: &str = "/sys/devices/system/cpu/cpu1/online";
 /// How many packets may wait for a CPU to receive them; a veth drops the rest.
 const BACKLOG: &str = "/proc/sys/net/core/netdev_max_backlog";
 const FLOWS: u16 = 1000;
+
+/// Links in the syntax of tc-netem, and how many mq and fq engine fq has for them.
+const LINKS: [(&str, &str, [usize; 2]); 2] = [
+    ("delay 2 ms", "delay 2ms", [0, 1]),
+    (
+        "delay 2 ms, jitter 0.5 ms normal",
+        "delay 2ms 0.5ms distribution normal",
+        [1, 2],
+    ),
+];
+
+/// A link, one side of the comparison, and its device.
+type Sides = Vec<(&'static str, &'static str, Site)>;
 
 pub fn run(suite: &mut Suite) {
     if let Err(e) = fs::metadata("/sys/devices/system/cpu/cpu1") {
@@ -53,32 +68,52 @@ pub fn run(suite: &mut Suite) {
 }
 
 /// Everything that changes code is done here: filters, qdiscs, their modules.
-fn sides() -> [(&'static str, Site); 3] {
-    let sides = ["bare", "netem", "emud"].map(|name| (name, Site::with_queues(2)));
-    for (name, site) in &sides {
-        // The CPU determines the queue of a packet of pktgen.
-        site.lab.in_a(
-            "cd /sys/class/net/va/queues
-             echo 1 >tx-0/xps_cpus
-             echo 2 >tx-1/xps_cpus",
-        );
-        match *name {
-            "netem" => site.qdisc("netem limit 10000000 delay 2ms"),
-            "emud" => site.attach("[link]\ndelay = \"2ms\"\n"),
-            _ => {}
+fn sides() -> Sides {
+    let mut sides = Sides::new();
+    let qdisc = lacks_qdisc().is_none();
+    for (link, netem, wanted) in LINKS {
+        let site = |side| (link, side, two_queues());
+        let profile = emud(&[
+            "import",
+            "netem",
+            &format!("tc qdisc add dev va root netem {netem}"),
+        ]);
+        let profile = profile.expect(0).out;
+        sides.push(site("bare"));
+        let stock = site("netem");
+        stock.2.qdisc(&format!("netem limit 10000000 {netem}"));
+        let fq = site("emud");
+        fq.2.attach(&profile);
+        let qdiscs = fq.2.lab.in_a("tc qdisc show dev va");
+        let count = |kind: &str| qdiscs.matches(&format!("qdisc {kind} ")).count();
+        assert_eq!(["mq", "fq"].map(count), wanted, "{link}: {qdiscs}");
+        sides.extend([stock, fq]);
+        if qdisc {
+            let own = site("emud qdisc");
+            own.2.attach_by(Engine::Qdisc, &profile);
+            sides.push(own);
         }
     }
-    let qdiscs = sides[2].1.lab.in_a("tc qdisc show dev va");
-    let count = |kind: &str| qdiscs.matches(&format!("qdisc {kind} ")).count();
-    assert_eq!((count("mq"), count("fq")), (1, 2), "{qdiscs}");
     sides
 }
 
-fn measure(suite: &mut Suite, sides: &[(&'static str, Site)]) {
+/// A device with two queues.
+fn two_queues() -> Site {
+    let site = Site::with_queues(2);
+    // The CPU determines the queue of a packet of pktgen.
+    site.lab.in_a(
+        "cd /sys/class/net/va/queues
+         echo 1 >tx-0/xps_cpus
+         echo 2 >tx-1/xps_cpus",
+    );
+    site
+}
+
+fn measure(suite: &mut Suite, sides: &Sides) {
     let packets = if suite.full { 200_000 } else { 50_000 };
     for turn in 0..=suite.turns {
         for cpus in [1, 2] {
-            for (side, site) in sides {
+            for (link, side, site) in sides {
                 let before = site.delivered();
                 let rate = site.pktgen_rate(cpus, packets, FLOWS);
                 // Waiting packets leave meanwhile.
@@ -90,12 +125,12 @@ fn measure(suite: &mut Suite, sides: &[(&'static str, Site)]) {
                 let all = sent - sent / 1000..=sent;
                 assert!(
                     all.contains(&delivered),
-                    "{delivered} of {sent} through {side}"
+                    "{delivered} of {sent} through {side}, {link}"
                 );
                 // The first turn is warm-up.
                 if turn > 0 {
                     let plural = if cpus == 1 { "" } else { "s" };
-                    let case = format!("{cpus} sender{plural}, forwarded, delay 2 ms");
+                    let case = format!("{cpus} sender{plural}, forwarded, {link}");
                     suite.results.add(&case, side, "rate", "packets/s", rate);
                 }
             }

@@ -87,6 +87,7 @@ fn delayed(suite: &mut Suite, bench: &mut Bench, delay_ms: f64, controls: &[&'st
                 ..Run::over(delay_ms, flows)
             };
             let goodput = run.goodput_mbit_s(bench);
+            assert!(goodput > 0.0, "nothing came");
             let many = if flows == 1 { "flow" } else { "flows" };
             let case = format!("delay {delay_ms} ms, {flows} {many}, {congestion_control}");
             let side = bench.side.name();
@@ -168,6 +169,7 @@ fn losses(suite: &mut Suite, benches: &mut [Bench], first: bool) {
                 emud: vec![format!("delay={DELAY_MS}ms"), format!("loss={percent}%")],
             });
             let goodput = run.goodput_mbit_s(bench);
+            assert!(goodput > 0.0, "nothing came");
             let side = bench.side.name();
             suite.results.add(&case, side, "goodput", "Mbit/s", goodput);
         }
