@@ -134,8 +134,14 @@ fn throughput(suite: &mut Suite, lab: &Lab, name: &str) {
         .results
         .add(case, name, "delivered", "packets/s", per_s);
     // What waits is written, too.
-    thread::sleep(Duration::from_millis(100));
-    let after = holder(lab);
+    let mut after = holder(lab);
+    loop {
+        thread::sleep(Duration::from_millis(100));
+        let now = holder(lab);
+        if std::mem::replace(&mut after, now).1 == now.1 {
+            break;
+        }
+    }
     let ns = (after.0 - work.0) as f64 / (after.1 - work.1) as f64;
     suite
         .results

@@ -98,6 +98,38 @@ fn packets(rate: f64, seconds: f64) -> f64 {
 
 const SECONDS: f64 = 3.0;
 
+/// More than the holder can write for two seconds: it decides while it reads, and its lease does not run out.
+pub fn flood() {
+    let text = profile("fifo", ["", ""]);
+    let text = text.replace("10Mbit", "10Gbit").replace("50p", "60000p");
+    let (lab, sent) = held(&text, |lab| {
+        // Nobody reads them.
+        let sinks = PORTS.map(|port| inside(&lab.b, move || UdpSocket::bind((Lab::B4, port))));
+        let _sinks = sinks.map(|sink| sink.join().unwrap().unwrap());
+        let senders = PORTS.map(|port| {
+            inside(&lab.a, move || {
+                let socket = UdpSocket::bind((Lab::A4, 0)).unwrap();
+                socket.connect((Lab::B4, port)).unwrap();
+                let start = Instant::now();
+                let mut sent = 0u64;
+                while start.elapsed() < Duration::from_secs(2) {
+                    for _ in 0..64 {
+                        sent += u64::from(socket.send(&[0; 64]).is_ok());
+                    }
+                }
+                sent
+            })
+        });
+        let sent = senders.map(|sender| sender.join().unwrap());
+        // Behind all that waits.
+        assert!(!lab.ping("-c 5 -i 0.5 -w 20").contains(" 0 received"));
+        sent.iter().sum::<u64>()
+    });
+    let holder = |what: &str| lab.shown(&format!("/up/holder/{what}"));
+    println!("    {sent} sent, {} written", holder("released"));
+    assert!(holder("released") > 10_000);
+}
+
 /// A phase may have another class than the link, or none.
 pub fn phases() {
     let lab = Lab::new();

@@ -21,6 +21,9 @@ use crate::host::{now_ns, timespec};
 const READ_BURST: usize = 256;
 /// Frames written before the next read.
 const WRITE_BURST: usize = 64;
+/// Frames that bottlenecks decide on before the next read: with all that a flood had left, decisions took so
+/// long that the lease ran out, and packets passed without a link.
+const SERVE_BURST: usize = 256;
 /// The longest thing a TAP hands over, with room for a tag.
 const SCRATCH_LEN: usize = 68 << 10;
 /// Arrivals are not waited for in this time after a read, see [`Worker::wait`].
@@ -96,6 +99,8 @@ pub(super) struct Worker<'a> {
     /// Until then arrivals can wait.
     gather_until_ns: u64,
     read: Read,
+    /// Arrival of the last frame of a class in a burst of reads.
+    last_classed_ns: Option<u64>,
 }
 
 /// What was read since the last decisions.
@@ -127,6 +132,7 @@ impl<'a> Worker<'a> {
             next_report_ns: 0,
             gather_until_ns: 0,
             read: Read::default(),
+            last_classed_ns: None,
         }
     }
 
@@ -188,9 +194,10 @@ impl<'a> Worker<'a> {
 
     /// Reads, serves and writes what is there, or a burst of it.
     fn step(&mut self, now: u64) -> Result<Left, Errno> {
-        let mut left = self.fill()?;
-        if left == Left::Nothing && !self.servers.is_empty() {
-            self.serve(now.saturating_sub(MARGIN_NS));
+        let (mut left, until_ns) = self.fill(now)?;
+        if !self.servers.is_empty() && self.serve(until_ns.saturating_sub(MARGIN_NS)) == Left::More
+        {
+            left = Left::More;
         }
         self.gather();
         for port in &mut self.ports {
@@ -235,15 +242,19 @@ impl<'a> Worker<'a> {
         };
     }
 
-    /// Reads what is there, one burst of each direction.
-    fn fill(&mut self) -> Result<Left, Errno> {
-        let mut left = Left::Nothing;
+    /// Reads what is there, one burst of each direction. Returns also when what is not read yet has arrived at
+    /// the earliest, which is at most `now`: a flood leaves something behind every burst.
+    fn fill(&mut self, now: u64) -> Result<(Left, u64), Errno> {
+        let (mut left, mut until_ns) = (Left::Nothing, now);
         for port in 0..self.ports.len() {
+            self.last_classed_ns = None;
             if self.fill_from(port)? == Left::More {
                 left = Left::More;
+                // None is expected behind a burst without any.
+                until_ns = until_ns.min(self.last_classed_ns.unwrap_or(now));
             }
         }
-        Ok(left)
+        Ok((left, until_ns))
     }
 
     fn fill_from(&mut self, port: usize) -> Result<Left, Errno> {
@@ -285,11 +296,15 @@ impl<'a> Worker<'a> {
         let in_time = self.servers.arrive(index, service, frame, copy.flatten());
         self.ports[index].stats.disordered += u64::from(!in_time);
         self.read.classed = true;
+        self.last_classed_ns = Some(service.arrival_ns);
     }
 
-    /// Lets bottlenecks decide up to then: all that had arrived has been read.
-    fn serve(&mut self, until_ns: u64) {
-        while let Some(done) = self.servers.decide(until_ns) {
+    /// Lets bottlenecks decide up to then, all that had arrived having been read; one burst of decisions.
+    fn serve(&mut self, until_ns: u64) -> Left {
+        for _ in 0..SERVE_BURST {
+            let Some(done) = self.servers.decide(until_ns) else {
+                return Left::Nothing;
+            };
             match done {
                 Done::Departs { port, frame, copy } => {
                     let queue = &mut self.ports[port].queue;
@@ -304,14 +319,15 @@ impl<'a> Worker<'a> {
                 }
             }
         }
+        Left::More
     }
 
     /// Reads all there is, then writes it without waiting for its time.
     fn flush(&mut self) -> Result<(), Errno> {
         let result = loop {
-            match self.fill() {
-                Ok(Left::More) => {}
-                Ok(Left::Nothing) => break self.release_all(),
+            match self.fill(u64::MAX) {
+                Ok((Left::More, _)) => {}
+                Ok((Left::Nothing, _)) => break self.release_all(),
                 Err(error) => break Err(error),
             }
         };
