@@ -39,7 +39,7 @@ fn write_anew(name: &str, value: &str) -> io::Result<()> {
 /// interface have it.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub(crate) fn disable_ipv6(interface: &str) -> io::Result<bool> {
     write(&format!("ipv6/conf/{interface}/disable_ipv6"), "1")
 }
