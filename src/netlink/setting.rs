@@ -9,20 +9,14 @@ use rustix::fs::{Mode, OFlags, openat};
 use crate::mount;
 
 /// Writes a setting of the calling thread's network namespace, such as `ipv6/conf/eth0/accept_ra`.
-/// Returns whether the kernel has it.
 ///
 /// # Errors
-/// This is not root, or the kernel rejects the value.
-pub(crate) fn write(name: &str, value: &str) -> io::Result<bool> {
-    let written = match fs::write(format!("/proc/sys/net/{name}"), value) {
+/// The kernel does not have it (a kernel without IPv6), this is not root, or the kernel rejects the value.
+pub(crate) fn write(name: &str, value: &str) -> io::Result<()> {
+    match fs::write(format!("/proc/sys/net/{name}"), value) {
         // A container that is not privileged has a /proc/sys for reading only, even with all rights on its networks.
         Err(e) if e.kind() == ErrorKind::ReadOnlyFilesystem => write_anew(name, value).or(Err(e)),
         written => written,
-    };
-    match written {
-        Ok(()) => Ok(true),
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
-        Err(e) => Err(e),
     }
 }
 
@@ -39,7 +33,10 @@ fn write_anew(name: &str, value: &str) -> io::Result<()> {
 /// interface have it.
 ///
 /// # Errors
-/// As [`write()`].
+/// As [`write()`], otherwise.
 pub(crate) fn disable_ipv6(interface: &str) -> io::Result<bool> {
-    write(&format!("ipv6/conf/{interface}/disable_ipv6"), "1")
+    match write(&format!("ipv6/conf/{interface}/disable_ipv6"), "1") {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+        written => written.map(|()| true),
+    }
 }

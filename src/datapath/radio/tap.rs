@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The TAP of a station, in the network namespace of the calling thread.
 
+use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 
 use ipnet::Ipv4Net;
@@ -58,9 +59,13 @@ pub fn create(setup: &TapSetup<'_>, stamp: Option<&mut Stamp>) -> Result<Tap, Ra
     };
     nl.set_gso(ifindex, &wire_packets)?;
     for (name_of, value) in settings(setup.ipv6) {
-        // A kernel without IPv6 has none of them.
         let file = format!("ipv6/conf/{name}/{name_of}");
-        setting::write(&file, value).map_err(|e| RadioError::system(format!("write {file}"), e))?;
+        match setting::write(&file, value) {
+            // A kernel without IPv6.
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            Err(e) => return Err(RadioError::system(format!("write /proc/sys/net/{file}"), e)),
+            Ok(()) => {}
+        }
     }
     let unstamped = match stamp {
         Some(stamp) => stamp.attach(&mut nl, ifindex).err().map(|e| e.to_string()),

@@ -5,7 +5,6 @@ use std::fs::{self, File};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use std::{io, thread};
@@ -13,7 +12,7 @@ use std::{io, thread};
 use super::LabError;
 use crate::datapath::engine::hold::spawn::this_program;
 use crate::host::lock::{About, Lock, Range, Sharing};
-use crate::netlink::{Link, Netlink, NetlinkError};
+use crate::netlink::{Link, Netlink, NetlinkError, setting};
 
 /// Another emud process that restores the setting needs milliseconds.
 const OTHERS: Duration = Duration::from_secs(5);
@@ -21,16 +20,16 @@ const OTHERS: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-fn setting(device: &str) -> PathBuf {
-    Path::new("/proc/sys/net/ipv4/conf")
-        .join(device)
-        .join("forwarding")
+/// Below /proc/sys/net.
+fn of(device: &str) -> String {
+    format!("ipv4/conf/{device}/forwarding")
 }
 
 /// Enables it for a device that is deleted when emud ends.
 pub(crate) fn switch_on_own(device: &str) -> Result<(), LabError> {
-    let file = setting(device);
-    fs::write(&file, "1").map_err(|e| LabError::system(format!("write {}", file.display()), e))
+    let name = of(device);
+    let failed = |e| LabError::system(format!("write /proc/sys/net/{name}"), e);
+    setting::write(&name, "1").map_err(failed)
 }
 
 /// Every emud process that needs forwarding on a device shares a lock on it. The first one, which
@@ -44,8 +43,9 @@ pub(crate) struct Forwarding {
 
 impl Forwarding {
     pub(crate) fn switch_on(device: &Link) -> Result<Self, LabError> {
-        let path = setting(&device.name);
-        let failed = |e| LabError::system(format!("enable {}", path.display()), e);
+        let name = of(&device.name);
+        let path = format!("/proc/sys/net/{name}");
+        let failed = |e| LabError::system(format!("enable {path}"), e);
         let shared = Lock::open(About::Forwarding).map_err(failed)?;
         let range = Range::here(device.index, 1).map_err(failed)?;
         if !(shared.take(range, Sharing::Shared, OTHERS)).map_err(failed)? {
@@ -60,7 +60,7 @@ impl Forwarding {
         let keeper = Some(start_keeper(device, &shared).map_err(failed)?);
         // From here on it is restored.
         let made = Self { shared, keeper };
-        fs::write(&path, "1").map_err(failed)?;
+        setting::write(&name, "1").map_err(failed)?;
         Ok(made)
     }
 
@@ -131,7 +131,7 @@ pub fn keep(ifindex: u32) -> Result<(), LabError> {
         Err(NetlinkError::NoInterface(_)) => return Ok(()),
         device => device?,
     };
-    fs::write(setting(&device.name), "0").map_err(failed)
+    setting::write(&of(&device.name), "0").map_err(failed)
 }
 
 fn for_all() -> io::Result<String> {

@@ -215,9 +215,10 @@ const SETTINGS: [(&str, &str); 6] = [
 /// IPv6 lacks those of IPv6.
 pub(crate) fn set(settings: &[(&str, &str)]) -> Result<(), LabError> {
     for (name, value) in settings {
-        let failed = |e| LabError::system(format!("write /proc/sys/net/{name}"), e);
-        if !setting::write(name, value).map_err(failed)? && !name.starts_with("ipv6") {
-            return Err(failed(io::ErrorKind::NotFound.into()));
+        match setting::write(name, value) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound && name.starts_with("ipv6") => {}
+            Err(e) => return Err(LabError::system(format!("write /proc/sys/net/{name}"), e)),
+            Ok(()) => {}
         }
     }
     Ok(())
