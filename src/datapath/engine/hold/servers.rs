@@ -160,10 +160,6 @@ pub(super) struct Servers {
 }
 
 impl Servers {
-    pub fn is_empty(&self) -> bool {
-        self.servers.is_empty()
-    }
-
     /// Takes over the figures in force.
     pub fn update(&mut self, classes: &dyn Classes) {
         let Some(plans) = classes.plans(&mut self.version) else {

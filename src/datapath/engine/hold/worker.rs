@@ -99,8 +99,6 @@ pub(super) struct Worker<'a> {
     /// Until then arrivals can wait.
     gather_until_ns: u64,
     read: Read,
-    /// Arrival of the last frame of a class in a burst of reads.
-    last_classed_ns: Option<u64>,
 }
 
 /// What was read since the last decisions.
@@ -132,7 +130,6 @@ impl<'a> Worker<'a> {
             next_report_ns: 0,
             gather_until_ns: 0,
             read: Read::default(),
-            last_classed_ns: None,
         }
     }
 
@@ -195,8 +192,7 @@ impl<'a> Worker<'a> {
     /// Reads, serves and writes what is there, or a burst of it.
     fn step(&mut self, now: u64) -> Result<Left, Errno> {
         let (mut left, until_ns) = self.fill(now)?;
-        if !self.servers.is_empty() && self.serve(until_ns.saturating_sub(MARGIN_NS)) == Left::More
-        {
+        if self.serve(until_ns.saturating_sub(MARGIN_NS)) == Left::More {
             left = Left::More;
         }
         self.gather();
@@ -247,34 +243,36 @@ impl<'a> Worker<'a> {
     fn fill(&mut self, now: u64) -> Result<(Left, u64), Errno> {
         let (mut left, mut until_ns) = (Left::Nothing, now);
         for port in 0..self.ports.len() {
-            self.last_classed_ns = None;
-            if self.fill_from(port)? == Left::More {
+            let (left_there, last_ns) = self.fill_from(port)?;
+            if left_there == Left::More {
                 left = Left::More;
-                // None is expected behind a burst without any.
-                until_ns = until_ns.min(self.last_classed_ns.unwrap_or(now));
+                // No frame of a class is expected behind a burst without any.
+                until_ns = until_ns.min(last_ns.unwrap_or(now));
             }
         }
         Ok((left, until_ns))
     }
 
-    fn fill_from(&mut self, port: usize) -> Result<Left, Errno> {
+    /// Reads one burst. Returns also the arrival of the last frame of a class.
+    fn fill_from(&mut self, port: usize) -> Result<(Left, Option<u64>), Errno> {
+        let mut last_ns = None;
         for _ in 0..READ_BURST {
             match rustix::io::read(&self.ports[port].tap, &mut self.scratch) {
-                Ok(len) => self.take(port, len),
-                Err(Errno::AGAIN) => return Ok(Left::Nothing),
+                Ok(len) => last_ns = self.take(port, len).or(last_ns),
+                Err(Errno::AGAIN) => return Ok((Left::Nothing, last_ns)),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(Left::More)
+        Ok((Left::More, last_ns))
     }
 
-    /// Queues a frame of the scratch buffer, or hands it to its bottleneck.
-    fn take(&mut self, index: usize, len: usize) {
+    /// Queues a frame of the scratch buffer, or hands it to its bottleneck; returns its arrival there.
+    fn take(&mut self, index: usize, len: usize) -> Option<u64> {
         let port = &mut self.ports[index];
         let Ok(done) = rewrite(&mut self.scratch[..len]) else {
             port.dropped(None);
-            return;
+            return None;
         };
         let bytes = &self.scratch[done.start..len];
         let Some(service) = done.service else {
@@ -285,18 +283,18 @@ impl<'a> Worker<'a> {
                 }
                 Err(_) => port.dropped(Some(done.departure_ns)),
             }
-            return;
+            return None;
         };
         let frame = port.queue.store(bytes).ok();
         let Some(frame) = frame.filter(|_| self.servers.has(service.number)) else {
             port.dropped(Some(done.departure_ns));
-            return;
+            return None;
         };
         let copy = (service.copy_ns != 0).then(|| port.queue.store(bytes).ok());
         let in_time = self.servers.arrive(index, service, frame, copy.flatten());
         self.ports[index].stats.disordered += u64::from(!in_time);
         self.read.classed = true;
-        self.last_classed_ns = Some(service.arrival_ns);
+        Some(service.arrival_ns)
     }
 
     /// Lets bottlenecks decide up to then, all that had arrived having been read; one burst of decisions.
