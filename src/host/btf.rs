@@ -75,10 +75,10 @@ fn search<const N: usize>(
     };
     // All of it is in numbers of 32 bits.
     let (types, _) = types.as_chunks();
-    let word = |at: usize| types.get(at).copied().map(u32::from_ne_bytes);
+    let number = |at: usize| types.get(at).copied().map(u32::from_ne_bytes);
     let mut at = 0;
     while at < types.len() {
-        let (name, info) = (word(at)?, word(at + 1)?);
+        let (name, info) = (number(at)?, number(at + 1)?);
         let (kind, members) = (info >> 24 & 0x1f, (info & 0xffff) as usize);
         at += 3;
         if kind == STRUCT {
@@ -87,10 +87,11 @@ fn search<const N: usize>(
                     continue;
                 }
                 let mut fields = (0..members).map(|i| at + 3 * i);
-                let Some(field) = fields.find(|&f| word(f).is_some_and(|n| named(n, field))) else {
+                let Some(field) = fields.find(|&f| number(f).is_some_and(|n| named(n, field)))
+                else {
                     continue;
                 };
-                let bits = word(field + 2)?;
+                let bits = number(field + 2)?;
                 // The upper eight bits are the width of a bit field, if the structure has any.
                 let bits = if info >> 31 == 1 {
                     bits & 0xff_ffff
