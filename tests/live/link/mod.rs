@@ -151,11 +151,9 @@ pub fn tests() -> Vec<Trial> {
     let engines = engines();
     let mut trials = vec![];
     for engine in engines.iter().copied() {
-        let rest = |(_, name, test)| (When::Here, name, test);
-        let of_any = match engine == engines[0] {
-            true => of_any_engine(),
-            false => of_any_engine().map(rest),
-        };
+        let is_first = engine == engines[0];
+        let of_any = of_any_engine()
+            .map(|(when, name, test)| (if is_first { when } else { When::Here }, name, test));
         for (when, name, test) in of_engine().into_iter().chain(of_any) {
             // This machine's kernel tests hold; guests have fq.
             let when = match when {

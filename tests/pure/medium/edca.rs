@@ -189,7 +189,7 @@ fn categories_share_the_air_as_in_the_reference() {
         ("equal", equal),
         ("low", low),
     ] {
-        let expected = Reference::new(stations).run(seconds);
+        let expected = Reference::new(stations).run(seconds.max(30));
         let found = measured(edca(1), stations, seconds);
         let total: f64 = expected.iter().sum();
         near(what, found.iter().sum(), total, 0.01 * scale);
