@@ -11,11 +11,11 @@ use std::time::Duration;
 use crate::Suite;
 use crate::local::Sender;
 use crate::pktgen::{self, Mix};
-use crate::side::lacks_qdisc;
+use crate::side::{imported, lacks_qdisc};
 use crate::site::Site;
 use crate::spare::Spare;
 use crate::sums::print_added;
-use support::lab::{Engine, emud};
+use support::lab::Engine;
 
 const UNIT: &str = "instructions/packet";
 
@@ -132,8 +132,7 @@ impl Bench {
 
 /// What emud is measured against besides netem.
 fn emuds(netem: &str, full: bool, qdisc: bool) -> Vec<(&'static str, Engine, String)> {
-    let command = format!("tc qdisc add dev va root netem {netem}");
-    let same = emud(&["import", "netem", &command]).expect(0).out;
+    let same = imported(netem);
     let ordered = same.replace(r#"reorder = "jitter""#, r#"reorder = "never""#);
     // netem with a rate also keeps the order. With a loss in the quick run: this is stated
     // elsewhere.

@@ -15,10 +15,10 @@ use std::{fs, thread};
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use crate::side::lacks_qdisc;
+use crate::side::{imported, lacks_qdisc};
 use crate::site::Site;
 use crate::{Suite, pktgen};
-use support::lab::{Engine, emud};
+use support::lab::Engine;
 
 const ONLINE: &str = "/sys/devices/system/cpu/cpu1/online";
 /// How many packets may wait for a CPU to receive them; a veth drops the rest.
@@ -72,26 +72,21 @@ fn sides() -> Sides {
     let mut sides = Sides::new();
     let qdisc = lacks_qdisc().is_none();
     for (link, netem, wanted) in LINKS {
-        let site = |side| (link, side, two_queues());
-        let profile = emud(&[
-            "import",
-            "netem",
-            &format!("tc qdisc add dev va root netem {netem}"),
-        ]);
-        let profile = profile.expect(0).out;
-        sides.push(site("bare"));
-        let stock = site("netem");
-        stock.2.qdisc(&format!("netem limit 10000000 {netem}"));
-        let fq = site("emud");
-        fq.2.attach(&profile);
-        let qdiscs = fq.2.lab.in_a("tc qdisc show dev va");
+        let profile = imported(netem);
+        sides.push((link, "bare", two_queues()));
+        let site = two_queues();
+        site.qdisc(&format!("netem limit 10000000 {netem}"));
+        sides.push((link, "netem", site));
+        let site = two_queues();
+        site.attach(&profile);
+        let qdiscs = site.lab.in_a("tc qdisc show dev va");
         let count = |kind: &str| qdiscs.matches(&format!("qdisc {kind} ")).count();
         assert_eq!(["mq", "fq"].map(count), wanted, "{link}: {qdiscs}");
-        sides.extend([stock, fq]);
+        sides.push((link, "emud", site));
         if qdisc {
-            let own = site("emud qdisc");
-            own.2.attach_by(Engine::Qdisc, &profile);
-            sides.push(own);
+            let site = two_queues();
+            site.attach_by(Engine::Qdisc, &profile);
+            sides.push((link, "emud qdisc", site));
         }
     }
     sides

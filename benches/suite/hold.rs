@@ -94,12 +94,6 @@ fn throughput(suite: &mut Suite, bench: &Bench) {
         warm_up: Duration::from_millis(if suite.full { 500 } else { 250 }),
         duration: Duration::from_millis(if suite.full { 1000 } else { 250 }),
     };
-    let goodput = run.goodput_mbit_s(bench);
     let case = format!("delay {DELAY_MS} ms, 1 flow, {congestion_control}");
-    let side = bench.side.name();
-    match goodput > 0.0 {
-        true => (suite.results).add(&case, side, "goodput", "Mbit/s", goodput),
-        // wirefilter can stop for good, with data on both of its sides.
-        false => (suite.results).miss(&format!("{case}: {side} passed nothing")),
-    }
+    run.measure(&mut suite.results, bench, &case);
 }

@@ -197,6 +197,12 @@ fn know_each_other(lab: &Lab) {
     }
 }
 
+/// emud's profile of what netem does with these arguments.
+pub fn imported(netem: &str) -> String {
+    let command = format!("tc qdisc add dev va root netem {netem}");
+    lab::emud(&["import", "netem", &command]).expect(0).out
+}
+
 /// The sides that this kernel supports; the others are noted as missing.
 pub fn here(suite: &mut Suite, wanted: &[Side]) -> Vec<Side> {
     let mut there = wanted.to_vec();
