@@ -126,34 +126,32 @@ echo "{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cl
 # A kubelet gives the agent the cluster's certificate; here it has those of this machine.
 tun=
 [ ! -e /dev/net/tun ] || tun=--device=/dev/net/tun
+capabilities=$(sed -n 's/^ *add: \[\(.*\)\]$/\1/p' "$here/../kubernetes/deploy/emud.yaml")
 # shellcheck disable=SC2086 # none, or one
-podman run -d --name agent --cap-drop all --cap-add BPF,NET_ADMIN,PERFMON,SYS_ADMIN,SYS_PTRACE $tun \
+podman run -d --name agent --cap-drop all --cap-add "${capabilities//, /,}" $tun \
     --security-opt no-new-privileges --security-opt seccomp=unconfined --read-only --read-only-tmpfs=false --pid host \
     --network host -v /etc/ssl/certs:/etc/ssl/certs:ro -e NODE_NAME=n1 -e KUBECONFIG=/kubeconfig -v "$scratch/kubeconfig:/kubeconfig:ro" \
     "emud-k8s:$version" agent >/dev/null
-# state WANTED: of the pod in the status of the Link.
-state() {
-    local shown
+# eventually COMMAND...: it succeeds within 20 s.
+eventually() {
     for _ in {1..200}; do
-        shown=$(call GET $links/slow 2>/dev/null | jq -c '.status.pods["n1/web"]' || true)
-        [ "$(jq -r .state <<<"${shown:-null}")" != "$1" ] || return 0
+        ! "$@" || return 0
         sleep 0.1
     done
-    echo "image.sh: the pod is not $1: $shown" >&2
+    echo "image.sh: not within 20 s: $*" >&2
+    call GET $links/slow >&2
     podman logs agent >&2
     exit 1
 }
+attached() { call GET $links/slow | jq -e '.status.pods["n1/web"].state == "attached"' >/dev/null; }
+gone() { [ "$(curl -s -o /dev/null -w '%{http_code}' "$api/$links/slow")" = 404 ]; }
 call POST $links '{"apiVersion":"net.emud/v1alpha1","kind":"Link","metadata":{"name":"slow"},
     "spec":{"selector":{"matchLabels":{"app":"web"}},"profile":"lte"}}' >/dev/null
-state attached
+eventually attached
 call DELETE $links/slow >/dev/null
-for _ in {1..100}; do
-    call GET $links/slow >/dev/null 2>&1 || break
-    sleep 0.1
-done
-if call GET $links/slow >/dev/null 2>&1 || ip -n pod link show | grep emud; then
-    echo "image.sh: the Link is not gone" >&2
-    podman logs agent >&2
+eventually gone
+if ip -n pod link show | grep emud; then
+    echo "image.sh: the link is left" >&2
     exit 1
 fi
 podman stop agent >/dev/null
