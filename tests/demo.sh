@@ -256,13 +256,13 @@ for link in "${links[@]}"; do
     run attach near0 --profile "$link" --seed 1 --netns "$(near "$link")"
 done
 put engine "$("$emud" show near0 --json --netns "$(near adsl24)" | jq -r '.interfaces[0].engine')"
-ask adsl24 12.5 6.364 1 24 5 3 2
+ask adsl24 12.5 6.364 2 24 5 3 2
 ask hsdpa 198 69.296 0.384 0.384 20 5 3
 echo
 # 64 KB of buffer are 1.4 s of queue at 384 kbit/s: iperf3's results wait in it, too.
 measure hsdpa hsdpa 20 0.05 7 5 2 410k 410k -w 64K &
 second=$!
-measure adsl24 adsl24 5 0.02 4 3 1 1.1M 26M
+measure adsl24 adsl24 5 0.02 4 3 1 2.2M 26M
 echo "adsl24 was measured $((SECONDS - began)) s after the start; hsdpa takes longer."
 wait "$second"
 second=
