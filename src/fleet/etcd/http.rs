@@ -123,7 +123,15 @@ pub(crate) async fn open(
     body: &Value,
     token: Option<&str>,
 ) -> Result<Lines, FleetError> {
-    let response = send(member, tls, post(path, body, token)).await?;
+    let mut request = post(path, body, token);
+    if let Ok(request) = &mut request {
+        // A member without a leader ends the stream.
+        let leader = HeaderValue::from_static("true");
+        request
+            .headers_mut()
+            .insert("grpc-metadata-hasleader", leader);
+    }
+    let response = send(member, tls, request).await?;
     let status = response.status();
     let mut lines = Lines {
         body: response.into_body(),

@@ -16,6 +16,9 @@ use crate::fleet::keys::behind;
 
 /// Pause before a broken watch is opened again.
 const AGAIN: Duration = Duration::from_millis(300);
+/// How often a watch is compared with the member that answers: the kernel of one whose process hangs
+/// keeps the connection, and the renewals of the lease, which have a time limit, leave it.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Keys with their values.
 #[derive(Debug, Clone, Default)]
@@ -84,8 +87,20 @@ async fn once(
         "range_end": encode(behind(prefix)),
         "start_revision": (revision + 1).to_string(),
     }});
+    let member = client.current();
     let mut stream = client.stream("/v3/watch", &body).await?;
-    while let Some(value) = stream.next().await? {
+    loop {
+        let value = tokio::select! {
+            value = stream.next() => value?,
+            () = sleep(LOOK_EVERY) => {
+                if client.current() == member {
+                    continue;
+                }
+                let why = "the member of the watch does not answer other requests";
+                return Err(FleetError::Unreachable(why.into()));
+            }
+        };
+        let Some(value) = value else { break };
         let answer: Answer = serde_json::from_value(value).map_err(|e| FleetError::Answer {
             attempted: "/v3/watch".into(),
             problem: e.to_string(),

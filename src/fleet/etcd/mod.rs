@@ -78,8 +78,13 @@ impl Client {
 
     /// Returns host and port of the member that answered last.
     pub fn member(&self) -> (String, u16) {
-        let member = &self.0.members[self.0.current.load(Ordering::Relaxed) % self.0.members.len()];
+        let member = &self.0.members[self.current()];
         (member.host.clone(), member.port)
+    }
+
+    /// Returns the number of the member that answered last.
+    pub(crate) fn current(&self) -> usize {
+        self.0.current.load(Ordering::Relaxed) % self.0.members.len()
     }
 
     /// Sends a request to a member; if that does not answer, to the others, one after the other.

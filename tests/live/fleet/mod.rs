@@ -45,6 +45,7 @@ pub fn tests() -> Vec<Trial> {
             moments::killed_controller,
             moments::partition,
             moments::killed_leader,
+            moments::hung_member,
             moments::full_disk,
             clean::one_run_at_a_time,
             tls::only_with_a_certificate,

@@ -169,6 +169,21 @@ pub fn killed_leader() {
     }
 }
 
+/// The kernel of a member that hangs keeps its connections: nothing closes the watches that all have
+/// at the first member. The run ends as it would with it, and the next one begins.
+pub fn hung_member() {
+    let hosts = Hosts::new(3).agents(&[]);
+    let mut begun = Begun::new(&hosts, "-c 40");
+    soon("all programs run", || begun.started().len() == 3);
+    support::lab::sh(&format!("kill -STOP {}", hosts.members[0].id()));
+    let (code, text) = ended(&hosts, &mut begun.run);
+    assert!([0, 3].contains(&code), "{code}: {text}");
+    hosts.all_clean(&HOSTS);
+    let marks = hosts.folder.path("marks");
+    let (code, text) = hosts.run(&scenario(&marks, "-c 1"), &[]);
+    assert!([0, 3].contains(&code), "{code}: {text}");
+}
+
 /// The disk of the only member is full: it ends, or takes no more.
 pub fn full_disk() {
     for moment in moments(5) {
