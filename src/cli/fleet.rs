@@ -369,7 +369,12 @@ fn carry_out(what: &What, log: Option<&Path>, verdict_first: bool) -> Result<u8,
         true => ExitCode::Verdict,
         false => ExitCode::Program,
     };
-    let judged = verdict::judge(&ended.hosts, request.options.clock_bound_ns, first);
+    let judged = verdict::judge(
+        &ended.hosts,
+        request.options.clock_bound_ns,
+        first,
+        ended.signal,
+    );
     say(judged.text().trim_end());
     Ok(judged.exit_code)
 }

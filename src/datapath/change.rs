@@ -25,7 +25,10 @@ const RESTART: &str = "trace.restart";
 /// # Errors
 /// Nothing is attached, or an assignment is invalid; nothing changes then.
 pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> {
-    Change::prepare(interface, assignments)?.apply()
+    Change::prepare(interface, assignments, |before, all| {
+        Ok(before.with_changes(all)?)
+    })?
+    .apply()
 }
 
 /// A change that is written into the kernel and not yet active. The link has its lock until then.
@@ -44,10 +47,15 @@ pub struct Change {
 
 impl Change {
     /// Examines and writes assignments of [`change`]; if the value is dropped, nothing changes.
+    /// `changed` applies them to the profile, and reads the files that they name.
     ///
     /// # Errors
-    /// As [`change`].
-    pub fn prepare(interface: &str, assignments: &[String]) -> Result<Self, LinkError> {
+    /// As [`change`], and those of `changed`.
+    pub fn prepare(
+        interface: &str,
+        assignments: &[String],
+        changed: impl FnOnce(&Profile, &[String]) -> Result<Profile, LinkError>,
+    ) -> Result<Self, LinkError> {
         let mut nl = Netlink::open()?;
         let link = nl.link(interface)?;
         let lock = interface::lock(link.index, interface::PATIENCE)?;
@@ -61,7 +69,7 @@ impl Change {
             }
             there.saved.restarted_ns = Some(now_ns());
         }
-        let after = before.with_changes(&assignments)?;
+        let after = changed(&before, &assignments)?;
         has_room(&link, &there.saved, &before, &after)?;
         are_emulated(&link, &there.saved, &assignments)?;
         only_phases_change(&link, &before, &after)?;

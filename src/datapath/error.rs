@@ -65,6 +65,8 @@ pub enum LinkError {
     NotRoot,
     #[error("the links of all network namespaces can be found only by root")]
     NotRootForAll,
+    #[error("cannot read files with the rights of the user of the programs: {0}")]
+    User(std::io::Error),
     #[error(transparent)]
     Container(#[from] ContainerError),
     #[error(
@@ -175,7 +177,7 @@ impl LinkError {
             | Self::NoMemory { .. }
             | Self::UnknownLayer { .. } => 69,
             Self::Saved(_) => 70,
-            Self::Signal(_) | Self::Memory(_) => 71,
+            Self::Signal(_) | Self::Memory(_) | Self::User(_) => 71,
             Self::NotUndone { cause, .. } | Self::StillAttached { cause, .. } => cause.exit_code(),
             Self::AlreadyAttached { .. }
             | Self::ByHand { .. }

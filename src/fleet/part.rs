@@ -94,10 +94,16 @@ impl<W: Write + Send + 'static> Part<W> {
         setup: Setup,
     ) -> Result<(), FleetError> {
         let measured = self.measure()?;
-        let (plan, mut notes) = self.plan.to_plan(
-            &measured.underlay,
-            &free_interface().map_err(crate::experiment::run::RunError::from)?,
-        )?;
+        let interface = free_interface().map_err(crate::experiment::run::RunError::from)?;
+        let plan = || self.plan.to_plan(&measured.underlay, &interface);
+        // Whoever writes a plan may read no more files here than its programs.
+        let plan = match &setup.user {
+            Some(user) => user
+                .does(plan)
+                .map_err(FleetError::system("become the user of the programs"))?,
+            None => plan(),
+        };
+        let (plan, mut notes) = plan?;
         notes.extend(self.clock_note(&measured));
         let config = (setup.config)(self.plan.options.monitor.as_deref());
         let config = config.map_err(FleetError::Plan)?;

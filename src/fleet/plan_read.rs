@@ -13,6 +13,14 @@ use crate::experiment::scenario::{Link, Medium, Node, NodeNames, Overrides, Plan
 use crate::profile::Profile;
 
 impl HostPlan {
+    /// Returns how long the clean-up of this host may take: the commands of its nodes run one after
+    /// the other, each within the scenario's limit.
+    pub fn longest_clean_up(&self) -> Duration {
+        let commands: usize = self.nodes.iter().map(|node| node.clean_up.len()).sum();
+        let commands = u32::try_from(commands.max(1)).unwrap_or(u32::MAX);
+        Duration::from_nanos(self.clean_up_within_ns).saturating_mul(commands)
+    }
+
     /// Returns the plan of this host, with links shorter by what the underlay adds, and sentences
     /// about what differs from the scenario. `host_interface`: an unused name.
     ///
@@ -54,7 +62,7 @@ impl HostPlan {
             nodes: self.nodes.iter().map(node).collect(),
             wires,
             links,
-            media: self.media()?,
+            media: self.media(&mut notes)?,
             ready_within: Duration::from_nanos(self.ready_within_ns),
             clean_up_within: Duration::from_nanos(self.clean_up_within_ns),
             measure_for: self.measure_ns.map(Duration::from_nanos),
@@ -92,8 +100,9 @@ impl HostPlan {
         })
     }
 
-    /// Media are read from the scenario's text: they do not refer to files.
-    fn media(&self) -> Result<Vec<Medium>, FleetError> {
+    /// Media are read from the scenario's text: they do not refer to files. Their records would be
+    /// files of the host.
+    fn media(&self, notes: &mut Vec<String>) -> Result<Vec<Medium>, FleetError> {
         if !["[medium.", "[segment."]
             .iter()
             .any(|header| self.text.contains(header))
@@ -119,7 +128,17 @@ impl HostPlan {
             };
             medium.stations.iter().any(station)
         };
-        Ok(plan.media.into_iter().filter(here).collect())
+        let mut media: Vec<Medium> = plan.media.into_iter().filter(here).collect();
+        for medium in &mut media {
+            if let Some(path) = medium.record.take() {
+                notes.push(format!(
+                    "{} {}: no record {path} is written on a host of a fleet",
+                    medium.word(),
+                    medium.interface
+                ));
+            }
+        }
+        Ok(media)
     }
 }
 

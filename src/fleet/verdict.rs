@@ -36,11 +36,12 @@ pub struct FleetVerdict {
 }
 
 /// Judges a run: invalid if a host is lost, failed, or its clock is not known well enough; contended
-/// if any host was; clean only if all hosts are.
+/// if any host was; clean only if all hosts are. `signal`: the one that interrupted the run.
 pub fn judge(
     hosts: &BTreeMap<String, HostEnd>,
     clock_bound_ns: u64,
     first: ExitCode,
+    signal: Option<i32>,
 ) -> FleetVerdict {
     let mut reasons = Vec::new();
     let (mut invalid, mut contended, mut unwatched) = (false, false, false);
@@ -84,7 +85,7 @@ pub fn judge(
         _ => RunVerdict::Clean,
     };
     FleetVerdict {
-        exit_code: exit_code(first, verdict, &exits, None, true),
+        exit_code: exit_code(first, verdict, &exits, signal, true),
         verdict,
         reasons,
     }

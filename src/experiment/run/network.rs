@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 use emud_monitor::log::RunLink;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
+use crate::datapath::LinkError;
 use crate::datapath::change::{self, Change};
 use crate::experiment::lab;
 use crate::experiment::lab::{Files, Lab, LabError};
 use crate::experiment::scenario::{End, Link, Plan};
 use crate::netlink::{self, Gso, Netlink};
-use crate::profile::Offload;
+use crate::profile::{Offload, Profile};
 
 use super::artefacts::Folders;
 use super::group::Group;
@@ -162,7 +163,7 @@ impl Network {
     }
 
     /// Writes a change of links into the kernel, not yet active; those that are not here belong to
-    /// other hosts.
+    /// other hosts. Files of the change are read as `user`; `None`: as root.
     ///
     /// # Errors
     /// [`RunError::Link`]; nothing changes then.
@@ -170,13 +171,22 @@ impl Network {
         &self,
         names: &BTreeSet<String>,
         changes: &[String],
+        user: Option<&User>,
     ) -> Result<Vec<Change>, RunError> {
+        let changed = |before: &Profile, changes: &[String]| {
+            let changed = || before.with_changes(changes);
+            let changed = match user {
+                Some(user) => user.does(changed).map_err(LinkError::User)?,
+                None => changed(),
+            };
+            Ok(changed?)
+        };
         let of = |link: &Link| {
             let changes = match link.reversed {
                 true => changes.iter().map(|change| reversed(change)).collect(),
                 false => changes.to_vec(),
             };
-            let prepared = || Change::prepare(&link.interface, &changes);
+            let prepared = || Change::prepare(&link.interface, &changes, changed);
             let prepared = self.place.within(&link.node, prepared)?;
             prepared.map_err(|error| links::failed(link, error))
         };

@@ -6,21 +6,21 @@ use std::sync::{Arc, Mutex, Weak};
 use std::thread::sleep;
 use std::time::Duration;
 
+use super::User;
 use super::network::Network;
-use super::together::{Said, Set, Together};
+use super::together::{LATE_NS, Said, Set, Together};
 use crate::datapath::change::Scheduled;
 use crate::host::{now_ns, sleep_until, spawn};
 
 /// How often a thread checks for the time of its change, which is a second ahead.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Later than this after its time, a change is a failure of the run.
-const LATE_NS: u64 = 1_000_000;
 
 /// Carries out changes until the run ends. Adds to `failed` what makes the run invalid. The network
-/// belongs to the run, which takes it down.
+/// belongs to the run, which takes it down. `user`: as for [`Network::prepare`].
 pub(super) async fn follow(
     together: Together,
     network: Weak<Network>,
+    user: Option<User>,
     failed: Arc<Mutex<Vec<String>>>,
 ) {
     let failed = move |why: String| {
@@ -35,8 +35,8 @@ pub(super) async fn follow(
         for (name, set) in sets {
             if begun.insert(name.clone()) {
                 let (together, network) = (together.clone(), network.clone());
-                let tell = failed.clone();
-                let work = move || carry_out(&name, &set, &together, &network, tell);
+                let (user, tell) = (user.clone(), failed.clone());
+                let work = move || carry_out(&name, &set, &together, &network, user.as_ref(), tell);
                 if let Err(e) = spawn("emud-set", work) {
                     failed(format!("a change of links could not begin: {e}"));
                 }
@@ -54,9 +54,11 @@ fn carry_out(
     set: &Set,
     together: &Together,
     network: &Weak<Network>,
+    user: Option<&User>,
     failed: impl Fn(String),
 ) {
-    let Some(prepared) = (network.upgrade()).map(|n| n.prepare(&set.links, &set.changes)) else {
+    let Some(prepared) = (network.upgrade()).map(|n| n.prepare(&set.links, &set.changes, user))
+    else {
         return;
     };
     let prepared = match prepared {

@@ -16,6 +16,8 @@ use crate::host::timespec;
 /// A timer of the runtime may be up to 1 ms late and a busy thread later: the rest is slept in the
 /// kernel.
 const ROUGHLY: Duration = Duration::from_millis(5);
+/// Later than this after its time, the start or a change is a failure of the run.
+pub(super) const LATE_NS: u64 = 1_000_000;
 
 /// What a part reports.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -102,7 +102,7 @@ impl User {
     /// # Errors
     /// The kernel returns an error.
     pub fn create(&self, path: &Path) -> io::Result<File> {
-        match self.does(|| File::create(path)) {
+        match self.does(|| File::create(path)).flatten() {
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {}
             done => return done,
         }
@@ -131,8 +131,11 @@ impl User {
         Ok(file.into())
     }
 
-    /// Does something with the rights of this user.
-    fn does<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    /// Does something with the rights of this user, in a thread of its own.
+    ///
+    /// # Errors
+    /// The thread cannot become this user, or it panicked.
+    pub fn does<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         // Another user makes the process one that others of this user cannot inspect.
         let dumpable = dumpable_behavior()?;
         // The kernel has the user of each thread; only the C library changes all of them.
@@ -141,7 +144,7 @@ impl User {
                 set_thread_groups(&self.groups)?;
                 set_thread_res_gid(self.gid, self.gid, self.gid)?;
                 set_thread_res_uid(self.uid, self.uid, self.uid)?;
-                work()
+                Ok(work())
             });
             thread.join()
         });

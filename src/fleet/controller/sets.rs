@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout};
 use super::steps::Controller;
 use crate::fleet::etcd::{Client, Compare, Lease, Op, mirror};
 use crate::fleet::keys::Keys;
+use crate::fleet::plan::LinkPlan;
 use crate::fleet::protocol::{Asked, SetDone, Start, Turn};
 use crate::fleet::{FleetError, LEAD};
 
@@ -73,6 +74,10 @@ impl Controller<'_> {
         let (mut unknown, mut silent) = (asked.links.clone(), vec![]);
         for host in self.names() {
             let links = &self.divided.plans.get(&host)?.links;
+            let named = links.iter().filter(|link| asked.links.contains(&link.name));
+            if let Some(why) = named.filter_map(|link| fixed(link, &asked.changes)).next() {
+                return Some(Turn::Refused(why, 65));
+            }
             let named = links.iter().map(|link| &link.name);
             let mine: BTreeSet<&String> =
                 named.filter(|name| asked.links.contains(*name)).collect();
@@ -108,6 +113,32 @@ impl Controller<'_> {
         let reference_ns = start.reference_ns + u64::try_from(since.as_nanos()).ok()?;
         Some(Turn::At(Start { reference_ns }, since.as_secs_f64()))
     }
+}
+
+/// Keys that shift packets in time. Between hosts the underlay's delay was taken off the link at the
+/// start; a change would be added to it.
+const TIMED: [&str; 5] = ["delay", "distance", "reorder", "matrix", "trace"];
+
+/// Returns why these changes of a link cannot be made; `None`: they can.
+pub fn fixed(link: &LinkPlan, changes: &[String]) -> Option<String> {
+    let name = &link.name;
+    changes.iter().find_map(|change| {
+        let path = change.split('=').next().unwrap_or_default().trim();
+        let mut keys = path.split('.');
+        if !link.peers.is_empty() && path.starts_with("links.") {
+            return Some(format!(
+                "{path} of {name}: its peers on other hosts have links of their own, which a \
+                 change does not reach; give them the same `host`"
+            ));
+        }
+        let between = link.across.is_some() || !link.peers.is_empty();
+        (between && path != "trace.restart" && keys.any(|key| TIMED.contains(&key))).then(|| {
+            format!(
+                "{path} of {name}: {name} is between hosts, whose network is part of its delay; \
+                 give its nodes the same `host`"
+            )
+        })
+    })
 }
 
 /// Requests a change of the active run, and waits for the decision: returns when it takes effect, in
@@ -148,5 +179,50 @@ pub async fn set(client: &Client, keys: &Keys, asked: &Asked) -> Result<f64, Fle
             "`emud fleet run` has not decided within {} s: whether the links change is unknown",
             DECIDE.as_secs()
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(across: Option<&str>, peers: &[&str]) -> LinkPlan {
+        LinkPlan {
+            name: "left".into(),
+            node: "one".into(),
+            interface: "eth0".into(),
+            profile: String::new(),
+            asked: "p.toml".into(),
+            reversed: false,
+            number: 0,
+            across: across.map(str::to_owned),
+            peers: (peers.iter())
+                .map(|host| ((*host).to_owned(), vec![]))
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn what_the_network_between_hosts_is_part_of_cannot_change() {
+        let refused = |link: &LinkPlan, change: &str| fixed(link, &[change.to_owned()]).is_some();
+        let (here, between, star) = (link(None, &[]), link(Some("b"), &[]), link(None, &["b"]));
+        for change in [
+            "delay=7ms",
+            "up.delay.jitter=1ms",
+            "down.reorder=1%",
+            "links.far.delay=3ms",
+            "trace={file=\"t.csv\"}",
+        ] {
+            assert!(!refused(&here, change), "{change}");
+            assert!(refused(&between, change), "{change}");
+            assert!(refused(&star, change), "{change}");
+        }
+        for change in ["rate=2Mbit", "up.loss=1%", "trace.restart"] {
+            assert!(!refused(&between, change), "{change}");
+            assert!(!refused(&star, change), "{change}");
+        }
+        // Its peers on other hosts would keep theirs.
+        assert!(refused(&star, "links.far.rate=2Mbit"));
+        assert!(!refused(&between, "links.far.rate=2Mbit"));
     }
 }

@@ -13,6 +13,7 @@ use super::{Divided, Ended, Request, Times};
 use crate::fleet::etcd::{Client, Compare, Lease, Op, Snapshot};
 use crate::fleet::keys::Keys;
 use crate::fleet::merge::{HostClock, HostLog};
+use crate::fleet::plan::HostPlan;
 use crate::fleet::protocol::{Built, HostResult, Ready, Revision, Start, digest};
 use crate::fleet::verdict::HostEnd;
 use crate::fleet::{FleetError, LEAD, LEASE};
@@ -20,7 +21,7 @@ use crate::host::signals::Signals;
 
 /// Besides the scenario's own time for the preparation: for measurements and many links.
 const BUILD: Duration = Duration::from_secs(60);
-/// Besides the scenario's own time for the clean-up.
+/// Besides the scenario's own time for the clean-up of a host.
 const REPORT: Duration = Duration::from_secs(30);
 /// etcd's default limit of a request is 1.5 MiB, and base64 adds a third.
 const MAX_BYTES: usize = 1024 * 1024;
@@ -367,7 +368,9 @@ impl Controller<'_> {
         ended: &mut Ended,
         signals: &mut Signals,
     ) -> Result<(), FleetError> {
-        let within = self.request.plan.clean_up_within + REPORT;
+        let plans = self.divided.plans.values();
+        let longest = plans.map(HostPlan::longest_clean_up).max();
+        let within = longest.unwrap_or_default() + REPORT;
         let until = Instant::now() + within;
         loop {
             let gone = self.gone();

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Changes that take effect on all hosts at one time.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::Value;
 use support::runs::log;
 
@@ -58,6 +61,14 @@ pub fn on_all_hosts_at_one_time() {
     let mut run = hosts.start_with(&scenario(), &["--log", &path]);
     let refused = hosts.emud(&["set", "left,right", "up.delay=20ms", "trace.restart"]);
     assert!(refused.contains("no link has changed"), "{refused}");
+    let refused = hosts.emud(&["set", "between", "delay=7ms"]);
+    assert!(refused.contains("is between hosts"), "{refused}");
+    // A file that the programs, which run as nobody, cannot read.
+    let secret = hosts.folder.file("secret", "only root reads this\n");
+    fs::set_permissions(&secret, Permissions::from_mode(0o600)).unwrap();
+    let refused = hosts.emud(&["set", "left", &format!("up.trace={{file=\"{secret}\"}}")]);
+    assert!(refused.contains("ermission denied"), "{refused}");
+    assert!(!refused.contains("only root"), "{refused}");
     let unknown = hosts.emud(&["set", "left,rite", "up.delay=20ms"]);
     assert!(
         unknown.contains("no link is called `rite`: the links are between, far, left, right"),

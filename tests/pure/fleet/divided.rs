@@ -183,6 +183,34 @@ fn peers_of_a_star_on_other_hosts_have_links_of_their_own() {
     }
 }
 
+/// It would be a file that a plan makes root create on the host.
+#[test]
+fn no_record_of_a_medium_is_written() {
+    let whole = plan(
+        "[medium.wlan0]\nrecord = \"/etc/shadow\"\n[node.a]\nhost = \"h0\"\ncommand = \"true\"\n\
+         [node.b]\nhost = \"h0\"\n[node.c]\nhost = \"h0\"\n",
+    );
+    let parts = parts(&whole, 1);
+    let (own, notes) = parts["h0"].to_plan(&BTreeMap::new(), "x").unwrap();
+    assert_eq!(own.media.len(), 1);
+    assert_eq!(own.media[0].record, None);
+    assert!(notes[0].contains("no record /etc/shadow"), "{notes:?}");
+}
+
+/// The commands of all nodes of a host run one after the other.
+#[test]
+fn a_clean_up_takes_as_long_as_its_commands() {
+    let whole = plan(
+        "clean-up-within = \"20s\"\n[node.a]\nhost = \"h0\"\nclean-up = [\"x\", \"y\"]\ncommand = \"true\"\n\
+         [node.b]\nhost = \"h0\"\nclean-up = \"z\"\n[node.c]\nhost = \"h1\"\n\
+         [link.l]\nbetween = [\"a\", \"b\"]\n[link.m]\nbetween = [\"b\", \"c\"]\n\
+         profile.link.delay = \"5ms\"\n",
+    );
+    let parts = parts(&whole, 2);
+    assert_eq!(parts["h0"].longest_clean_up().as_secs(), 60);
+    assert_eq!(parts["h1"].longest_clean_up().as_secs(), 20);
+}
+
 #[test]
 fn others_wait_only_for_what_is_reported() {
     let whole = plan(

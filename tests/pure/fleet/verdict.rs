@@ -47,6 +47,10 @@ fn reported(result: HostResult) -> HostEnd {
 }
 
 fn judged(b: HostEnd) -> FleetVerdict {
+    interrupted(b, None)
+}
+
+fn interrupted(b: HostEnd, signal: Option<i32>) -> FleetVerdict {
     let a = HostEnd::Reported {
         result: Box::new(HostResult {
             clock: None,
@@ -58,6 +62,7 @@ fn judged(b: HostEnd) -> FleetVerdict {
         &BTreeMap::from([("a".into(), a), ("b".into(), b)]),
         BOUND_NS,
         ExitCode::Program,
+        signal,
     )
 }
 
@@ -155,7 +160,13 @@ fn a_failed_part_and_a_failed_program() {
 }
 
 #[test]
+fn an_interrupted_run_has_the_code_of_its_signal() {
+    let found = interrupted(reported(result(RunVerdict::Clean)), Some(2));
+    assert_eq!((found.verdict, found.exit_code), (RunVerdict::Clean, 130));
+}
+
+#[test]
 fn no_host_is_no_result() {
-    let found = judge(&BTreeMap::new(), BOUND_NS, ExitCode::Program);
+    let found = judge(&BTreeMap::new(), BOUND_NS, ExitCode::Program, None);
     assert_eq!(found.verdict, RunVerdict::Invalid);
 }

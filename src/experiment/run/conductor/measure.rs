@@ -16,6 +16,7 @@ use crate::experiment::run::network::Network;
 use crate::experiment::run::programs::Programs;
 use crate::experiment::run::sampler::{Found, Parts, Sampler};
 use crate::experiment::run::{RunError, sets, together};
+use crate::host::now_ns;
 use crate::host::signals::Signals;
 use crate::monitor::session::experiment::SETTLED;
 
@@ -53,7 +54,13 @@ impl Run<'_> {
         let failed = Arc::new(Mutex::new(Vec::new()));
         if let Some(together) = together {
             tokio::task::spawn_local(together.follow(programs.done.clone()));
-            let sets = sets::follow(together.clone(), Arc::downgrade(network), failed.clone());
+            let user = self.settings.user.clone();
+            let sets = sets::follow(
+                together.clone(),
+                Arc::downgrade(network),
+                user,
+                failed.clone(),
+            );
             tokio::task::spawn_local(sets);
         }
         let prepared = async {
@@ -62,6 +69,15 @@ impl Run<'_> {
             if let Some(together) = together {
                 let at_ns = together.ready().await;
                 network.begin_at(at_ns, self.deadline(at_ns))?;
+                let late_ns = now_ns().saturating_sub(at_ns);
+                if late_ns > together::LATE_NS
+                    && let Ok(mut failed) = failed.lock()
+                {
+                    failed.push(format!(
+                        "the measured phase began {:.3} ms late: this host learned its time then",
+                        late_ns as f64 / 1e6
+                    ));
+                }
                 together::sleep_until(at_ns).await;
             }
             Ok::<(), RunError>(())
