@@ -140,12 +140,16 @@ emud_enqueue(struct emud_packet *p, const struct emud_link *l, struct emud_state
 		return EMUD_AGAIN;
 	/* Of the last so many packets the first has not left. */
 	first = *emud_ring_at(v->oldest, oldest);
-	if (managed && emud_uses(SIGNALS))
+	/* Also without a manager: entries may be from the time of RIO, before a change. */
+	if (emud_uses(SIGNALS))
 		first &= ~EMUD_RING_ASSURED;
 	t->full |= offer->limited & emud_above((__u64)s->ring_pos + n, offer->packets) &
 		   emud_above(first, p->arrival);
 	if (managed && emud_uses(SIGNALS) && l->queueing.aqm)
 		verdict = emud_aqm(p, l, s, offer, t);
+	else if (emud_uses(SIGNALS))
+		/* A manager that comes back starts anew: its time has passed. */
+		s->aqm.aqm = EMUD_AQM_NONE;
 	if (verdict == EMUD_DROP)
 		return verdict;
 	if (t->full)

@@ -397,3 +397,79 @@ fn rio_counts_from_when_it_is_set() {
     b.send(&assured, 501_500_000);
     assert_eq!(backlog(&b), 2);
 }
+
+/// The ring says of each packet whether RIO counted it as assured, also after RIO.
+#[test]
+fn a_queue_admits_after_rio() {
+    let mut b = Bench::new(&managed(Aqm::Rio(strict_rio())));
+    let assured = frame(1_000, 10, 0);
+    for n in 0..LIMIT as u64 {
+        assert_eq!(b.send(&assured, n * 2_000_000).verdict, TC_ACT_UNSPEC);
+    }
+    let plain = link(|l| {
+        l.rate = Some(RATE);
+        l.queue = Limit::Packets(LIMIT as u32).into();
+    });
+    b.set(&plain, 42, stamp_place());
+    for n in 0..10 {
+        let at = 10_000_000_000 + n * 2_000_000;
+        assert_eq!(b.send(&assured, at).verdict, TC_ACT_UNSPEC, "{n}");
+    }
+}
+
+/// A manager that comes back has not been updated meanwhile; made up for from what it was, its
+/// probability would drop most packets of the new time.
+#[test]
+fn a_manager_that_comes_back_starts_anew() {
+    let pi = profile::Pi {
+        a: 1.9e-3,
+        b: 1.8e-3,
+        ..profile::Pi::default()
+    };
+    let with = managed(Aqm::Pi(pi));
+    let plain = link(|l| {
+        l.rate = Some(RATE);
+        l.queue = Limit::Packets(LIMIT as u32).into();
+    });
+    let mut b = Bench::new(&with);
+    let packet = frame(1_000, 0, 0);
+    let state = |b: &Bench| b.maps.state_of(0, abi::EMUD_UP).unwrap().aqm;
+    // 10 % more than it carries.
+    let mut at = (0..).map(|n| n * 909_090);
+    let mut overload = |b: &Bench, packets: usize| {
+        at.by_ref().take(packets).for_each(|at| {
+            b.send(&packet, at);
+        });
+    };
+    overload(&b, 20_000);
+    assert!(state(&b).pi_probability > 0);
+    b.set(&plain, 42, stamp_place());
+    overload(&b, 20_000);
+    b.set(&with, 42, stamp_place());
+    overload(&b, 1);
+    assert_eq!(state(&b).pi_probability, 0);
+}
+
+/// Small packets at half the rate leave gaps shorter than a packet of 1000 bytes.
+#[test]
+fn an_average_falls_in_short_gaps() {
+    let red = profile::Red {
+        min: Length::Time(20_000_000),
+        max: Length::Time(200_000_000),
+        probability: 0.1,
+        weight: 0.002,
+        ecn: false,
+    };
+    let b = Bench::new(&managed(Aqm::Red(red)));
+    let average = |b: &Bench| b.maps.state_of(0, abi::EMUD_UP).unwrap().aqm.red_average;
+    for n in 0..2_000 {
+        b.send(&frame(1_000, 0, 0), n * 700_000);
+    }
+    let full = average(&b);
+    assert!(full >> 16 > 20_000_000, "{full}");
+    // 200 bytes take 200 us; the backlog is at most 250 ms.
+    for n in 0..10_000 {
+        b.send(&frame(200, 0, 0), 2_000_000_000 + n * 400_000);
+    }
+    assert!(average(&b) < full / 20, "{} of {full}", average(&b));
+}
