@@ -19,17 +19,21 @@ static __always_inline int emud_is_red(__u32 aqm)
 
 /* What an idle time leaves of the average, times 2^32: as if as many small packets
  * had found the queue empty as the wire had room for. A packet in between ends
- * the idle time. */
+ * the idle time. The last one counts in part (1 - weight * part): with whole ones
+ * only, the average would stay where it is while all gaps are shorter than one. */
 static __always_inline __u64 emud_red_decay(const struct emud_link *l,
 					    const struct emud_state *s, __u64 now)
 {
-	__u64 since = *(volatile __u64 *)&s->busy_until, packets;
+	__u64 since = *(volatile __u64 *)&s->busy_until, packets, part;
 
 	if (!emud_is_red(l->queueing.aqm) || since >= now || !l->queueing.red.packet_ns)
 		return EMUD_Q32;
 	packets = (now - since) / l->queueing.red.packet_ns;
-	return emud_power(EMUD_Q32 - l->queueing.red.weight,
-			  packets < 0xffffffff ? packets : 0xffffffff);
+	part = (((now - since) % l->queueing.red.packet_ns) << 20) /
+	       l->queueing.red.packet_ns;
+	return emud_scale(emud_power(EMUD_Q32 - l->queueing.red.weight,
+				     packets < 0xffffffff ? packets : 0xffffffff),
+			  EMUD_Q32 - (l->queueing.red.weight * part >> 20));
 }
 
 static __always_inline __u64 emud_red_average(const struct emud_red *red, __u64 average,

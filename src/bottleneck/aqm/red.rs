@@ -57,9 +57,12 @@ impl Average {
     }
 
     pub fn idle(&mut self, figures: &AverageFigures, idle_ns: u64) {
-        let packets = idle_ns / figures.packet_ns.max(1);
-        let packets = u32::try_from(packets).unwrap_or(u32::MAX);
-        self.0 = scale(self.0, power(ONE - figures.weight, packets));
+        let packet_ns = figures.packet_ns.max(1);
+        let packets = u32::try_from(idle_ns / packet_ns).unwrap_or(u32::MAX);
+        let part = ((idle_ns % packet_ns) << 20) / packet_ns;
+        let rest = ONE - (figures.weight * part >> 20);
+        let left = scale(power(ONE - figures.weight, packets), rest);
+        self.0 = scale(self.0, left);
     }
 
     pub fn get(self) -> u64 {

@@ -184,8 +184,10 @@ fn reds_average_is_the_papers() {
             average += WEIGHT * ((busy - at) as f64 - average);
         } else {
             // For the first packet there is no average yet.
-            let packets = if n == 0 { 0 } else { (at - busy) / 1000 };
-            average *= (1.0 - WEIGHT).powi(packets as i32);
+            let idle = if n == 0 { 0 } else { at - busy };
+            average *= (1.0 - WEIGHT).powi((idle / 1000) as i32);
+            // The paper's exponent is no whole number: a straight line between two.
+            average *= 1.0 - WEIGHT * (idle % 1000) as f64 / 1000.0;
         }
         busy = busy.max(at) + if admitted { 1000 } else { 0 };
         let got = b.aqm().red_average as f64 / 65536.0;
