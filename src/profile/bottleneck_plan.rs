@@ -12,7 +12,8 @@ const FOR_BOTTLENECKS: u64 = 0x3d0a_94e5_b7f2_186c;
 impl Profile {
     /// As servers run them; `seed` is that of the link.
     pub fn plans(&self, seed: u64) -> Vec<Plan> {
-        let seeds = (1..).map(|number| mix(seed ^ FOR_BOTTLENECKS) ^ mix(number));
+        // Mixed again, since the number of a class is mixed in next.
+        let seeds = (1..).map(|number| mix(mix(seed ^ FOR_BOTTLENECKS) ^ mix(number)));
         let all = self.bottlenecks.iter().zip(seeds);
         all.map(|(bottleneck, seed)| Plan {
             seed,

@@ -209,9 +209,13 @@ fn fq_shift(longest_ns: u64) -> u32 {
         .unwrap_or(63)
 }
 
-/// The seed of a link: two of a profile decide independently.
+/// The seed of a link: two of a profile decide independently. Mixed again, since the direction is
+/// mixed in next: otherwise link 1 up would decide as link 2 down.
 pub fn of_number(seed: u64, number: u64) -> u64 {
-    seed ^ mix(number)
+    match number {
+        0 => seed,
+        number => mix(seed ^ mix(number)),
+    }
 }
 
 /// ns per byte as `mult / 2^shift`, as fine as a train of 1 MiB allows in 64 bits.
@@ -231,6 +235,23 @@ pub(crate) fn ns_per_byte(rate: u64) -> (u64, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_two_links_of_a_profile_have_one_seed() {
+        let plain = profile::Link::default();
+        let seed = |number, direction| {
+            let place = Place {
+                release: abi::EMUD_RELEASE_NONE,
+                ifindex: 0,
+                l3: false,
+            };
+            let compiled = compile(&plain, of_number(7, number), direction, 0, place);
+            compiled.unwrap().link.seed
+        };
+        let all = (0..64).flat_map(|number| [0, 1].map(|direction| seed(number, direction)));
+        let all: std::collections::BTreeSet<u64> = all.collect();
+        assert_eq!(all.len(), 128);
+    }
 
     #[test]
     fn a_rate_is_exact_to_a_part_in_a_million_million() {
