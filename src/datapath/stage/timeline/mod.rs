@@ -131,19 +131,30 @@ fn renew(timeline: &mut abi::emud_timeline) {
 }
 
 fn build(link: &Link, trace: &Trace) -> Built {
+    let queue_bytes = link.queue.bytes.unwrap_or(0);
     match &trace.source {
         TraceSource::Rows { rows, period_ns } => {
             let max_jitter_ns = rows.iter().filter_map(|row| row.jitter_ns).max();
             let own_mean_ns = own_mean(link);
             let step = |row| Step::of_trace(row, max_jitter_ns, own_mean_ns);
             let steps: Vec<_> = rows.iter().map(step).collect();
-            assemble(&steps, if trace.repeat { *period_ns } else { 0 }, false)
+            assemble(
+                &steps,
+                if trace.repeat { *period_ns } else { 0 },
+                false,
+                queue_bytes,
+            )
         }
         TraceSource::Mahimahi(ms) => {
             let step = |ms: &u32| Step::new(u64::from(*ms) * 1_000_000, Rate::Own);
             let steps: Vec<_> = ms.iter().map(step).collect();
             let period_ns = steps.last().map_or(0, |s| s.at_ns);
-            assemble(&steps, if trace.repeat { period_ns } else { 0 }, true)
+            assemble(
+                &steps,
+                if trace.repeat { period_ns } else { 0 },
+                true,
+                queue_bytes,
+            )
         }
         TraceSource::InForce(_) => Built {
             timeline: abi::emud_timeline::default(),

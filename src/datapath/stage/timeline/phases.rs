@@ -20,10 +20,12 @@ pub fn phases(profile: &Profile, direction: u32, links: &mut [Compiled], seed: u
         return;
     }
     let sequence = phases.sequence(seed);
+    let queue_bytes = profile.links_of(direction).filter_map(|l| l.queue.bytes);
     let built = assemble(
         &phase_steps(profile, direction, &sequence),
         phase_period(phases, &sequence),
         false,
+        queue_bytes.max().unwrap_or(0),
     );
     let longest = links.iter().map(|c| c.link.delay_ns).max();
     let max_rate = profile.links_of(direction).filter_map(|l| l.rate).max();

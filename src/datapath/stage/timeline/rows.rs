@@ -69,7 +69,13 @@ pub(super) struct Built {
     pub(super) rows: Vec<abi::emud_row>,
 }
 
-pub(super) fn assemble(steps: &[Step], period_ns: u64, opportunities: bool) -> Built {
+/// `queue_bytes`: the largest backlog that is compared with a limit; 0: none is.
+pub(super) fn assemble(
+    steps: &[Step],
+    period_ns: u64,
+    opportunities: bool,
+    queue_bytes: u64,
+) -> Built {
     // In bit/s times ns: exact.
     let mut carried = 0u128;
     let mut before = Vec::with_capacity(steps.len() + 1);
@@ -86,7 +92,7 @@ pub(super) fn assemble(steps: &[Step], period_ns: u64, opportunities: bool) -> B
         Rate::Bits(bits) => bits,
         _ => 0,
     });
-    let frac = fraction_bits(carried / BYTE, max_rate.max().unwrap_or(0));
+    let frac = fraction_bits(carried / BYTE, max_rate.max().unwrap_or(0), queue_bytes);
     let bytes = |carried: u128| ((carried << frac) / BYTE) as u64;
     let mut rows: Vec<_> = (steps.iter().zip(&before))
         .map(|(step, before)| finished(step, bytes(*before), frac))
@@ -121,10 +127,12 @@ pub(super) fn assemble(steps: &[Step], period_ns: u64, opportunities: bool) -> B
     }
 }
 
-/// As many as the classifier's 64 bits have room for.
-fn fraction_bits(bytes: u128, max_rate: u64) -> u32 {
+/// As many as the classifier's 64 bits have room for: the bytes of the rows, and a backlog of any
+/// number of periods up to its limit and a packet.
+fn fraction_bits(bytes: u128, max_rate: u64, queue_bytes: u64) -> u32 {
     let fits = |frac: u32| {
         (bytes + 1) << frac < 1 << 62
+            && (u128::from(queue_bytes + UNLIMITED_BYTES)) << frac < 1 << 63
             && (u128::from(max_rate) << (frac + abi::EMUD_BYTE_RATE_SHIFT)) / BYTE < 1 << 63
     };
     (1..=abi::EMUD_FRAC_MAX)
@@ -169,4 +177,19 @@ pub(super) fn content(rows: &[abi::emud_row]) -> u64 {
     rows.iter()
         .flat_map(words)
         .fold(1, |hash, word| mix(hash ^ word).wrapping_add(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A loop of a second at 20 Mbit/s: without the limit in sight, a backlog of 16 MiB would wrap.
+    #[test]
+    fn a_backlog_of_many_periods_fits() {
+        let bits = |queue_bytes| fraction_bits(2_500_000, 20_000_000, queue_bytes);
+        assert_eq!(bits(0), abi::EMUD_FRAC_MAX);
+        for queue_bytes in [20_000_000u64, u64::from(u32::MAX)] {
+            assert!(u128::from(queue_bytes) << bits(queue_bytes) < 1 << 63);
+        }
+    }
 }
