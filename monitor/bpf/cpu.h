@@ -52,7 +52,8 @@ static __always_inline void emud_cpu_begin(struct emud_cpu *c, __u64 now, __u64 
 					   __u64 group)
 {
 	c->since = now;
-	c->near = 0;
+	/* There may be no tick within a shorter theta. */
+	c->near = emud_cpu_theta_ns <= emud_config.tick_ns;
 	c->interval++;
 	c->group = group;
 	c->group_rq = rq;
