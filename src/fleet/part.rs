@@ -96,7 +96,7 @@ impl<W: Write + Send + 'static> Part<W> {
         let measured = self.measure()?;
         let interface = free_interface().map_err(crate::experiment::run::RunError::from)?;
         let plan = || self.plan.to_plan(&measured.underlay, &interface);
-        // Whoever writes a plan may read no more files here than its programs.
+        // The author of a plan may read no more files here than its programs.
         let plan = match &setup.user {
             Some(user) => user
                 .does(plan)

@@ -60,7 +60,7 @@ impl Average {
         let packet_ns = figures.packet_ns.max(1);
         let packets = u32::try_from(idle_ns / packet_ns).unwrap_or(u32::MAX);
         let part = ((idle_ns % packet_ns) << 20) / packet_ns;
-        let rest = ONE - (figures.weight * part >> 20);
+        let rest = ONE - ((figures.weight * part) >> 20);
         let left = scale(power(ONE - figures.weight, packets), rest);
         self.0 = scale(self.0, left);
     }

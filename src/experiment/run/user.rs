@@ -102,7 +102,7 @@ impl User {
     /// # Errors
     /// The kernel returns an error.
     pub fn create(&self, path: &Path) -> io::Result<File> {
-        match self.does(|| File::create(path)).flatten() {
+        match self.does(|| File::create(path)).and_then(|done| done) {
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {}
             done => return done,
         }
@@ -131,7 +131,7 @@ impl User {
         Ok(file.into())
     }
 
-    /// Does something with the rights of this user, in a thread of its own.
+    /// Does something with the rights of this user, in a separate thread.
     ///
     /// # Errors
     /// The thread cannot become this user, or it panicked.

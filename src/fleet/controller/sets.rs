@@ -127,7 +127,7 @@ pub fn fixed(link: &LinkPlan, changes: &[String]) -> Option<String> {
         let mut keys = path.split('.');
         if !link.peers.is_empty() && path.starts_with("links.") {
             return Some(format!(
-                "{path} of {name}: its peers on other hosts have links of their own, which a \
+                "{path} of {name}: its peers on other hosts have separate links, which a \
                  change does not reach; give them the same `host`"
             ));
         }
