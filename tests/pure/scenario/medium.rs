@@ -2,7 +2,7 @@
 //! Media: stations, addresses, routes, positions, and mistakes.
 
 use emud::experiment::scenario::{Overrides, Plan, ScenarioError};
-use emud::medium::air::{Access, Discipline};
+use emud::medium::air::{Access, Air, Discipline, Frame, Outcome, To};
 use emud::medium::phy::attowatts;
 use emud::text::TextError;
 
@@ -177,6 +177,31 @@ fn figures_of_a_medium_reach_the_air() {
         "{}",
         medium.line()
     );
+}
+
+/// All its signals have the same power, which is no level that noise in dBm compares with.
+#[test]
+fn noise_has_no_effect_in_the_disk_model() {
+    let of = |propagation: &str| {
+        let text = format!(
+            "[medium.w]\nradio = {{ noise = \"-95dBm\" }}\npropagation = \"{propagation}\"\n\
+             [node.a]\ncommand = \"true\"\n[node.b]\nat = [50, 0]\n"
+        );
+        let medium = plan(&text).media.remove(0);
+        let plan = medium.air(1);
+        let noise = plan.noise;
+        let mut air = Air::new(plan, medium.matrix().into(), &medium.modes());
+        for token in 0..100 {
+            let to = To::Station(1);
+            let bytes = 1000;
+            assert!(air.arrive(token * 10_000_000, 0, Frame { to, bytes, token }));
+        }
+        let outcomes = std::iter::from_fn(|| air.next(2_000_000_000));
+        let delivered = outcomes.filter(|o| matches!(o, Outcome::Delivered { .. }));
+        (noise, delivered.count())
+    };
+    assert_eq!(of("disk"), (0, 100));
+    assert_eq!(of("free-space"), (attowatts(-95.0), 100));
 }
 
 #[test]

@@ -55,6 +55,11 @@ impl Medium {
     /// Returns the plan of the air.
     pub fn air(&self, seed: u64) -> air::Plan {
         let radio = &self.table.radio;
+        // Signals of the disk model have no level that noise can be compared with.
+        let noise_dbm = match self.table.propagation {
+            Propagation::Disk(_) => None,
+            Propagation::Radio(..) | Propagation::Grid { .. } => radio.noise_dbm,
+        };
         air::Plan {
             timing: self.timing(),
             access: self.table.access.into(),
@@ -65,7 +70,7 @@ impl Medium {
             discipline: self.table.queue.discipline(&self.timing()),
             rate: self.rate_control(),
             capture: ratio(radio.capture_db),
-            noise: radio.noise_dbm.map_or(0, attowatts),
+            noise: noise_dbm.map_or(0, attowatts),
             seed,
         }
     }
