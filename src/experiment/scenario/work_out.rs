@@ -64,7 +64,7 @@ impl Scenario {
             .map_err(|m| self.mistakes(vec![m]))?;
         let mut plan = self.finish(graph, &layout, overrides)?;
         for medium in &media {
-            for (station, routes) in medium.stations.iter().zip(medium.routes()) {
+            for (station, routes) in medium.stations.iter().zip(medium.routes(&plan.nodes)) {
                 let node = plan.nodes.iter_mut().find(|node| node.name == station.node);
                 if let Some(node) = node {
                     node.routes.extend(routes);

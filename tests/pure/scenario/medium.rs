@@ -7,6 +7,7 @@ use emud::medium::phy::attowatts;
 use emud::text::TextError;
 
 use super::read;
+use super::walk::walk;
 
 fn plan(text: &str) -> Plan {
     let planned = read(text).and_then(|scenario| scenario.plan(&Overrides::default()));
@@ -20,6 +21,25 @@ fn routes(plan: &Plan, node: &str) -> Vec<String> {
     routes
         .map(|route| format!("{} {}", route.to, via(route.via)))
         .collect()
+}
+
+/// The kernel rejects a second route.
+fn each_destination_is_there_once(plan: &Plan) {
+    for node in &plan.nodes {
+        let mut all = routes(plan, &node.name);
+        all.iter_mut()
+            .for_each(|r| r.truncate(r.find(' ').unwrap()));
+        let count = all.len();
+        all.sort();
+        all.dedup();
+        assert_eq!(
+            all.len(),
+            count,
+            "{}: {:?}",
+            node.name,
+            routes(plan, &node.name)
+        );
+    }
 }
 
 /// west1 - west-gate = east-gate - east1, and a wired server behind the east.
@@ -50,22 +70,7 @@ fn gateways_join_media_and_wires() {
     has("server", west1, "10.0.0.5");
     has("server", east1, "10.0.0.5");
     has("east1", west1, &east_gate.to_string());
-    // Each destination once: the kernel rejects a second route.
-    for node in &plan.nodes {
-        let mut all = routes(&plan, &node.name);
-        all.iter_mut()
-            .for_each(|r| r.truncate(r.find(' ').unwrap()));
-        let count = all.len();
-        all.sort();
-        all.dedup();
-        assert_eq!(
-            all.len(),
-            count,
-            "{}: {:?}",
-            node.name,
-            routes(&plan, &node.name)
-        );
-    }
+    each_destination_is_there_once(&plan);
     // A daemon's medium has none of them, and the wires stay as they are.
     let daemons = text.replace(
         "nodes = [\"west*\"]",
@@ -73,6 +78,45 @@ fn gateways_join_media_and_wires() {
     );
     let daemons = self::plan(&daemons);
     assert!(routes(&daemons, "west1").is_empty());
+}
+
+/// Two relays reach both ends. r1, the first of equal ones, does not forward.
+#[test]
+fn routes_avoid_stations_that_do_not_forward() {
+    let text = "[medium.w]\n[node.a]\ncommand = \"true\"\n[node.r1]\nforwards = false\nat = [200, 0]\n\
+                [node.r2]\nat = [200, 1]\n[node.b]\nat = [400, 0]\n";
+    let address = |plan: &Plan, node: &str| plan.addresses(node)[0].addr();
+    let relays = plan(text);
+    for (from, to) in [("a", "b"), ("b", "a")] {
+        let way = walk(&relays, from, address(&relays, to));
+        assert_eq!(way, Ok([from, "r2", to].map(str::to_owned).to_vec()));
+    }
+    for to in ["a", "b"] {
+        for relay in ["r1", "r2"] {
+            let way = walk(&relays, relay, address(&relays, to)).unwrap();
+            assert_eq!(way, [relay, to]);
+        }
+    }
+}
+
+/// Without the other relay there is a route only where a gateway leads around.
+#[test]
+fn gateways_lead_around_a_station_that_does_not_forward() {
+    let text = "[medium.w]\nnodes = [\"a\", \"b\", \"r1\"]\n[node.a]\ncommand = \"true\"\n\
+                [node.r1]\nforwards = false\nat = [200, 0]\n[node.b]\nat = [400, 0]\n";
+    let apart = plan(text);
+    let to = format!("{}/32", apart.addresses("b")[0].addr());
+    assert!(!routes(&apart, "a").iter().any(|r| r.starts_with(&to)));
+    let around = plan(&format!(
+        "{text}[node.g]\n[link.x]\nbetween = [\"a\", \"g\"]\n[link.y]\nbetween = [\"g\", \"b\"]\n"
+    ));
+    for (from, to) in [("a", "b"), ("b", "a")] {
+        for address in around.addresses(to) {
+            let way = walk(&around, from, address.addr());
+            assert_eq!(way, Ok([from, "g", to].map(str::to_owned).to_vec()));
+        }
+    }
+    each_destination_is_there_once(&around);
 }
 
 const CHAIN: &str = "network = \"10.0.0.0/24\"\n[topology]\nkind = \"chain\"\nrouters = 2\n\

@@ -15,7 +15,7 @@ use super::{MediumDraft, MediumTable, RouteChoice, SegmentTable, word};
 use crate::experiment::scenario::expand::is_meant;
 use crate::experiment::scenario::graph::Graph;
 use crate::experiment::scenario::limits::MAX_STATIONS;
-use crate::experiment::scenario::plan::Route;
+use crate::experiment::scenario::plan::{Node, Route};
 use crate::medium::air::{self, RateControl};
 use crate::medium::motion::Track;
 use crate::medium::phy::{
@@ -182,8 +182,9 @@ impl Medium {
         )
     }
 
-    /// Returns the routes of each station, neighbours first: the gateways of the others.
-    pub fn routes(&self) -> Vec<Vec<Route>> {
+    /// Returns the routes of each station, neighbours first: the gateways of the others. `nodes`: those
+    /// of the plan.
+    pub fn routes(&self, nodes: &[Node]) -> Vec<Vec<Route>> {
         let count = self.stations.len();
         let route = |to: usize, via: Option<usize>| Route {
             to: self.stations[to].address,
@@ -201,8 +202,13 @@ impl Medium {
             routes.push(others.map(|other| route(*other, None)).collect());
         }
         if self.table.routes == RouteChoice::Static {
+            let forwards = |station: &Station| {
+                let mut nodes = nodes.iter();
+                nodes.any(|node| node.name == station.node && node.forwards())
+            };
+            let forwards: Vec<bool> = self.stations.iter().map(forwards).collect();
             for to in 0..count {
-                let next = next_hops(&neighbours, to);
+                let next = next_hops(&neighbours, &forwards, to);
                 for (station, next) in next.into_iter().enumerate() {
                     let via = next.filter(|next| station != to && *next != to);
                     routes[station].extend(via.map(|via| route(to, Some(via))));
@@ -213,13 +219,17 @@ impl Medium {
     }
 }
 
-/// Returns each station's next hop of a shortest path, of equal ones the first station.
-fn next_hops(neighbours: &[Vec<usize>], to: usize) -> Vec<Option<usize>> {
+/// Returns each station's next hop of a shortest path through stations that forward, of equal ones the
+/// first station.
+fn next_hops(neighbours: &[Vec<usize>], forwards: &[bool], to: usize) -> Vec<Option<usize>> {
     let mut next = vec![None; neighbours.len()];
     let mut distance = vec![usize::MAX; neighbours.len()];
     distance[to] = 0;
     let mut queue = VecDeque::from([to]);
     while let Some(station) = queue.pop_front() {
+        if station != to && !forwards[station] {
+            continue;
+        }
         for other in &neighbours[station] {
             if distance[*other] == usize::MAX {
                 distance[*other] = distance[station] + 1;
