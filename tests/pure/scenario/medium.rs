@@ -397,6 +397,18 @@ const MISTAKES: &[(&str, &[&str])] = &[
         &["no `antenna`", "sensitivity"],
     ),
     ("radio = { power = 15 }", &["`power`", "dBm"]),
+    (
+        "radio = { sense = \"-80dBm\" }",
+        &[
+            "`sense` of -80dBm",
+            "received, -94dBm",
+            "\"-94dBm\" or less",
+        ],
+    ),
+    (
+        "radio = { sense = \"-84dBm\", standard = \"802.11g\", sensitivity = \"-85dBm\" }",
+        &["`sense` of -84dBm", "\"-85dBm\" or less"],
+    ),
     ("radio = { power = \"99dBm\" }", &["`power`", "50dBm"]),
     (
         "radio = { basic = \"3Mbit\" }",

@@ -37,6 +37,15 @@ impl Default for RadioChoice {
     }
 }
 
+impl RadioChoice {
+    /// Returns the weakest signal that is received at any rate, dBm.
+    pub fn weakest_dbm(&self) -> f64 {
+        let of_rates = self.standard.rates.iter().map(|(_, dbm)| *dbm);
+        self.sensitivity_dbm
+            .unwrap_or_else(|| of_rates.fold(f64::MAX, f64::min))
+    }
+}
+
 pub(crate) struct RadioKind;
 /// Bytes of a packet, or "off".
 pub(crate) struct Bytes;
@@ -77,6 +86,17 @@ impl Kind for RadioKind {
                     return Err(unknown(&entry.key, "a radio", &keys));
                 }
             }
+        }
+        let weakest_dbm = radio.weakest_dbm();
+        if let Some(sense_dbm) = radio.sense_dbm.filter(|dbm| *dbm > weakest_dbm) {
+            let title = format!(
+                "`sense` of {sense_dbm}dBm is above the weakest signal that is received, {weakest_dbm}dBm"
+            );
+            let help = format!(
+                "write sense = \"{weakest_dbm}dBm\" or less, or a higher `sensitivity`: a frame that is \
+                 received keeps the medium busy"
+            );
+            return Err(Mistake::new(&value.at, title, help));
         }
         let has = |kbit: &u32| radio.standard.control_rates().any(|rate| rate == *kbit);
         match radio

@@ -133,17 +133,12 @@ impl Medium {
         let mut radio = Radio::new(choice.standard, loss);
         radio.shadowing_db = shadowing_db;
         radio.power_dbm = choice.power_dbm.unwrap_or(radio.power_dbm);
-        radio.sense_dbm = choice.sense_dbm.unwrap_or(radio.sense_dbm);
+        // What is received is sensed. The default may be above it.
+        let sense_dbm = choice.sense_dbm.unwrap_or(radio.sense_dbm);
+        radio.sense_dbm = sense_dbm.min(choice.weakest_dbm());
         if let Some(dbm) = choice.sensitivity_dbm {
             radio.sensitivity_dbm.fill(dbm);
         }
-        let weakest = radio
-            .sensitivity_dbm
-            .iter()
-            .copied()
-            .fold(f64::MAX, f64::min);
-        // What is received is sensed.
-        radio.sense_dbm = radio.sense_dbm.min(weakest);
         let spread = Spread::Radio(radio);
         Geometry { spread, ber }
     }
