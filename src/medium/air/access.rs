@@ -2,8 +2,16 @@
 //! Channel access: when a station may send (IEEE 802.11-2020, 10.3.4).
 
 use super::station::{Kind, Transmission};
-use super::{Air, To};
+use super::{Air, Plan, To};
 use crate::medium::set::{Set, members};
+
+impl Plan {
+    /// Whether an RTS is in front of a data frame with so many packets and octets.
+    pub(super) fn has_rts(&self, to: To, packets: u32, octets: u32) -> bool {
+        let bytes = octets - packets * self.timing.overhead;
+        to != To::All && self.rts_bytes.is_some_and(|least| bytes >= least)
+    }
+}
 
 impl<T: Clone> Air<T> {
     /// Counts the backoffs of a station that has a frame or a backoff, if its medium is idle.
@@ -121,13 +129,11 @@ impl<T: Clone> Air<T> {
             0 => 0,
             txop_ns => self.now_ns + txop_ns,
         };
-        let Some(data) = self.load(station, 0) else {
+        let Some(data) = self.load(station, true) else {
             return;
         };
         self.stations[station].count.attempts += 1;
-        let bytes = data.octets - data.packets * self.plan.timing.overhead;
-        let rts_bytes = self.plan.rts_bytes.filter(|_| data.to != To::All);
-        let what = match rts_bytes.is_some_and(|least| bytes >= least) {
+        let what = match self.plan.has_rts(data.to, data.packets, data.octets) {
             true => self.rts(&data),
             false => data,
         };

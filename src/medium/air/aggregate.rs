@@ -28,7 +28,7 @@ const DELIMITER: u32 = 4;
 impl<T> Queue<T> {
     /// Chooses what the next frame carries: the first packet, and others for the same station, as long as
     /// they fit. Returns their number and octets.
-    fn load(&mut self, overhead: u32, most: u32, fits: impl Fn(u32) -> bool) -> (u32, u32) {
+    fn load(&mut self, overhead: u32, most: u32, fits: impl Fn(u32, u32) -> bool) -> (u32, u32) {
         self.aboard.clear();
         let Some(to) = self.packets.front().map(|first| first.frame.to) else {
             return (0, 0);
@@ -43,7 +43,8 @@ impl<T> Queue<T> {
                 true => last,
                 false => filled_up + DELIMITER + last,
             };
-            if !self.aboard.is_empty() && !fits(with_it) {
+            let packets = self.aboard.len() as u32 + 1;
+            if packets > 1 && !fits(packets, with_it) {
                 break;
             }
             octets = with_it;
@@ -61,9 +62,9 @@ impl<T> Queue<T> {
 }
 
 impl<T: Clone> Air<T> {
-    /// The next data frame of a station, to begin behind a gap. If it has several packets, it ends with its
-    /// answer within the station's time.
-    pub(super) fn load(&mut self, station: usize, gap_ns: u64) -> Option<Transmission> {
+    /// The next data frame of a station, the first one of its time or not. If it has several packets, it
+    /// ends with its answer within that time.
+    pub(super) fn load(&mut self, station: usize, is_first: bool) -> Option<Transmission> {
         let first = self.stations[station].queue().front()?;
         let (to, tries) = (first.frame.to, first.tries);
         let (mode, alone) = match to {
@@ -83,14 +84,26 @@ impl<T: Clone> Air<T> {
                 self.plan.aggregate.min(MOST_PACKETS.saturating_sub(left))
             }
         };
-        let longest_ns = match this.txop_end_ns {
-            0 => LONGEST_NS,
+        let left_ns = match this.txop_end_ns {
+            0 => u64::MAX,
             end_ns => {
-                let around_ns = gap_ns + timing.sifs_ns + timing.longest_answer_ns();
-                LONGEST_NS.min(end_ns.saturating_sub(self.now_ns + around_ns))
+                let behind_ns = timing.sifs_ns + timing.longest_answer_ns();
+                end_ns.saturating_sub(self.now_ns + behind_ns)
             }
         };
-        let fits = |octets| octets <= MOST_OCTETS && timing.frame_ns(octets, mode) <= longest_ns;
+        let in_front_ns = |packets, octets| match is_first {
+            true if self.plan.has_rts(to, packets, octets) => {
+                timing.rts_ns(mode) + timing.cts_ns(mode) + 2 * timing.sifs_ns
+            }
+            true => 0,
+            false => timing.sifs_ns,
+        };
+        let fits = |packets, octets| {
+            let lasts_ns = timing.frame_ns(octets, mode);
+            octets <= MOST_OCTETS
+                && lasts_ns <= LONGEST_NS
+                && in_front_ns(packets, octets) + lasts_ns <= left_ns
+        };
         let queue = self.stations[station].queue();
         let (packets, octets) = queue.load(timing.overhead, most, fits);
         let reserves_ns = match to {
@@ -157,7 +170,7 @@ impl<T: Clone> Air<T> {
         if left_ns == 0 {
             return false;
         }
-        let Some(data) = self.load(station, sifs_ns) else {
+        let Some(data) = self.load(station, false) else {
             return false;
         };
         let fits = sifs_ns + data.lasts_ns + data.reserves_ns <= left_ns;

@@ -232,6 +232,63 @@ fn one_sender_of_each_category() {
     }
 }
 
+/// The longest time that a station with voice packets has the medium, us: without a carrier there
+/// are only gaps of SIFS in it.
+fn longest_us(rts_bytes: Option<u32>, kbit: u32, bytes: u32) -> u64 {
+    let plan = Plan {
+        discipline: Discipline::Edca,
+        rts_bytes,
+        aggregate: 64,
+        queue_packets: 200,
+        ..plan("802.11n", 4)
+    };
+    let mode = plan.timing.mode(kbit).unwrap();
+    let mut air = Air::new(plan, Matrix::full(2).into(), &[mode; 2]);
+    let to = To::Station(0);
+    let frame = Frame {
+        to,
+        bytes,
+        token: (),
+    };
+    (0..200).for_each(|_| assert!(air.arrive_with(0, 1, frame, FIELDS[0])));
+    let (mut longest, mut begin, mut end) = (0, 0, 0);
+    let mut busy_ns = 0;
+    // All durations are whole microseconds.
+    for us in 1..100_000 {
+        while let Some(outcome) = air.next(us * 1_000) {
+            if let Outcome::Finished { at_ns, .. } = outcome {
+                air.arrive_with(at_ns, 1, frame, FIELDS[0]);
+            }
+        }
+        let so_far_ns = air.count(0).busy_ns;
+        if so_far_ns > busy_ns {
+            if us - 1 - end > SIFS {
+                begin = us - 1;
+            }
+            end = us;
+            longest = longest.max(end - begin);
+        }
+        busy_ns = so_far_ns;
+    }
+    longest
+}
+
+/// RTS and CTS are within the TXOP. One more packet would not be, with an answer at the lowest basic rate,
+/// which lasts up to 36 us longer.
+#[test]
+fn a_txop_includes_its_rts() {
+    for (kbit, bytes, packet) in [(65_000, 1500, 190), (65_000, 200, 31), (6_500, 40, 109)] {
+        for rts_bytes in [None, Some(0), Some(1_000)] {
+            let longest = longest_us(rts_bytes, kbit, bytes);
+            println!("{kbit} kbit/s, {bytes} bytes, RTS from {rts_bytes:?}: {longest} us");
+            assert!((TXOP[0] - packet - 36..=TXOP[0]).contains(&longest));
+        }
+    }
+    // Too few bytes for an RTS leave its time to the data.
+    let without = longest_us(None, 65_000, 1500);
+    assert_eq!(longest_us(Some(12_000), 65_000, 1500), without);
+}
+
 /// A voice packet beside saturated best effort waits for one exchange at most, most of the time.
 #[test]
 fn voice_beside_data() {
