@@ -40,6 +40,8 @@ pub struct Setup {
     pub name: String,
     /// Distinguishes the addresses of several media.
     pub number: u8,
+    /// Position among the media of this host, which chooses the CPU of its thread.
+    pub nth: usize,
     /// What its stations have in common.
     pub plan: Plan,
     /// Its stations.
@@ -82,7 +84,7 @@ impl Radio {
     /// # Errors
     /// The kernel returns an error, or the record cannot be written.
     pub fn start(setup: Setup) -> Result<Self, RadioError> {
-        let name = setup.name.clone();
+        let (name, nth) = (setup.name.clone(), setup.nth);
         let failed = |source: io::Error| RadioError::system(format!("medium {name}"), source);
         let stop = eventfd(0, EventfdFlags::CLOEXEC).map_err(|e| failed(e.into()))?;
         let stop = Arc::new(stop);
@@ -98,7 +100,7 @@ impl Radio {
         };
         let thread = spawn("emud-medium", move || {
             // A rejected step makes frames later, not wrong, and lateness is counted.
-            let _ = tune_thread(usize::from(worker.number));
+            let _ = tune_thread(nth);
             let result = worker.run();
             worker.count();
             worker.status.end(result);

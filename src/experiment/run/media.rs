@@ -26,7 +26,7 @@ pub struct OnAir {
     moving_since_ns: OnceLock<u64>,
 }
 
-/// Creates the stations of the `n`-th medium, and starts its thread.
+/// Creates the stations of a medium, the `n`-th one of this host, and starts its thread.
 ///
 /// # Errors
 /// [`RunError::Medium`]; its devices are deleted then.
@@ -44,9 +44,9 @@ pub fn start(
         node: node.map(str::to_owned),
         error: Box::new(error),
     };
-    let number = n as u8;
-    // A different stream than that of the n-th link.
-    let seed = derived(!seed, n);
+    let number = medium.number as u8;
+    // A different stream than that of the link with this number.
+    let seed = derived(!seed, medium.number);
     let mut stamp = match Stamp::load() {
         Ok(stamp) => Some(stamp),
         Err(error) => {
@@ -91,6 +91,7 @@ pub fn start(
     let radio = Radio::start(Setup {
         name: name.clone(),
         number,
+        nth: n,
         plan: medium.air(seed),
         setting: Setting {
             geometry: medium.geometry(),

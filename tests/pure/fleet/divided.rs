@@ -211,6 +211,20 @@ fn a_clean_up_takes_as_long_as_its_commands() {
     assert_eq!(parts["h1"].longest_clean_up().as_secs(), 20);
 }
 
+/// The number of a medium, from which its seed and addresses follow, is that of one host.
+#[test]
+fn media_of_different_hosts_have_different_numbers() {
+    let parts = parts(&shipped("two-cells"), 2);
+    let of = |part: &HostPlan| {
+        let (own, _) = part.to_plan(&underlay(part, 50_000), "x").unwrap();
+        let media = own.media.iter();
+        let named = media.map(|medium| (medium.interface.clone(), medium.number));
+        named.collect::<Vec<_>>()
+    };
+    let [west, east] = [("west", 0), ("east", 1)].map(|(name, n)| vec![(name.to_owned(), n)]);
+    assert_eq!(["h0", "h1"].map(|host| of(&parts[host])), [west, east]);
+}
+
 #[test]
 fn others_wait_only_for_what_is_reported() {
     let whole = plan(

@@ -28,6 +28,9 @@ use crate::text::{Located, Mistake};
 pub struct Medium {
     /// The interface of its stations.
     pub interface: String,
+    /// Position among the media of the whole experiment, from which its seed and its MAC addresses are
+    /// derived.
+    pub number: usize,
     /// The nodes on it.
     pub stations: Vec<Station>,
     /// Whether stations have a link-local IPv6 address.
@@ -375,6 +378,7 @@ pub(crate) fn media(
         cells::check(draft, &stations)?;
         media.push(Medium {
             interface: draft.name.value.clone(),
+            number: media.len(),
             stations,
             ipv6: draft.table.ipv6,
             record: draft.table.record.clone(),
