@@ -195,7 +195,11 @@ pub fn served(engine: Engine) {
     lab.emud(&["set", "va", "state=down"]).expect(0);
     let up = ",direction=\"up\",class=\"\"";
     assert_eq!(scrape().get(&lab, "link_up", up), Some(0.0));
-    lab.in_a("tc filter del dev va egress");
+    // Engine qdisc has no filter there that tc could delete, but a tcx program.
+    lab.in_a(match engine {
+        Engine::Qdisc => "tc qdisc replace dev va root pfifo",
+        _ => "tc filter del dev va egress",
+    });
     wait_until("the change is noticed", PATIENCE, || {
         scrape().get(&lab, "link_tampered_parts", "") == Some(1.0)
     });
