@@ -3,7 +3,9 @@
  * emulator: packets that fq released late or dropped, on devices where emud
  * emulates a link. (The holder of engine hold reports its own.)
  *
- * The departure time is still in the packet when the driver gets it.
+ * The departure time is still in the packet when the driver gets it. Each device
+ * has its episodes: a run is judged by those of its links alone, which one of
+ * another link must not hide.
  */
 #ifndef EMUD_MONITOR_EMULATOR_H
 #define EMUD_MONITOR_EMULATOR_H
@@ -14,21 +16,26 @@ const volatile __u64 emud_late_ns = 0;
 
 /* An episode ends this long after its last event. */
 #define EMUD_FAULT_QUIET_NS 100000000ULL
+#define EMUD_FAULTS_AT_ONCE 64
 
-static __always_inline int emud_is_emulated(const struct net_device *dev)
+/* The number of an emulated device, or NULL. */
+static __always_inline const __u32 *emud_emulation(const struct net_device *dev)
 {
 	struct emud_emulated key = {
 		.netns = dev->nd_net.net->ns.inum,
 		.ifindex = dev->ifindex,
 	};
 
-	return bpf_map_lookup_elem(&emud_emulated, &key) != NULL;
+	return bpf_map_lookup_elem(&emud_emulated, &key);
 }
 
-static __always_inline void emud_failed(__u32 failure, const struct net_device *dev,
-					__u64 since, __u64 now, __u64 value)
+static __always_inline void emud_failed(__u32 failure, const __u32 *number,
+					const struct net_device *dev, __u64 since,
+					__u64 now, __u64 value)
 {
-	struct emud_fault *fault = bpf_map_lookup_elem(&emud_faults, &failure);
+	__u32 slot = emud_bound(*number * EMUD_FAILURES + failure, EMUD_FAULTS);
+	struct emud_fault *fault = bpf_map_lookup_elem(&emud_faults, &slot);
+	struct emud_counters *counters = emud_counts();
 	struct emud_alarm alarm = {
 		.kind = EMUD_RECORD_ALARM,
 		.resource = EMUD_EMULATOR,
@@ -42,10 +49,14 @@ static __always_inline void emud_failed(__u32 failure, const struct net_device *
 		.b = dev->nd_net.net->ns.inum,
 	};
 
-	if (!fault)
+	if (!fault || !counters)
 		return;
 	__sync_fetch_and_add(&fault->count, 1);
 	fault->last_ns = now;
+	/* If two CPUs raise it at a time, the next failure does again. */
+	if (counters->faults <= slot)
+		counters->faults = slot + 1;
+	counters->failed_ns = now;
 	alarm.episode = emud_begin_episode(&fault->episode, EMUD_EMULATOR);
 	if (!alarm.episode)
 		return;
@@ -60,15 +71,19 @@ static __always_inline void emud_check_late(const struct sk_buff *skb,
 					    const struct net_device *dev)
 {
 	__u64 departure = skb->tstamp;
+	const __u32 *number;
 	__u64 now;
 
-	if (!departure || !emud_is_emulated(dev))
+	if (!departure)
+		return;
+	number = emud_emulation(dev);
+	if (!number)
 		return;
 	now = bpf_ktime_get_ns();
 	/* A stamp ahead of this clock comes from a different clock (a receive
 	 * time). */
 	if (now > departure && now - departure > emud_late_ns)
-		emud_failed(EMUD_LATE, dev, departure, now, now - departure);
+		emud_failed(EMUD_LATE, number, dev, departure, now, now - departure);
 }
 
 static __always_inline int emud_qdisc_dropped(__u32 reason)
@@ -90,28 +105,33 @@ static __always_inline int emud_qdisc_dropped(__u32 reason)
 static __always_inline void emud_check_drop(const struct sk_buff *skb, __u32 reason)
 {
 	const struct net_device *dev = skb->dev;
+	const __u32 *number;
 	__u64 now;
 
-	if (!emud_qdisc_dropped(reason) || !dev || !emud_is_emulated(dev))
+	if (!emud_qdisc_dropped(reason) || !dev)
+		return;
+	number = emud_emulation(dev);
+	if (!number)
 		return;
 	now = bpf_ktime_get_ns();
-	emud_failed(EMUD_DROPPED, dev, now, now, 1);
+	emud_failed(EMUD_DROPPED, number, dev, now, now, 1);
 }
 
-static __always_inline void emud_fault_tick(__u32 failure, __u64 now)
+/* Separate functions are verified once and not for each slot. */
+__noinline int emud_fault_tick(__u32 slot, __u64 now)
 {
-	struct emud_fault *fault = bpf_map_lookup_elem(&emud_faults, &failure);
+	struct emud_fault *fault = bpf_map_lookup_elem(&emud_faults, &slot);
 	struct emud_alarm clear = {
 		.kind = EMUD_RECORD_CLEAR,
 		.resource = EMUD_EMULATOR,
 		.now = now,
 		.hook = EMUD_HOOK_TICK,
-		.what = failure,
+		.what = slot % EMUD_FAILURES,
 	};
 
 	if (likely(!fault || !fault->episode) ||
 	    (__s64)(now - fault->last_ns) < (__s64)EMUD_FAULT_QUIET_NS)
-		return;
+		return 0;
 	clear.since = fault->since;
 	clear.until = fault->last_ns;
 	clear.a = fault->ifindex;
@@ -119,6 +139,31 @@ static __always_inline void emud_fault_tick(__u32 failure, __u64 now)
 	clear.episode = emud_end_episode(&fault->episode);
 	if (clear.episode)
 		emud_tell(&clear);
+	return 0;
+}
+
+__noinline int emud_some_faults_tick(__u32 first, __u32 used, __u64 now)
+{
+	for (__u32 n = 0; n < EMUD_FAULTS_AT_ONCE; n++) {
+		if (first + n >= used)
+			break;
+		emud_fault_tick(first + n, now);
+	}
+	return 0;
+}
+
+static __always_inline void emud_faults_tick(__u64 now)
+{
+	struct emud_counters *counters = emud_counts();
+
+	if (!counters ||
+	    likely((__s64)(now - counters->failed_ns) > (__s64)(2 * EMUD_FAULT_QUIET_NS)))
+		return;
+	for (__u32 first = 0; first < EMUD_FAULTS; first += EMUD_FAULTS_AT_ONCE) {
+		if (first >= counters->faults)
+			break;
+		emud_some_faults_tick(first, counters->faults, now);
+	}
 }
 
 SEC("tp_btf/net_dev_start_xmit")

@@ -49,7 +49,7 @@ EMUD_ARRAY(emud_txs, 1, struct emud_tx); /* by CPU */
 EMUD_ARRAY(emud_runs, 1, struct emud_runs); /* by CPU */
 EMUD_ARRAY(emud_windows, EMUD_WINDOWS, struct emud_window);
 EMUD_ARRAY(emud_disks, EMUD_DISKS, struct emud_disk);
-EMUD_ARRAY(emud_faults, EMUD_FAILURES, struct emud_fault);
+EMUD_ARRAY(emud_faults, EMUD_FAULTS, struct emud_fault);
 EMUD_ARRAY(emud_counters, 1, struct emud_counters);
 EMUD_ARRAY(emud_armed, 1, __u64); /* when loading finished; 0: not yet */
 EMUD_ARRAY(emud_raised, 8, __u64); /* by resource; set to 0 from outside */
@@ -63,7 +63,7 @@ EMUD_ARRAY(emud_disk_tables, EMUD_DISKS, struct emud_table);
  * block devices (dev_t) used for swap. */
 EMUD_HASH(emud_netdev_rules, 64, struct emud_name, struct emud_netdev_rule);
 EMUD_HASH(emud_disk_rules, 64, struct emud_name, __u64);
-EMUD_HASH(emud_emulated, 4096, struct emud_emulated, __u32);
+EMUD_HASH(emud_emulated, EMUD_EMULATED, struct emud_emulated, __u32);
 EMUD_HASH(emud_swaps, 64, __u32, __u32);
 
 struct {

@@ -43,8 +43,7 @@ static __always_inline void emud_tick_now(void)
 	tx->ticked = now;
 	emud_cpu_tick(cpu, now);
 	emud_windows_tick(now);
-	emud_fault_tick(EMUD_LATE, now);
-	emud_fault_tick(EMUD_DROPPED, now);
+	emud_faults_tick(now);
 }
 
 SEC("perf_event")

@@ -189,7 +189,8 @@ struct emud_netdev_rule {
 };
 #define EMUD_GUESS 0xfe
 
-/* A device with an emulated link. */
+/* A device with an emulated link, the key of its number. */
+#define EMUD_EMULATED 4096
 struct emud_emulated {
 	__u32 netns;
 	__u32 ifindex;
@@ -202,6 +203,8 @@ enum emud_failure {
 	EMUD_FAILURES,
 };
 
+/* Those of a device, by its number. */
+#define EMUD_FAULTS (EMUD_EMULATED * EMUD_FAILURES)
 struct emud_fault {
 	__u64 episode;
 	__u64 since;
@@ -249,6 +252,8 @@ struct emud_counters {
 	__u64 suppressed[EMUD_RESOURCES];
 	__u64 disks; /* slots in use, a bit each */
 	__u64 disks_unknown; /* no room for the device */
+	__u64 faults; /* so many slots of emud_faults have been used */
+	__u64 failed_ns; /* when a packet last was late or dropped */
 };
 
 #endif

@@ -2,10 +2,10 @@
 /*
  * window: amounts in a sliding window.
  *
- * A CPU keeps its count local up to a quantum (1/64 of the threshold) and then
- * reports it to the window, with the time since when no part of it is older. A
- * packet therefore costs no clock read, no lock and no shared cache line, and
- * only every 64th of the threshold does. The window is the sum of the reported
+ * A CPU keeps its count local up to a quantum (1/64 of the threshold, on more than
+ * 8 CPUs less: together they keep up to 1/8) and then reports it to the window,
+ * with the time since when no part of it is older. A packet therefore costs no
+ * clock read, no lock and no shared cache line, and only every quantum does. The window is the sum of the reported
  * amounts; near the threshold, the amounts that other CPUs have not reported
  * yet are added. An amount counts as old as its oldest part may be, so an alarm
  * is never early, and late by at most a quantum.
@@ -42,6 +42,10 @@ static __always_inline struct emud_table *emud_window_table(__u32 w, __u32 cpu)
 	return bpf_map_lookup_elem(&emud_window_tables, &i);
 }
 
+/* An entry takes what is so much of the window younger. It is older than its parts then,
+ * so more entries than these never count at a time. */
+#define EMUD_JOINED(window_ns) ((window_ns) / (EMUD_ENTRIES / 2))
+
 /* Removes entries older than the edge. */
 static __always_inline void emud_expire(struct emud_window *window, __u64 edge)
 {
@@ -56,10 +60,17 @@ static __always_inline void emud_expire(struct emud_window *window, __u64 edge)
 }
 
 static __always_inline void emud_push(struct emud_window *window, __u64 since,
-				      __u64 amount)
+				      __u64 amount, __u64 joined_ns)
 {
 	__u64 head = emud_bound(window->head, EMUD_ENTRIES);
+	__u64 last = emud_bound(window->head - 1, EMUD_ENTRIES);
 
+	if (window->head != window->tail && since >= window->entries[last].since &&
+	    since - window->entries[last].since < joined_ns) {
+		window->entries[last].amount += amount;
+		window->sum += amount;
+		return;
+	}
 	/* Full: the window holds twice the threshold, which suffices. */
 	if (window->head - window->tail == EMUD_ENTRIES) {
 		window->sum -= window->entries[head].amount;
@@ -169,7 +180,8 @@ __noinline int emud_tell_window(__u32 w, __u32 cpu, __u64 amount, __u32 hook)
 	/* Otherwise it was sent over such a long time that it is outside the
 	 * window. */
 	if (since >= edge)
-		emud_push(window, since, tx->pending[i]);
+		emud_push(window, since, tx->pending[i],
+			  EMUD_JOINED(emud_config.window_ns[i]));
 	tx->pending[i] = 0;
 	tx->since[i] = now;
 	emud_judge(window, w, cpu, now, edge, hook);

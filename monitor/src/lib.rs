@@ -28,6 +28,9 @@ pub mod psi;
 pub mod record;
 mod swaps;
 
+/// Block devices that are watched at a time.
+pub const DISKS: u32 = abi::EMUD_DISKS;
+
 pub use config::Config;
 pub use event::{Alarm, Clear, Event};
 pub use loader::loader;

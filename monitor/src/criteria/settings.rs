@@ -9,8 +9,11 @@ use super::{CRITERIA, Config, GroupBy};
 use crate::abi::{self, emud_config, emud_name, emud_netdev_rule};
 use crate::hooks::TICK;
 
-/// Amount that a CPU keeps before it reports to a window, as a fraction of the threshold.
+/// Amount that a CPU keeps before it reports to a window, as a fraction of the threshold. All CPUs
+/// together keep no more than these eight: an amount that none of them reports within a window is not
+/// counted, and 128 CPUs with 1/64 each would raise no alarm below twice the threshold.
 const QUANTA: u64 = 64;
+const CPUS: u64 = 8;
 
 pub struct Settings {
     pub config: emud_config,
@@ -66,7 +69,8 @@ impl Settings {
         let threshold = threshold.unwrap_or(0);
         self.config.window_ns[i] = ns(window);
         self.config.threshold[i] = threshold;
-        self.config.quantum[i] = (threshold / QUANTA).max(1);
+        let quanta = QUANTA * u64::from(self.config.cpus).div_ceil(CPUS).max(1);
+        self.config.quantum[i] = (threshold / quanta).max(1);
     }
 
     /// Adds a window for one device and returns its number.
@@ -107,4 +111,23 @@ pub fn name(of: &str) -> Result<emud_name, String> {
         *to = from as _;
     }
     Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_cpus_together_keep_little_of_a_threshold() {
+        for cpus in [1, 2, 8, 9, 64, 128, 512] {
+            let settings = Settings::of(&Config::default(), cpus).unwrap().config;
+            for (quantum, threshold) in settings.quantum.iter().zip(settings.threshold) {
+                let kept = quantum * u64::from(cpus);
+                assert!(
+                    kept <= threshold / 8 + u64::from(cpus),
+                    "{cpus} CPUs: {kept}"
+                );
+            }
+        }
+    }
 }

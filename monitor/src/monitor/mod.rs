@@ -14,7 +14,7 @@ use aya::{Btf, Ebpf};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::abi::{emud_counters, emud_emulated, emud_runs, emud_table};
+use crate::abi::{self, emud_counters, emud_emulated, emud_runs, emud_table};
 use crate::criteria::{Config, Settings, with_links};
 use crate::decode::Decoder;
 use crate::empty;
@@ -51,7 +51,8 @@ pub struct Monitor {
     /// Indexed by CPU.
     runs: Array<MapData, emud_runs>,
     emulated: HashMap<MapData, emud_emulated, u32>,
-    known: HashSet<Emulated>,
+    /// The devices in `emulated`, with their numbers.
+    known: std::collections::HashMap<Emulated, u32>,
     swaps: Option<Swaps>,
     started_mono_ns: u64,
     empty_probe_ns: f64,
@@ -115,7 +116,7 @@ impl Monitor {
             tables: Array::try_from(tables).map_err(at("emud_cpu_tables"))?,
             runs: Array::try_from(runs).map_err(at("emud_runs"))?,
             emulated: HashMap::try_from(emulated).map_err(at("emud_emulated"))?,
-            known: HashSet::new(),
+            known: std::collections::HashMap::new(),
             swaps,
             started_mono_ns,
             empty_probe_ns,
@@ -182,6 +183,7 @@ impl Monitor {
         let counters = self.counters()?;
         Ok(Dropped {
             ring_full: counters.ring_full,
+            disks_unknown: counters.disks_unknown,
             suppressed: counters.suppressed,
         })
     }
@@ -260,14 +262,25 @@ impl Monitor {
             return Ok(());
         }
         let wanted: HashSet<Emulated> = devices.iter().copied().collect();
-        for gone in self.known.difference(&wanted) {
-            // An entry that is already gone is the intended result.
-            let _ = self.emulated.remove(&key(gone));
-        }
-        for new in wanted.difference(&self.known) {
-            self.emulated
-                .insert(key(new), 1, 0)
+        let emulated = &mut self.emulated;
+        self.known.retain(|known, _| {
+            let stays = wanted.contains(known);
+            if !stays {
+                // An entry that is already gone is the intended result.
+                let _ = emulated.remove(&key(known));
+            }
+            stays
+        });
+        let used: HashSet<u32> = self.known.values().copied().collect();
+        let mut free = (0..abi::EMUD_EMULATED).filter(|number| !used.contains(number));
+        let mut numbered = vec![];
+        for new in wanted.iter().filter(|new| !self.known.contains_key(new)) {
+            // The map has room for as many devices as there are numbers.
+            let number = free.next().unwrap_or(0);
+            emulated
+                .insert(key(new), number, 0)
                 .map_err(at("emud_emulated"))?;
+            numbered.push((*new, number));
         }
         if self.known.is_empty() && !wanted.is_empty() && !self.hooks.has("emud_late") {
             if !attach_all(&mut self.bpf, &mut self.hooks, &with_links()) {
@@ -275,7 +288,7 @@ impl Monitor {
             }
             self.decoder.hooks.clone_from(&self.hooks.raising);
         }
-        self.known = wanted;
+        self.known.extend(numbered);
         Ok(())
     }
 }

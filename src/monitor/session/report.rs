@@ -149,6 +149,13 @@ impl<S: Source> Observation<S> {
     pub(crate) fn judge(&mut self, ended: &Ended, asked: &Asked) -> Judgement {
         let mut blind = self.unknown();
         blind.extend(ended.error());
+        let disks = ended.dropped.disks_unknown;
+        if disks > 0 && self.source.watched(Resource::Disk) == Watched::Yes {
+            blind.push(format!(
+                "{disks} requests went to block devices beyond the {} that are watched at a time",
+                emud_monitor::DISKS
+            ));
+        }
         blind.extend(self.shares_so_far().err().map(|e| e.to_string()));
         let episodes = self.setup.witness.as_ref().map(Witness::episodes);
         judge(&Evidence {

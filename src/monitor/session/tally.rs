@@ -117,6 +117,9 @@ impl Tally {
         each(|resource| match watched(resource) {
             _ if seen(resource) => Verdict::Contended,
             Watched::Yes if dropped.ring_full > 0 => Verdict::Unknown,
+            Watched::Yes if resource == Resource::Disk && dropped.disks_unknown > 0 => {
+                Verdict::Unknown
+            }
             Watched::Yes => Verdict::Clean,
             Watched::Unknown => Verdict::Unknown,
             Watched::No => Verdict::NotWatched,
@@ -237,6 +240,14 @@ mod tests {
         ] {
             assert_eq!(verdicts[&resource], expected, "{resource:?}");
         }
+
+        let beyond = Dropped {
+            disks_unknown: 1,
+            ..Dropped::default()
+        };
+        let verdicts = Tally::new(3).verdicts(&beyond, all_watched);
+        assert_eq!(verdicts[&Resource::Disk], Verdict::Unknown);
+        assert_eq!(verdicts[&Resource::Cpu], Verdict::Clean);
 
         let lost = Dropped {
             ring_full: 1,

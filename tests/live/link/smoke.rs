@@ -2,6 +2,7 @@
 //! One link from attach to detach, with as few attaches as possible: in a guest kernel each costs
 //! ten seconds of this machine, most of them for the verifier.
 
+use std::collections::BTreeSet;
 use std::fs::read_to_string;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -109,6 +110,23 @@ fn late(lab: &Lab, verdict: &mut Verdict) {
     verdict.same("a late packet", Some("late".into()), failure);
     let ended = watch.end();
     verdict.same("its verdict", "contended", ended.verdict_on("emulator"));
+
+    // A link that is late all the time does not hide another one, by which a run may be judged.
+    let other = Lab::new();
+    other.attach(Engine::Fq, "[up]\ndelay = \"20ms\"\n", &[]);
+    let watch = Watch::start(&["--only", "emulator", "--late", "1us", "--limit", "1000"]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| probe(lab, 50, 10_000_000).run());
+        sleep(Duration::from_millis(200));
+        probe(&other, 5, 10_000_000).run();
+    });
+    let ended = watch.end();
+    let late = ended.of("alarm");
+    let late: BTreeSet<_> = late
+        .iter()
+        .map(|line| line.number("/scope/netns"))
+        .collect();
+    verdict.same("links that are late", 2, late.len());
 }
 
 fn attach(lab: &Lab, engine: Engine, profile: &str) -> Command {
