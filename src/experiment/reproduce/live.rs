@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use emud_monitor::Config;
-use emud_monitor::log::{ExitLine, RunVerdict, Verdict};
+use emud_monitor::event::Resource;
+use emud_monitor::log::{ExitLine, Judgement, RunVerdict};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::counts::{Counts, Logged};
@@ -111,10 +112,7 @@ impl Bench<'_> {
                 why.trim_end()
             ));
         }
-        let verdicts = &outcome.finished.verdicts;
-        let contended = verdicts.iter().filter(|(_, v)| **v == Verdict::Contended);
-        let contended = contended.map(|(resource, _)| *resource).collect();
-        Counts::of(verdict, contended, logged).map_err(failed)
+        Counts::of(verdict, contended(outcome.judgement()), logged).map_err(failed)
     }
 }
 
@@ -148,6 +146,19 @@ impl Variant<'_> {
     }
 }
 
+/// Resources with contention in the measured phase. A judgement also has contention that ended before it
+/// and explains a failure in it; attaching a long chain is such a load.
+fn contended(judgement: &Judgement) -> Vec<Resource> {
+    let Some([began, ended]) = judgement.measured_mono_ns else {
+        return vec![];
+    };
+    let spans = (judgement.contention.iter())
+        .filter(|span| span.since_mono_ns <= ended && span.until_mono_ns >= began);
+    let names: Vec<_> = spans.map(|span| span.resource.as_str()).collect();
+    let all = Resource::ALL.into_iter();
+    all.filter(|of| names.contains(&of.name())).collect()
+}
+
 /// Returns whether no folder of the search path has the program.
 pub(super) fn lacks(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -156,7 +167,37 @@ pub(super) fn lacks(program: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use emud_monitor::log::Span;
+
     use super::*;
+
+    #[test]
+    fn an_alarm_outside_of_the_measured_phase_is_no_result() {
+        let of = |resource: Resource, since: u64, until: u64, measured| {
+            contended(&Judgement {
+                verdict: RunVerdict::Contended,
+                contention: vec![Span {
+                    resource: resource.name().to_owned(),
+                    what: String::new(),
+                    since_mono_ns: since,
+                    until_mono_ns: until,
+                    duration_ns: until - since,
+                    by: vec![],
+                }],
+                contended_seconds: vec![],
+                invalid: vec![],
+                measured_mono_ns: measured,
+                exit_code: 0,
+            })
+        };
+        let measured = Some([100, 200]);
+        assert_eq!(of(Resource::Cpu, 10, 99, measured), []);
+        assert_eq!(of(Resource::Cpu, 201, 300, measured), []);
+        assert_eq!(of(Resource::Cpu, 10, 300, None), []);
+        // One that lasts is.
+        assert_eq!(of(Resource::Cpu, 10, 100, measured), [Resource::Cpu]);
+        assert_eq!(of(Resource::Disk, 150, 300, measured), [Resource::Disk]);
+    }
 
     #[test]
     fn programs_are_found_or_missing() {

@@ -2,9 +2,10 @@
 //! M: how long a chain of routers one host carries, and whether the monitor alarms in time.
 
 use emud_monitor::event::Resource;
+use emud_monitor::log::RunVerdict;
 
 use super::live::Variant;
-use super::m_contention::{self, thresholds};
+use super::m_contention::{self, thresholds, worst};
 use super::{Bench, Experiment, Figure, ReproduceError, Tolerance};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -33,7 +34,7 @@ const TWICE: &str = "a frame passes two devices for each hop: engine hold's TAP 
 
 fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
     let time = if bench.quick { "5s" } else { "20s" };
-    let (mut shortest, mut found) = (None, Found::default());
+    let (mut shortest, mut found, mut runs) = (None, Found::default(), vec![]);
     for routers in ROUTERS {
         let counts = bench.judged(
             &Variant {
@@ -45,6 +46,7 @@ fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
             },
             thresholds(false),
         )?;
+        runs.push(counts.verdict);
         let rate = counts.goodput(PORT);
         shortest = shortest.or(rate);
         let nodes = f64::from(routers) + ENDS;
@@ -65,7 +67,7 @@ fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
             break;
         }
     }
-    Ok(figures(shortest, found))
+    Ok(figures(shortest, found, &runs))
 }
 
 /// Smallest numbers of nodes.
@@ -79,30 +81,32 @@ struct Found {
     network: Option<f64>,
 }
 
-/// A chain without a deviation has none up to the longest one that was tried.
-fn figures(shortest: Option<f64>, found: Found) -> Vec<Figure> {
+/// A chain without a deviation has none up to the longest one that was tried. An alarm is what is measured,
+/// but a chain in which the emulation failed may deviate for that.
+fn figures(shortest: Option<f64>, found: Found, runs: &[RunVerdict]) -> Vec<Figure> {
+    let run = worst(runs);
     let longest = f64::from(ROUTERS[ROUTERS.len() - 1]) + ENDS;
     let rate = Figure::new("1 router: TCP", "Mbit/s").theory(EXPECTED * 8e-6);
-    let rate = rate.measured(shortest.map(|rate| rate * 8e-6), None);
+    let rate = rate.measured(shortest.map(|rate| rate * 8e-6), worst(&runs[..1]));
     // The number depends on the machine; that it is not before the alarm does not.
     let from = Figure::new("nodes from which TCP deviates by 5 %", "nodes");
     let from = from
         .published(PUBLISHED_DEVIATION)
         .within(Tolerance::AtLeast(1.0 + ENDS))
-        .measured(shortest.and(found.deviates.or(Some(longest))), None);
+        .measured(shortest.and(found.deviates.or(Some(longest))), run);
     let alarm = Figure::new("nodes from which the network criterion alarms", "nodes");
     let alarm = alarm
         .published(PUBLISHED_ALARM)
         .theory(MOST_HOPS - 1.0 + ENDS)
         .within(Tolerance::Absolute(1.0))
         .known(1.0 + ENDS, MOST_HOPS - 1.0 + ENDS, TWICE)
-        .measured(found.network, None);
+        .measured(found.network, run);
     let after = |alarms: f64| alarms - found.deviates.unwrap_or(longest);
     let late = Figure::new("first alarm after the deviation", "nodes");
     let late = late
         .published(PUBLISHED_ALARM - PUBLISHED_DEVIATION)
         .within(Tolerance::Range(-longest, 0.0))
-        .measured(found.alarms.map(after), None);
+        .measured(found.alarms.map(after), run);
     vec![rate, from, alarm, late]
 }
 
@@ -117,7 +121,7 @@ mod tests {
             alarms,
             network: alarms,
         };
-        let [.., late] = &figures(Some(EXPECTED), found)[..] else {
+        let [.., late] = &figures(Some(EXPECTED), found, &[RunVerdict::Contended])[..] else {
             panic!()
         };
         late.verdict
@@ -130,5 +134,24 @@ mod tests {
         assert_eq!(verdict(Some(12.0), Some(13.0)), FigureVerdict::Deviates);
         assert_eq!(verdict(None, Some(13.0)), FigureVerdict::Within);
         assert_eq!(verdict(Some(12.0), None), FigureVerdict::Missing);
+    }
+
+    #[test]
+    fn a_chain_that_failed_says_nothing() {
+        use FigureVerdict::{Invalid, Within};
+        let found = Found {
+            deviates: Some(12.0),
+            alarms: Some(11.0),
+            network: Some(11.0),
+        };
+        let of = |runs: [RunVerdict; 2]| {
+            let figures = figures(Some(EXPECTED), found, &runs);
+            figures.iter().map(|f| f.verdict).collect::<Vec<_>>()
+        };
+        let (clean, contended) = (RunVerdict::Clean, RunVerdict::Contended);
+        assert_eq!(of([clean, contended]), [Within; 4]);
+        let late = of([clean, RunVerdict::Invalid]);
+        assert_eq!(late, [Within, Invalid, Invalid, Invalid]);
+        assert_eq!(of([RunVerdict::Invalid, contended]), [Invalid; 4]);
     }
 }

@@ -5,7 +5,9 @@ use std::thread::available_parallelism;
 
 use emud_monitor::config::{Class, Config, GroupBy};
 use emud_monitor::event::Resource;
+use emud_monitor::log::RunVerdict;
 
+use super::counts::but_contended;
 use super::live::Variant;
 use super::{Bench, Experiment, Figure, ReproduceError, Tolerance};
 
@@ -149,7 +151,7 @@ pub(super) fn thresholds(external: bool) -> Config {
 impl Row {
     /// Adds nodes until the criterion alarms.
     fn figure(&self, bench: &Bench<'_>, cpus: u32) -> Result<Figure, ReproduceError> {
-        let mut fewest = None;
+        let (mut fewest, mut runs) = (None, vec![]);
         for &nodes in self.nodes {
             let count = if self.per_cpu { nodes * cpus } else { nodes };
             let counts = bench.judged(
@@ -165,11 +167,17 @@ impl Row {
                 },
                 thresholds(self.external),
             )?;
+            runs.push(counts.verdict);
             if counts.contended.contains(&self.criterion) {
                 fewest = Some(f64::from(nodes));
                 break;
             }
         }
+        Ok(self.judged(fewest, &runs))
+    }
+
+    /// Contention is what is measured. In a run that failed, an alarm may be missing.
+    fn judged(&self, fewest: Option<f64>, runs: &[RunVerdict]) -> Figure {
         let figure = Figure::new(self.title, "nodes").published(self.published);
         let figure = match self.theory {
             Some(nodes) => figure.theory(nodes),
@@ -179,7 +187,29 @@ impl Row {
             Some((from, to, why)) => figure.known(from, to, why),
             None => figure,
         };
-        // Contention is what is measured: the verdict of the run does not matter.
-        Ok(figure.within(self.tolerance).measured(fewest, None))
+        let figure = figure.within(self.tolerance);
+        figure.measured(fewest, worst(runs))
+    }
+}
+
+/// The least favourable verdict of runs in which contention is what is measured.
+pub(super) fn worst(runs: &[RunVerdict]) -> Option<RunVerdict> {
+    let runs = runs.iter().map(|run| but_contended(*run));
+    runs.max_by_key(|run| *run as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::reproduce::FigureVerdict;
+
+    #[test]
+    fn contention_is_the_result_and_a_failure_is_none() {
+        let of = |runs: &[RunVerdict]| ROWS[0].judged(Some(5.0), runs).verdict;
+        let (clean, contended) = (RunVerdict::Clean, RunVerdict::Contended);
+        assert_eq!(of(&[clean, contended]), FigureVerdict::Within);
+        for failed in [RunVerdict::Invalid, RunVerdict::Unwatched] {
+            assert_eq!(of(&[clean, failed, contended]), FigureVerdict::Invalid);
+        }
     }
 }

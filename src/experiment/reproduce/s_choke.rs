@@ -6,7 +6,7 @@
 use emud_monitor::event::Resource;
 use emud_monitor::log::RunVerdict;
 
-use super::counts::Counts;
+use super::counts::{Counts, but_contended};
 use super::live::Variant;
 use super::m_contention::thresholds;
 use super::{Bench, Experiment, Figure, ReproduceError, Tolerance, s_overhead};
@@ -143,10 +143,7 @@ fn disk(bench: &Bench<'_>) -> Result<[Figure; 3], ReproduceError> {
 /// Contention is what is measured. But a host that lacks something else may keep its disk idle.
 fn of_disk(found: Found, run: RunVerdict, alarms: bool) -> [Figure; 3] {
     const TITLE: &str = "writes of a busy disk";
-    let expected = match run {
-        RunVerdict::Contended => RunVerdict::Clean,
-        other => other,
-    };
+    let expected = but_contended(run);
     let full = Figure::new(format!("{TITLE}: the queue is full"), "s");
     let full = full.within(Tolerance::Share(0.1));
     let full = match found.z.zip(found.mu) {
