@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
+use super::estimate::{mean_difference, without_rounding};
 use super::{Estimate, TTest, bonferroni};
 
 /// A one-way analysis of variance of the runs of several groups (Fisher), with the variances of the groups
@@ -46,9 +47,6 @@ pub struct Pairwise {
     pub welch: Option<TTest>,
 }
 
-/// Differences below this share of the largest mean come from the rounding of sums.
-const ROUNDING: f64 = 1e-12;
-
 /// Of groups by their names; none: fewer than two, or each of them is a single run.
 pub fn anova(groups: &[(&str, Estimate)]) -> Option<Anova> {
     let runs: usize = groups.iter().map(|(_, group)| group.n).sum();
@@ -58,17 +56,12 @@ pub fn anova(groups: &[(&str, Estimate)]) -> Option<Anova> {
     let of_means = |(_, g): &(&str, Estimate)| g.n as f64 * (g.mean - grand).powi(2);
     let of_runs = |(_, g): &(&str, Estimate)| (g.n - 1) as f64 * g.sd.unwrap_or(0.0).powi(2);
     let mean_square_between = groups.iter().map(of_means).sum::<f64>() / between as f64;
-    let largest = groups.iter().map(|(_, g)| g.mean.abs()).fold(0.0, f64::max);
-    let without_rounding = |difference: f64| match difference.abs() <= ROUNDING * largest {
-        true => 0.0,
-        false => difference,
-    };
     let deviation = (groups.iter().map(of_runs).sum::<f64>() / within as f64).sqrt();
-    let mean_square_within = without_rounding(deviation).powi(2);
-    let first = groups[0].1.mean;
+    let mean_square_within =
+        without_rounding(deviation, groups.iter().map(|(_, g)| g.mean)).powi(2);
     let same = groups
         .iter()
-        .all(|(_, g)| without_rounding(g.mean - first) == 0.0);
+        .all(|(_, g)| mean_difference(&groups[0].1, g) == 0.0);
     let (f, p) = if mean_square_within > 0.0 {
         let f = mean_square_between / mean_square_within;
         let of_none = FisherSnedecor::new(between as f64, within as f64).ok()?;
@@ -81,7 +74,7 @@ pub fn anova(groups: &[(&str, Estimate)]) -> Option<Anova> {
     let mut pairs = Vec::new();
     for (i, (a, of_a)) in groups.iter().enumerate() {
         for (b, of_b) in &groups[i + 1..] {
-            let difference = without_rounding(of_b.mean - of_a.mean);
+            let difference = mean_difference(of_a, of_b);
             let inverse = 1.0 / of_a.n as f64 + 1.0 / of_b.n as f64;
             let error = (mean_square_within * inverse).sqrt();
             let pooled = TTest::of(difference, error, within as f64)?;

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::difference::differences;
+use super::estimate::mean_difference;
 use super::summary::{Row, rows};
 use super::{
     CONFIDENCE, Difference, Estimate, Figure, FigureName, Losses, Run, RunEntry, TTest, bonferroni,
@@ -196,7 +197,7 @@ impl Compared {
         let Some((a, b)) = self.a.zip(self.b) else {
             return;
         };
-        let difference = b.mean - a.mean;
+        let difference = mean_difference(&a, &b);
         self.difference = Some(difference);
         self.relative = (a.mean != 0.0).then(|| difference / a.mean);
         self.welch = welch(&a, &b);

@@ -13,6 +13,10 @@ pub const CONFIDENCE: f64 = 0.95;
 /// From this number of runs on, their standard deviation stands for that of all possible runs.
 pub const MANY: usize = 30;
 
+/// Up to this share of the largest mean, a difference comes from the rounding of sums: the mean of n equal values is
+/// not always that value.
+const ROUNDING: f64 = 1e-12;
+
 /// A figure over runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Estimate {
@@ -72,17 +76,32 @@ impl Estimate {
     }
 }
 
+/// Returns a difference of means, or its error, without what comes from rounding.
+pub(super) fn without_rounding(difference: f64, means: impl IntoIterator<Item = f64>) -> f64 {
+    let largest = means.into_iter().map(f64::abs).fold(0.0, f64::max);
+    if difference.abs() <= ROUNDING * largest {
+        return 0.0;
+    }
+    difference
+}
+
+/// Returns mean of b minus mean of a.
+pub(super) fn mean_difference(a: &Estimate, b: &Estimate) -> f64 {
+    without_rounding(b.mean - a.mean, [a.mean, b.mean])
+}
+
 /// Whether b differs from a, variances not assumed equal; none: one of them is a single run.
 pub fn welch(a: &Estimate, b: &Estimate) -> Option<TTest> {
     let (of_a, of_b) = (a.variance_of_mean()?, b.variance_of_mean()?);
-    let difference = b.mean - a.mean;
+    let difference = mean_difference(a, b);
     let variance = of_a + of_b;
-    if variance == 0.0 {
+    let error = without_rounding(variance.sqrt(), [a.mean, b.mean]);
+    if error == 0.0 {
         return TTest::of(difference, 0.0, 1.0);
     }
     let part = |of: f64, n: usize| of * of / (n - 1) as f64;
     let freedom = variance * variance / (part(of_a, a.n) + part(of_b, b.n));
-    TTest::of(difference, variance.sqrt(), freedom)
+    TTest::of(difference, error, freedom)
 }
 
 /// As [`welch`] with the normal distribution, a Z test; none: one of them has fewer than [`MANY`] runs.
@@ -91,8 +110,9 @@ pub fn z(a: &Estimate, b: &Estimate) -> Option<TTest> {
         return None;
     }
     let error = (a.variance_of_mean()? + b.variance_of_mean()?).sqrt();
+    let error = without_rounding(error, [a.mean, b.mean]);
     let normal = Normal::new(0.0, 1.0).ok()?;
-    TTest::by(&normal, b.mean - a.mean, error)
+    TTest::by(&normal, mean_difference(a, b), error)
 }
 
 /// Returns p of one of several tests, corrected by Bonferroni: below 0.05 at least one of them finds a
@@ -213,5 +233,22 @@ mod tests {
         let other = Estimate::of(&[3.0, 3.0]).unwrap();
         assert_eq!(welch(&same, &same).unwrap().p, 1.0);
         assert_eq!(welch(&same, &other).unwrap().p, 0.0);
+    }
+
+    /// The means of 3, 10, 28, 30 and 40 times 3 / 1999 differ in their last digit.
+    #[test]
+    fn rounding_is_no_difference() {
+        let of = |value: f64, n| Estimate::of(&vec![value; n]).unwrap();
+        let same = |n| of(3.0 / 1999.0, n);
+        let none = Some(TTest {
+            interval: [0.0; 2],
+            p: 1.0,
+        });
+        assert_eq!(welch(&same(3), &same(10)), none);
+        assert_eq!(welch(&same(30), &same(28)), none);
+        assert_eq!(z(&same(30), &same(40)), none);
+        let other = of(3.001 / 1999.0, 40);
+        assert_eq!(welch(&same(30), &other).unwrap().p, 0.0);
+        assert_eq!(z(&same(30), &other).unwrap().p, 0.0);
     }
 }
