@@ -89,6 +89,7 @@ fn differ(a: &Track, b: &Track) -> Option<String> {
     let (x, y) = (&a.measured.counted, &b.measured.counted);
     let totals = [
         ("packets came", x.packets, y.packets),
+        ("bytes came", x.bytes, y.bytes),
         ("packets lost", x.lost, y.lost),
         ("packets dropped", x.dropped, y.dropped),
         ("packets marked", x.marked, y.marked),

@@ -406,6 +406,23 @@ fn the_same_losses_are_found_and_others_named() {
     );
 }
 
+/// As many packets, lost alike, but longer ones.
+#[test]
+fn other_bytes_are_another_network() {
+    let of = |bytes| {
+        let mut log = Log::new(1, &["access"]);
+        let mut sample = sample(1, 100, 3);
+        sample.counted.bytes = bytes;
+        log.raw_sample(&sample);
+        log.end(1, Some(&judgement(RunVerdict::Clean, 1)));
+        read(&log)
+    };
+    let found = losses(&[&of(100_000), &of(100_400)]);
+    assert_eq!(found.same, Same::Different);
+    let detail = found.detail.unwrap();
+    assert_eq!(detail, "access down: 100,000 and 100,400 bytes came");
+}
+
 /// 3,600 samples of two directions, and a line of output every 100 ms.
 #[test]
 fn an_hour_is_small_and_quickly_read() {
