@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! TCP flows from station 1 to station 0 of a medium, in virtual time: a window of segments clocked
-//! by acknowledgements, every second segment of which is acknowledged, and whose acknowledgements
-//! contend with the data. A segment that the medium gives up is sent again at once.
+//! by acknowledgements, which contend with the data. A segment that the medium gives up is sent again
+//! at once.
 
 use std::sync::Arc;
 
@@ -30,12 +30,14 @@ struct Flow {
 pub(super) struct Flows {
     pub air: Air<u64>,
     flows: Vec<Flow>,
+    /// Segments for each acknowledgement.
+    every: u64,
 }
 
 impl Flows {
     /// A flow for each DS field, with an application that writes so many bit/s; none: it writes as
-    /// much as it can.
-    pub fn new(plan: Plan, matrix: Matrix, ds: &[u8], rate: Option<f64>) -> Self {
+    /// much as it can. One of `every` segments is acknowledged.
+    pub fn new(plan: Plan, matrix: Matrix, ds: &[u8], rate: Option<f64>, every: u64) -> Self {
         let gap_ns = rate.map_or(0, |rate| (PAYLOAD as f64 * 8e9 / rate) as u64);
         let flow = |ds: &u8| Flow {
             ds: *ds,
@@ -48,6 +50,7 @@ impl Flows {
         Self {
             air: Air::new(plan, Arc::new(matrix), &[]),
             flows: ds.iter().map(flow).collect(),
+            every,
         }
     }
 
@@ -102,7 +105,7 @@ impl Flows {
                 let flow = &mut self.flows[n];
                 flow.received += 1;
                 let received = flow.received;
-                if received.is_multiple_of(2) {
+                if received.is_multiple_of(self.every) {
                     self.send(n, at_ns, 0, ACKNOWLEDGEMENT, received);
                 }
             }

@@ -16,8 +16,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     measure,
 };
 
-const MIBIT: &str = "Mibit/s";
-const MIBIT_BITS: f64 = 1_048_576.0;
+/// The "Mbps" of the source are binary, also in its wireless pilot.
+pub(super) const MIBIT: &str = "Mibit/s";
+pub(super) const MIBIT_BITS: f64 = 1_048_576.0;
 const SIZE: f64 = 1470.0;
 /// With the headers of UDP, IP and Ethernet.
 const FRAME: f64 = SIZE + 42.0;
