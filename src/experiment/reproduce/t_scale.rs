@@ -20,8 +20,10 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     measure,
 };
 
+/// Packets/s that a machine with 2 CPUs must carry, and so send, however many more it should.
+const CARRIED: u32 = 20_000;
 /// Of the source, and whether a machine with 2 CPUs must carry it.
-const RATES: [(u32, bool); 3] = [(20_000, true), (85_000, false), (100_000, false)];
+const RATES: [(u32, bool); 3] = [(CARRIED, true), (85_000, false), (100_000, false)];
 /// IP packets, bytes.
 const SIZES: [u32; 2] = [1492, 242];
 const CLASSES: u16 = 34;
@@ -111,13 +113,30 @@ impl Packets {
         [link.lost as f64 / sent, beyond / sent, uncounted / sent]
     }
 
+    /// Whether a queue or a socket had no room for a packet, or one did not come to the link.
+    fn overflow(&self) -> bool {
+        let link = &self.link;
+        let counted = link.dropped + link.engine_dropped + self.overflowed;
+        counted > 0 || self.sum(0) > link.packets as f64
+    }
+
+    /// Whether a class lost less than its link loses, which no overflow explains.
+    fn loses_too_little(&self) -> bool {
+        self.beyond_loss().any(|of| of < -1.0)
+    }
+
     /// Classes of which as many packets are missing as their link loses.
     fn as_asked(&self) -> usize {
-        let asked = |[sent, arrived]: [u64; 2]| {
-            let lost = 1.0 - arrived as f64 / sent as f64;
-            (lost - MOBILE.loss).abs() <= CLASS_ERRORS * error(sent as f64)
-        };
-        self.classes.iter().filter(|class| asked(**class)).count()
+        self.beyond_loss().filter(|of| of.abs() <= 1.0).count()
+    }
+
+    /// Missing packets of each class beyond those that its link loses, in the most that is accepted.
+    fn beyond_loss(&self) -> impl Iterator<Item = f64> {
+        self.classes.iter().map(|[sent, arrived]| {
+            let sent = *sent as f64;
+            let lost = 1.0 - *arrived as f64 / sent;
+            (lost - MOBILE.loss) / (CLASS_ERRORS * error(sent))
+        })
     }
 }
 
@@ -160,13 +179,18 @@ fn figures(
     let classes = classes.within(Tolerance::Absolute(0.0));
     let uncounted = Figure::new(format!("{title}: lost, but counted nowhere"), "%").theory(0.0);
     let uncounted = uncounted.within(Tolerance::Absolute(BEYOND));
-    let (speed, beyond, classes) = match carried {
-        true => (speed, beyond, classes),
-        false => (
-            speed.known(0.0, rate, FEWER),
-            beyond.known(BEYOND, 100.0, OVERFLOW),
-            classes.known(0.0, f64::from(CLASSES), OVERFLOW),
-        ),
+    let speed = match carried {
+        true => speed,
+        false => speed.known(f64::from(CARRIED), rate, FEWER),
+    };
+    let overflowed = packets.as_ref().filter(|of| !carried && of.overflow());
+    let beyond = match overflowed {
+        Some(_) => beyond.known(BEYOND, 100.0, OVERFLOW),
+        None => beyond,
+    };
+    let classes = match overflowed {
+        Some(of) if !of.loses_too_little() => classes.known(0.0, f64::from(CLASSES), OVERFLOW),
+        _ => classes,
     };
     let as_asked = packets.as_ref().map(|packets| packets.as_asked() as f64);
     [
@@ -212,10 +236,10 @@ mod tests {
         assert_eq!(verdicts(packets(), true), [Within; 5]);
         let mut dropped = packets();
         dropped.classes[3][1] -= 1_000;
-        let mut disappeared = verdicts(dropped.clone(), false);
-        assert_eq!(disappeared[2..], [Explained, Deviates, Explained]);
-        disappeared = verdicts(dropped.clone(), true);
-        assert_eq!(disappeared[2..], [Deviates; 3]);
+        for carried in [false, true] {
+            let disappeared = verdicts(dropped.clone(), carried);
+            assert_eq!(disappeared[2..], [Deviates; 3]);
+        }
         let all: [fn(&mut Packets); 4] = [
             |all| all.link.packets -= 1_000,
             |all| all.link.dropped += 1_000,
@@ -238,8 +262,28 @@ mod tests {
         let mut one = packets();
         one.classes[7][1] = 10_000;
         one.link.lost -= 50;
-        let of = verdicts(one, true);
+        for carried in [true, false] {
+            let of = verdicts(one.clone(), carried);
+            assert_eq!(of[4], FigureVerdict::Deviates);
+            assert_eq!(of[..4], [FigureVerdict::Within; 4]);
+        }
+        // A queue that overflows does not deliver more.
+        one.classes[3][1] -= 1_000;
+        one.overflowed += 1_000;
+        let of = verdicts(one, false);
+        assert_eq!(of[2], FigureVerdict::Explained);
         assert_eq!(of[4], FigureVerdict::Deviates);
-        assert_eq!(of[..4], [FigureVerdict::Within; 4]);
+    }
+
+    #[test]
+    fn a_host_sends_at_least_what_it_must_carry() {
+        let of = |sent| {
+            let run = RunVerdict::Clean;
+            figures("x", 85_000, false, Some(packets()), Some(sent), run)[0].verdict
+        };
+        assert_eq!(of(85_000.0), FigureVerdict::Within);
+        assert_eq!(of(50_000.0), FigureVerdict::Explained);
+        assert_eq!(of(19_000.0), FigureVerdict::Deviates);
+        assert_eq!(of(0.0), FigureVerdict::Deviates);
     }
 }
