@@ -152,7 +152,8 @@ pub(super) struct Servers {
     shelf: Shelf,
     /// Server and class of a number, less 1.
     places: Vec<(usize, usize)>,
-    paths: Paths,
+    /// Of each server: only within one are finishes decided in their order.
+    paths: Vec<Paths>,
     version: u64,
     /// Frames of each port.
     waiting: Vec<u64>,
@@ -172,6 +173,7 @@ impl Servers {
             return;
         }
         self.servers = plans.iter().map(Server::new).collect();
+        self.paths.resize_with(plans.len(), Paths::default);
         let of = |(server, plan): (usize, &Plan)| {
             let classes = 0..plan.classes.len();
             classes
@@ -221,8 +223,9 @@ impl Servers {
 
     /// The next frames that are done with, all having been read that had arrived by `until_ns`.
     pub fn decide(&mut self, until_ns: u64) -> Option<Done> {
-        let mut servers = self.servers.iter_mut();
-        let decision = servers.find_map(|server| server.decide(until_ns))?;
+        let mut servers = self.servers.iter_mut().zip(&mut self.paths);
+        let (decision, paths) =
+            servers.find_map(|(server, paths)| Some((server.decide(until_ns)?, paths)))?;
         let (place, finish_ns, marked) = match decision {
             Decision::Served(served) => (served.token, Some(served.finish_ns), served.marked),
             Decision::Dropped(dropped) => (dropped.token, None, false),
@@ -249,7 +252,7 @@ impl Servers {
             |departure_ns: u64| finish_ns + departure_ns.saturating_sub(service.arrival_ns);
         let mut departs = behind(service.departure_ns);
         if !service.overtakes {
-            departs = self.paths.in_order(service.path, departs);
+            departs = paths.in_order(service.path, departs);
         }
         Some(Done::Departs {
             port,
@@ -316,22 +319,22 @@ mod tests {
     use super::*;
     use crate::bottleneck::{Class, Schedule, Signals};
 
-    /// One bottleneck of this rate that marks what has waited at all.
-    struct One(u64);
+    /// Bottlenecks of these rates that mark what has waited at all.
+    struct Rates<'a>(&'a [u64]);
 
-    impl Classes for One {
+    impl Classes for Rates<'_> {
         fn plans(&self, version: &mut u64) -> Option<Vec<Plan>> {
             let class = Class {
                 signals: Signals::MarkAbove(0),
                 ..Class::default()
             };
-            let plan = Plan {
-                rate: self.0,
+            let plan = |rate: &u64| Plan {
+                rate: *rate,
                 schedule: Schedule::Fifo,
                 seed: 0,
                 classes: vec![class],
             };
-            (std::mem::replace(version, 1) == 0).then(|| vec![plan])
+            (std::mem::replace(version, 1) == 0).then(|| self.0.iter().map(plan).collect())
         }
 
         fn account(&self, _: &[(u32, abi::emud_class)]) {}
@@ -352,9 +355,9 @@ mod tests {
         }
     }
 
-    fn one(rate: u64) -> (Servers, TimerQueue) {
+    fn servers(rates: &[u64]) -> (Servers, TimerQueue) {
         let mut servers = Servers::default();
-        servers.update(&One(rate));
+        servers.update(&Rates(rates));
         (servers, TimerQueue::new(1 << 20))
     }
 
@@ -369,7 +372,7 @@ mod tests {
     fn decisions_are_put_off_until_something_may_depart() {
         // 1,000 bytes take 10 us.
         for (delay_us, lag_us) in [(0, 50), (90, 100), (400, 410), (20_000, 1_000)] {
-            let (mut servers, mut queue) = one(800_000_000);
+            let (mut servers, mut queue) = servers(&[800_000_000]);
             servers.arrive(0, service(7 * US, 20_000 * US), frame(&mut queue), None);
             assert_eq!(servers.due_ns(), Some(1_007 * US));
             servers.arrive(0, service(8 * US, delay_us * US), frame(&mut queue), None);
@@ -387,7 +390,7 @@ mod tests {
 
     #[test]
     fn a_mark_is_written_into_the_frame_and_its_copy() {
-        let (mut servers, mut queue) = one(8_000_000);
+        let (mut servers, mut queue) = servers(&[8_000_000]);
         servers.arrive(0, service(0, US), frame(&mut queue), None);
         let copied = Service {
             copy_ns: 5 * US,
@@ -404,5 +407,22 @@ mod tests {
             fields.extend(frames.map(|(at, frame)| (at, frame.bytes()[25])));
         }
         assert_eq!(fields, [(1_001 * US, 1), (2_001 * US, 3), (2_005 * US, 3)]);
+    }
+
+    #[test]
+    fn a_bottleneck_does_not_hold_up_the_packets_of_another() {
+        let (mut servers, mut queue) = servers(&[8_000_000, 800_000_000]);
+        let of = |number, arrival_us| Service {
+            number,
+            ..service(arrival_us * US, 0)
+        };
+        servers.arrive(0, of(1, 0), frame(&mut queue), None);
+        servers.arrive(0, of(2, 1), frame(&mut queue), None);
+        servers.arrive(0, of(2, 100), frame(&mut queue), None);
+        let mut departures = Vec::new();
+        while let Some(Done::Departs { frame, .. }) = servers.decide(u64::MAX) {
+            departures.push(frame.0);
+        }
+        assert_eq!(departures, [1_000 * US, 11 * US, 110 * US]);
     }
 }
