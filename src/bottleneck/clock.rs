@@ -31,24 +31,13 @@ impl Clock {
         self.rest = 0;
     }
 
-    /// Bytes that are still to be sent at `now`, times [`BIT_NS`].
-    fn work_left(&self, now: u64, rate: u64) -> u128 {
-        let ns = u128::from(self.at_ns.saturating_sub(now));
-        match ns {
+    /// Bytes that are still to be sent at `now`, rounded up.
+    pub fn bytes_left(&self, now: u64, rate: u64) -> u64 {
+        let work = match u128::from(self.at_ns.saturating_sub(now)) {
             0 => 0,
             ns => ns * u128::from(rate) + u128::from(self.rest),
-        }
-    }
-
-    /// The same in bytes, rounded up.
-    pub fn bytes_left(&self, now: u64, rate: u64) -> u64 {
-        self.work_left(now, rate).div_ceil(BIT_NS.into()) as u64
-    }
-
-    /// Whether the bytes, and what is still to be sent at `now`, are more than `limit`.
-    pub fn above(&self, now: u64, rate: u64, bytes: u64, limit: u64) -> bool {
-        let unit = u128::from(BIT_NS);
-        self.work_left(now, rate) + u128::from(bytes) * unit > u128::from(limit) * unit
+        };
+        u64::try_from(work.div_ceil(BIT_NS.into())).unwrap_or(u64::MAX)
     }
 }
 

@@ -44,8 +44,8 @@ pub(super) struct Queue<T> {
     pub count: ClassCount,
     /// Its last packet is on the wire until then.
     sent: Clock,
-    /// Bytes of it that are on a paced wire.
-    paced: Option<u64>,
+    /// Bytes of that packet.
+    sent_bytes: u64,
     signals: Signals,
     /// Begins with the first packet.
     manager: Option<Manager>,
@@ -73,7 +73,7 @@ impl<T> Queue<T> {
             expiry: None,
             count: ClassCount::default(),
             sent: Clock::default(),
-            paced: None,
+            sent_bytes: 0,
             signals: class.signals,
             manager: None,
             seed,
@@ -94,13 +94,10 @@ impl<T> Queue<T> {
     /// Whether a packet finds no room, in front of a wire of this rate.
     pub fn is_full(&self, bytes: u32, now_ns: u64, rate: u64) -> bool {
         let packets = self.waiting.len() + usize::from(self.sent.at_ns > now_ns);
-        let behind = self.count.backlog_bytes + u64::from(bytes);
+        let above = |limit| self.backlog(now_ns, rate) + u64::from(bytes) > limit;
         let limits = &self.limits;
         (limits.packets).is_some_and(|limit| packets >= limit as usize)
-            || (limits.bytes).is_some_and(|limit| match self.paced {
-                Some(on_wire) => on_wire + behind > limit,
-                None => self.sent.above(now_ns, rate, behind, limit),
-            })
+            || limits.bytes.is_some_and(above)
     }
 
     /// What the manager says to an arrival.
@@ -156,18 +153,19 @@ impl<T> Queue<T> {
 
     /// Updates of the manager before the queue changes.
     pub fn catch_up(&mut self, now_ns: u64, rate: u64) {
-        let (waiting, sent, paced) = (self.count.backlog_bytes, self.sent, self.paced);
+        let (waiting, sent, most) = (self.count.backlog_bytes, self.sent, self.sent_bytes);
         if let Some(manager) = &mut self.manager {
             catch_up(manager, now_ns, |at| {
-                waiting + paced.unwrap_or_else(|| sent.bytes_left(at, rate))
+                waiting + sent.bytes_left(at, rate).min(most)
             });
         }
     }
 
-    /// Bytes not yet sent.
+    /// Bytes not yet sent. Of the last packet at most its own: the end of a paced one is not known,
+    /// and one that began at a lower rate takes longer than the bytes that are left of it.
     fn backlog(&self, now_ns: u64, rate: u64) -> u64 {
-        let left = || self.sent.bytes_left(now_ns, rate);
-        self.count.backlog_bytes + self.paced.unwrap_or_else(left)
+        let left = self.sent.bytes_left(now_ns, rate).min(self.sent_bytes);
+        self.count.backlog_bytes + left
     }
 
     pub fn push(&mut self, packet: Waiting<T>) {
@@ -190,9 +188,9 @@ impl<T> Queue<T> {
     }
 
     /// A packet is on the wire until then.
-    pub fn sent(&mut self, packet: &Waiting<T>, now_ns: u64, wire: Clock, is_paced: bool) {
+    pub fn sent(&mut self, packet: &Waiting<T>, now_ns: u64, wire: Clock) {
         self.sent = wire;
-        self.paced = is_paced.then_some(packet.bytes.into());
+        self.sent_bytes = packet.bytes.into();
         let count = &mut self.count;
         let wait_ns = now_ns.saturating_sub(packet.arrival_ns);
         count.sent_packets += 1;
@@ -207,7 +205,6 @@ impl<T> Queue<T> {
     /// A paced wire is free since then.
     pub fn finish(&mut self, wire: Clock) {
         self.sent = wire;
-        self.paced = None;
     }
 }
 

@@ -309,7 +309,7 @@ impl<T> Server<T> {
             self.wire.at_ns = u64::MAX;
             self.on_wire = Some(class);
         }
-        queue.sent(&packet, start_ns, self.wire, self.is_paced);
+        queue.sent(&packet, start_ns, self.wire);
         self.tree.charge(leaf, lender, bytes, start_ns);
         self.new_head(class);
         Some(Decision::Served(Served {
@@ -356,4 +356,47 @@ fn dropped<T>(packet: Waiting<T>, class: usize, at_ns: u64, cause: Cause) -> Dec
         at_ns,
         cause,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bottleneck::{Class, Limits, Schedule};
+
+    #[test]
+    fn at_a_higher_rate_a_packet_on_the_wire_is_not_longer() {
+        let plan = |rate| Plan {
+            rate,
+            schedule: Schedule::Fifo,
+            seed: 0,
+            classes: vec![Class {
+                limits: Limits {
+                    bytes: Some(3_000),
+                    ..Limits::default()
+                },
+                ..Class::default()
+            }],
+        };
+        let arrival = |at_ns| Arrival {
+            at_ns,
+            bytes: 1_000,
+            ..Arrival::default()
+        };
+        // On the wire until 80 ms.
+        let mut server = Server::new(&plan(100_000));
+        server.arrive(arrival(0), 0);
+        assert!(server.decide(0).is_some());
+        server.change(&plan(10_000_000));
+        for token in 1..4 {
+            server.arrive(arrival(1_000_000), token);
+        }
+        let mut fates = Vec::new();
+        while let Some(decision) = server.decide(u64::MAX) {
+            fates.push(match decision {
+                Decision::Served(served) => (served.token, served.start_ns / 100_000),
+                Decision::Dropped(dropped) => (dropped.token, dropped.at_ns / 100_000),
+            });
+        }
+        assert_eq!(fates, [(3, 10), (1, 800), (2, 808)]);
+    }
 }
