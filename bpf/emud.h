@@ -10,7 +10,7 @@
 
 /* Incremented when a struct below changes: show, set and detach reject a
  * classifier that a different emud version loaded, instead of misreading it. */
-#define EMUD_ABI 14
+#define EMUD_ABI 15
 
 #define EMUD_UP 0 /* egress of the device */
 #define EMUD_DOWN 1 /* ingress of the device */
@@ -842,8 +842,9 @@ struct emud_hold_service {
 	__u64 copy_ns; /* when a copy departs, as departure_ns; 0: there is none */
 	__u32 path; /* packets of one path keep their order */
 	__u32 bytes; /* on the wire */
-	__u32 flags; /* enum emud_service_flags */
-	__u32 reserved; /* 0 */
+	__u32 last_bytes; /* the same of the last packet of a train */
+	__u16 flags; /* enum emud_service_flags */
+	__u16 full_len; /* of the other frames of a train; 0: there is none */
 };
 _Static_assert(sizeof(struct emud_hold_service) == 32, "on the wire to the holder");
 enum emud_service_flags {

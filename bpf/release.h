@@ -347,18 +347,24 @@ static __always_inline void emud_copy_by_header(const struct emud_exit *e)
 	bpf_skb_store_bytes(e->skb, at, &departure, sizeof(departure), 0);
 }
 
-/* Behind the header: what a bottleneck has to know. It makes the copy itself. */
+/* Behind the header: what a bottleneck has to know. It makes the copy itself. The TAP
+ * segments a train, each of whose packets then has this in front. */
 static __always_inline long emud_push_service(const struct emud_exit *e)
 {
 	const struct emud_packet *p = e->p;
 	const int overtakes = e->link->flags & EMUD_F_DRAWN || p->held;
+	const int train = p->segments > 1;
+	const __u32 mac_len = e->link->flags & EMUD_F_L3 ? sizeof(struct ethhdr) : 0;
+	const __u32 full_len = train ? p->full_len + mac_len : 0;
 	const struct emud_hold_service service = {
 		.arrival_ns = p->sent,
 		.copy_ns = p->copied ? p->copy_departure : 0,
 		.path = p->path,
-		.bytes = emud_on_wire(p, e->link),
+		.bytes = emud_framed(e->link, train ? p->full_len : p->last_len),
+		.last_bytes = emud_framed(e->link, p->last_len),
 		.flags = (p->lost ? EMUD_SERVICE_LOST : 0) |
 			 (overtakes ? EMUD_SERVICE_OVERTAKES : 0),
+		.full_len = full_len < 0xffff ? full_len : 0xffff,
 	};
 
 	return bpf_skb_change_head(e->skb, sizeof(service), 0) ||

@@ -94,8 +94,8 @@ pub(crate) fn cap(
 pub(crate) fn note(profile: &Profile, saved: &Saved) -> Option<String> {
     if profile.offload == Offload::Keep {
         return Some(
-            "offload keep: a super-packet of up to 64 KiB is lost, delayed and queued as one; \
-             TCP under loss can be more than 10 times too fast"
+            "offload keep: a super-packet of up to 64 KiB is lost, delayed and queued as one \
+             (a [bottleneck] queues each of its packets); TCP under loss can be more than 10 times too fast"
                 .to_owned(),
         );
     }

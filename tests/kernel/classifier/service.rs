@@ -39,10 +39,19 @@ fn held(link: &str) -> Bench {
 
 /// What the holder reads of a frame sent at `at`, as it comes out of a TAP.
 fn passed_on(bench: &Bench, frame: &[u8], at: u64) -> (frame::Rewritten, Vec<u8>) {
-    let left = run(&bench.loaded, frame, &arriving(bench.start + at));
+    rewritten(&in_tap(bench, frame, &arriving(bench.start + at)))
+}
+
+fn in_tap(bench: &Bench, frame: &[u8], ctx: &[u8; SKB_LEN]) -> Vec<u8> {
+    let left = run(&bench.loaded, frame, ctx);
     assert_eq!(left.verdict, TC_ACT_REDIRECT);
     let mut read = vec![0; frame::VNET_LEN];
     read.extend(&left.frame);
+    read
+}
+
+fn rewritten(read: &[u8]) -> (frame::Rewritten, Vec<u8>) {
+    let mut read = read.to_vec();
     let done = frame::rewrite(&mut read).unwrap();
     (done, read[done.start + frame::VNET_LEN..].to_vec())
 }
@@ -74,6 +83,24 @@ fn a_bottleneck_gets_all_it_needs() {
     let (done, _) = passed_on(&b, &udp4(100, 6), 3 * MS);
     assert_eq!(done.service, None);
     assert_eq!(done.departure_ns, b.start + 53 * MS);
+}
+
+/// The TAP copies what is in front of a train to each of its packets.
+#[test]
+fn each_packet_of_a_train_takes_its_own_time() {
+    let b = held("[link]\nclass = \"hub.b\"\noverhead = 24\n");
+    // Headers of 42 bytes, then 1000, 1000 and 300.
+    let mut ctx = arriving(b.start);
+    ctx[SKB_GSO_SIZE..][..4].copy_from_slice(&1_000u32.to_ne_bytes());
+    let train = in_tap(&b, &udp4(2_342, 1), &ctx);
+    let bytes = |data: usize| {
+        let packet = &train[..frame::VNET_LEN + frame::FRONT_LEN + 42 + data];
+        rewritten(packet).0.service.unwrap().bytes
+    };
+    assert_eq!([1_000, 300].map(bytes), [1_066, 366]);
+    // One packet is no train, whatever its length.
+    let alone = passed_on(&b, &udp4(100, 1), 0).0.service.unwrap();
+    assert_eq!(alone.bytes, 124);
 }
 
 /// What the wire behind the bottleneck loses takes its time there, and the link counts it.

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use support::bulk::{self, Bulk};
 use support::lab::{Engine, Lab, Verdict, inside};
 use support::udp::next;
 
@@ -128,6 +129,44 @@ pub fn flood() {
     let holder = |what: &str| lab.shown(&format!("/up/holder/{what}"));
     println!("    {sent} sent, {} written", holder("released"));
     assert!(holder("released") > 10_000);
+}
+
+/// A super-packet that the link does not segment takes the time of its packets, and no more.
+pub fn trains() {
+    let mut verdict = Verdict::default();
+    let text = "offload = \"keep\"\n[up]\ndelay = \"5ms\"\nclass = \"b\"\n\
+                [bottleneck.b]\nrate = \"10Mbit\"\nqueue = \"4000p\"\n";
+    let received = |lab: &Lab| -> u64 {
+        let bytes = lab.in_b("cat /sys/class/net/vb/statistics/rx_bytes");
+        bytes.trim().parse().unwrap()
+    };
+    let (lab, (goodput, arrived)) = held(text, |lab| {
+        let bulk = Bulk {
+            from: lab.a.clone(),
+            to: lab.b.clone(),
+            address: Lab::B4.parse().unwrap(),
+            warm_up: Duration::from_secs(1),
+            duration: Duration::from_secs(2),
+            // Keeps the wire busy, and does not fill the queue.
+            window: Some(256 << 10),
+        };
+        let before = received(lab);
+        let goodput = bulk.goodput_bit_s();
+        // Until the queue is empty, and the holder has reported.
+        thread::sleep(Duration::from_secs(1));
+        (goodput, received(lab) - before)
+    });
+    verdict.at_least(
+        "super-packets",
+        1.0,
+        lab.shown("/up/counters/super_packets") as f64,
+    );
+    let allowed = RATE * bulk::SEGMENT / bulk::FRAME;
+    verdict.near("payload bit/s", allowed, goodput, 0.03 * allowed);
+    let sent = lab.shown("/bottlenecks/0/classes/0/sent_bytes") as f64;
+    // Neighbour discovery is in no class.
+    verdict.near("bytes sent", arrived as f64, sent, 0.001 * sent);
+    verdict.end();
 }
 
 /// A phase may have another class than the link, or none.

@@ -168,13 +168,14 @@ pub fn tests() -> Vec<Trial> {
     add(When::Full, "link::malformed::check", malformed::check);
     add(When::Here, "link::odd::swept_together", odd::swept_together);
     if engines.contains(&Engine::Hold) {
-        let bottlenecks: [(&str, fn()); 7] = [
+        let bottlenecks: [(&str, fn()); 8] = [
             ("priority", bottleneck::priority),
             ("weights", bottleneck::weights),
             ("both_directions", bottleneck::both_directions),
             ("engines", bottleneck::engines),
             ("flood", bottleneck::flood),
             ("phases", bottleneck::phases),
+            ("trains", bottleneck::trains),
             ("marks", ecn::marks_in_a_class),
         ];
         for (name, test) in bottlenecks {

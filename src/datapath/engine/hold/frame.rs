@@ -83,17 +83,25 @@ pub struct Service {
     pub overtakes: bool,
 }
 
-fn service(read: &[u8], number: u32, departure_ns: u64) -> Option<Service> {
+/// `frame_len`: of the frame that is written back.
+fn service(read: &[u8], number: u32, departure_ns: u64, frame_len: usize) -> Option<Service> {
     let long = |at: usize| array(read, SERVICE + at).map(u64::from_ne_bytes);
     let word = |at: usize| array(read, SERVICE + at).map(u32::from_ne_bytes);
-    let flags = word(offset_of!(emud_hold_service, flags))?;
+    let short = |at: usize| array(read, SERVICE + at).map(u16::from_ne_bytes);
+    let flags = u32::from(short(offset_of!(emud_hold_service, flags))?);
+    // The TAP has copied the header of a train to each of its packets.
+    let full_len = usize::from(short(offset_of!(emud_hold_service, full_len))?);
+    let bytes = match frame_len < full_len {
+        true => offset_of!(emud_hold_service, last_bytes),
+        false => offset_of!(emud_hold_service, bytes),
+    };
     Some(Service {
         number,
         arrival_ns: long(offset_of!(emud_hold_service, arrival_ns))?,
         departure_ns,
         copy_ns: long(offset_of!(emud_hold_service, copy_ns))?,
         path: word(offset_of!(emud_hold_service, path))?,
-        bytes: word(offset_of!(emud_hold_service, bytes))?,
+        bytes: word(bytes)?,
         lost: flags & EMUD_SERVICE_LOST != 0,
         overtakes: flags & EMUD_SERVICE_OVERTAKES != 0,
     })
@@ -121,15 +129,23 @@ pub fn rewrite(read: &mut [u8]) -> Result<Rewritten, Malformed> {
         return Err(Malformed::Magic);
     }
     let number = array(read, NUMBER).map(u32::from_ne_bytes);
-    let (service, front) = match number.ok_or(Malformed::Short)? {
-        0 => (None, HOLD_LEN),
-        number => (service(read, number, departure_ns), FRONT_LEN),
+    let number = number.ok_or(Malformed::Short)?;
+    let front = match number {
+        0 => HOLD_LEN,
+        _ => FRONT_LEN,
     };
     if read.len() < VNET_LEN + front + ETHERNET_LEN {
         return Err(Malformed::Short);
     }
     let tags = tags.chunks_exact(TAG_LEN).filter(|tag| tag[2..] != [0, 0]);
     let grown = tags.clone().count() * TAG_LEN;
+    let service = match number {
+        0 => None,
+        number => {
+            let frame_len = read.len() - VNET_LEN - front + grown;
+            service(read, number, departure_ns, frame_len)
+        }
+    };
 
     let mut vnet: [u8; VNET_LEN] = array(read, 0).ok_or(Malformed::Short)?;
     if vnet[VNET_GSO_TYPE] != 0 {
