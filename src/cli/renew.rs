@@ -32,7 +32,7 @@ pub fn start(link: &Done, whose: &Whose) -> Result<(), Failure> {
     match spawn::spawn(command, &[whose.as_fd()], LEASE) {
         Ok(_) => Ok(()),
         Err(e) => {
-            detach::at_end(&link.interface)?;
+            detach::at_end(link.ifindex)?;
             Err(e.into())
         }
     }

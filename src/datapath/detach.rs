@@ -32,32 +32,36 @@ pub struct Done {
 /// Nothing is attached, or the kernel rejects a step; after the cause is fixed, a new run continues
 /// where this one stopped.
 pub fn detach(interface: &str) -> Result<Done, LinkError> {
-    detach_within(interface, interface::PATIENCE)
+    detach_within(|nl| nl.link(interface), interface::PATIENCE)
 }
 
-/// As [`detach`], for the end of a process that must not leave a link behind: it waits longer for
-/// another emud process that is changing the interface.
+/// As [`detach`], for the end of a process that must not leave a link behind: by the index, because
+/// another interface may have the name by now. Waits longer for another emud process that is
+/// changing the interface.
 ///
 /// # Errors
 /// [`LinkError::StillAttached`]. A missing link or interface is not an error.
-pub fn at_end(interface: &str) -> Result<(), LinkError> {
-    match detach_within(interface, LAST_PATIENCE) {
+pub fn at_end(ifindex: u32) -> Result<(), LinkError> {
+    match detach_within(|nl| nl.link_by_index(ifindex), LAST_PATIENCE) {
         Ok(_)
         | Err(LinkError::NotAttached { .. })
         | Err(LinkError::Netlink(NetlinkError::NoInterface(_))) => Ok(()),
         Err(cause) => Err(LinkError::StillAttached {
             cause: Box::new(cause),
-            interface: interface.to_owned(),
+            interface: Netlink::open()?.link_by_index(ifindex)?.name,
         }),
     }
 }
 
-fn detach_within(interface: &str, patience: Duration) -> Result<Done, LinkError> {
+fn detach_within(
+    find: impl FnOnce(&mut Netlink) -> Result<Link, NetlinkError>,
+    patience: Duration,
+) -> Result<Done, LinkError> {
     // Ctrl-C is handled after everything is done.
     let _stop = signal::stop_signals().map_err(LinkError::Signal)?;
     let mut nl = Netlink::open()?;
     sweep::sweep(&mut nl)?;
-    let link = nl.link(interface)?;
+    let link = find(&mut nl)?;
     let _lock = interface::lock(link.index, patience)?;
     if let Some(mut there) = attachment::find(&mut nl, link.index)? {
         let mut done = undo_attachment(&mut nl, &link, &mut there)?;

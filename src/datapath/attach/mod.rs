@@ -47,6 +47,8 @@ pub struct Request {
 pub struct Done {
     /// Name of the interface.
     pub interface: String,
+    /// Index of the interface.
+    pub ifindex: u32,
     /// Identifies the link on the interface.
     pub link_id: u32,
     /// Name of the profile.
@@ -112,6 +114,6 @@ pub fn foreground(request: &Request, ready: impl FnOnce(&Done)) -> Result<(), Li
     let done = session.end(result)?;
     ready(&done);
     let held = serve::serve(ifindex, maps, (taps, limit_bytes), stop.as_fd(), || Ok(()));
-    detach::at_end(&request.interface)?;
+    detach::at_end(ifindex)?;
     Ok(held?)
 }

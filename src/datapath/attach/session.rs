@@ -165,6 +165,7 @@ impl Session {
         Ok(Done {
             link_id: self.maps.id,
             interface: self.link.name,
+            ifindex: self.link.index,
             profile: self.profile.name,
             directions: match self.saved.directions {
                 [true, true] => "both directions",

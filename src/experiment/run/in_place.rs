@@ -9,10 +9,9 @@ use rustix::process::setsid;
 
 use super::RunError;
 use super::group::Group;
+use crate::datapath::detach;
 use crate::datapath::engine::hold::spawn::this_program;
-use crate::datapath::{LinkError, detach};
 use crate::experiment::scenario::{Link, Node, Plan, Program};
-use crate::netlink::{Netlink, NetlinkError};
 use crate::profile::Profile;
 
 /// The one node.
@@ -97,7 +96,7 @@ fn apart(command: &mut Command) {
 /// dismissed.
 ///
 /// # Errors
-/// As [`detach()`], or the programs do not end; the link is removed nevertheless.
+/// As [`detach::at_end`], or the programs do not end; the link is removed nevertheless.
 pub fn guard(ifindex: u32, programs: &Path) -> Result<(), RunError> {
     let opened = Group::open(programs);
     let mut said = vec![];
@@ -107,25 +106,9 @@ pub fn guard(ifindex: u32, programs: &Path) -> Result<(), RunError> {
         return Ok(());
     }
     let ended = opened.and_then(|programs| programs.end());
-    detach(ifindex)?;
+    detach::at_end(ifindex)?;
     ended.map_err(|error| RunError::System {
         what: "ending the programs",
         error,
     })
-}
-
-/// Removes the link from an interface by its index: another interface may have its name by now. A
-/// missing link or interface is not an error.
-///
-/// # Errors
-/// As [`detach::at_end`].
-pub fn detach(ifindex: u32) -> Result<(), RunError> {
-    let link = Netlink::open()
-        .and_then(|mut host| host.link_by_index(ifindex))
-        .map_err(LinkError::from);
-    match link {
-        Ok(link) => Ok(detach::at_end(&link.name)?),
-        Err(LinkError::Netlink(NetlinkError::NoInterface(_))) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
 }

@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use crate::datapath::LinkError;
 use crate::datapath::change::{self, Change};
+use crate::datapath::detach;
 use crate::experiment::lab;
 use crate::experiment::lab::{Files, Lab, LabError};
 use crate::experiment::scenario::{End, Link, Plan};
@@ -23,7 +24,7 @@ use super::in_place::Guard;
 use super::links::How;
 use super::media::{self, OnAir};
 use super::place::Place;
-use super::{RunError, User, in_place, links};
+use super::{RunError, User, links};
 
 /// How long to wait for the end of a holder.
 const HOLDER_END: Duration = Duration::from_secs(2);
@@ -257,7 +258,7 @@ impl Network {
                 // If attaching failed, the link on the interface belongs to another emud process.
                 let detached = match self.links.is_empty() {
                     true => Ok(()),
-                    false => in_place::detach(ifindex),
+                    false => detach::at_end(ifindex).map_err(RunError::from),
                 };
                 let done = detached.and(ended);
                 // After a failure the guard tries once more.

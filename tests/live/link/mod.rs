@@ -66,6 +66,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             restore::step_fails,
             restore::foreground,
             restore::foreground_waits,
+            restore::foreground_renamed,
             odd::large_index,
             odd::odd_name,
             odd::ordinary_user,

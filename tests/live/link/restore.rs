@@ -570,3 +570,37 @@ pub fn foreground(engine: Engine) {
         assert_same(signal, &before, &lab.snapshot());
     }
 }
+
+/// The link is on the interface, whatever its name is by the end; its name may be that of another.
+pub fn foreground_renamed(engine: Engine) {
+    let lab = Lab::new();
+    lab.in_a("ip link add other type veth peer name its-peer");
+    let rename = |from: &str, to: &str| {
+        lab.in_a(&format!(
+            "ip link set {from} down; ip link set {from} name {to}"
+        ));
+    };
+    let before = lab.snapshot();
+    for swapped in [false, true] {
+        let mut emud = in_foreground(&lab, engine);
+        rename("va", "vx");
+        if swapped {
+            rename("other", "va");
+            lab.attach(engine, "[link]\ndelay = \"1ms\"\n", &[]);
+        }
+        sh(&format!("kill -INT {}", emud.id()));
+        assert!(emud.wait().expect("its end").success());
+        if swapped {
+            // Fails without a link.
+            lab.detach();
+            rename("va", "other");
+        }
+        rename("vx", "va");
+        lab.in_a("ip link set va up");
+        wait_until("up", SOON, || {
+            lab.in_a("ip link show va").contains("state UP")
+        });
+        let what = format!("renamed, swapped: {swapped}");
+        assert_same(&what, &before, &lab.snapshot());
+    }
+}
