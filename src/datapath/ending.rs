@@ -15,7 +15,8 @@ use crate::abi;
 use crate::host::{interface, now_ns, timespec};
 use crate::netlink::{Link, Netlink, NetlinkError, identity};
 
-/// How long a link outlives a process that must renew it: [`renew`] may wait 2 s for another emud.
+/// How long a link outlives a process that must renew it: [`renew`] may wait for another emud until
+/// then.
 pub const LEASE: Duration = Duration::from_secs(5);
 
 const RENEWED_EVERY: Duration = Duration::from_secs(1);
@@ -163,11 +164,15 @@ pub fn end_after(interface: &str, time: Duration) -> Result<(), LinkError> {
 pub fn renew(interface: &str, link_id: u32, whose: &Whose) -> Result<(), LinkError> {
     let mut nl = Netlink::open()?;
     let index = nl.link(interface)?.index;
-    let mut end =
-        attachment::find(&mut nl, index)?.map_or(Ok(None), |there| there.maps.ends_at())?;
+    let there = attachment::find(&mut nl, index)?;
+    let Some(mut end) = there.map_or(Ok(None), |there| there.maps.ends_at())? else {
+        return Ok(());
+    };
     loop {
         let over = whose.ends_within(RENEWED_EVERY);
-        let _lock = interface::lock(index, interface::PATIENCE)?;
+        // As long as the lease lasts: without a renewal the link is over.
+        let lease = Duration::from_nanos(end.saturating_sub(now_ns()));
+        let _lock = interface::lock(index, lease)?;
         // The interface may have a different name by now.
         let link = match nl.link_by_index(index) {
             Err(e) if e.is_no_device() => return Ok(()),
@@ -176,14 +181,16 @@ pub fn renew(interface: &str, link_id: u32, whose: &Whose) -> Result<(), LinkErr
         let Some(mut there) = attachment::find(&mut nl, index)? else {
             return Ok(());
         };
-        if there.maps.id != link_id || end.is_none() || there.maps.ends_at()? != end {
+        if there.maps.id != link_id || there.maps.ends_at()? != Some(end) {
             return Ok(());
         }
         if over {
             return detach::undo_attachment(&mut nl, &link, &mut there).map(drop);
         }
-        let next = after(LEASE);
-        there.maps.end_at(next)?;
-        end = Some(next);
+        if is_over(&there.maps)? {
+            return Ok(());
+        }
+        end = after(LEASE);
+        there.maps.end_at(end)?;
     }
 }

@@ -2,9 +2,12 @@
 //! Links that end by themselves.
 
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
-use support::lab::{Engine, Lab, Verdict, sh, wait_until};
+use emud::host::interface;
+use emud::netlink::Netlink;
+use support::lab::{Engine, Lab, Verdict, inside, sh, wait_until};
 
 use super::restore::{assert_same, emuds, holders};
 
@@ -89,7 +92,7 @@ pub fn with_a_process(engine: Engine) {
     // Needs another classifier; the link is the same.
     lab.emud(&["set", "va", "duplicate=1%"]).expect(0);
     // Longer than a lease.
-    std::thread::sleep(Duration::from_millis(5500));
+    thread::sleep(Duration::from_millis(5500));
     assert!(!is_over(&lab), "ended before its process");
     let shown = lab.show();
     assert_eq!(
@@ -116,6 +119,25 @@ pub fn with_a_process(engine: Engine) {
     let said = lab.emud(&gone).expect(66);
     assert!(said.err.contains("there is no process"), "{}", said.err);
     assert_same("no such process", &before, &lab.snapshot());
+}
+
+/// Another emud process may hold the lock for longer than usual: the link lives as long as its process.
+pub fn while_another_is_busy(engine: Engine) {
+    let lab = Lab::new();
+    let before = lab.snapshot();
+    let pid = std::process::id().to_string();
+    lab.attach(engine, &lab.profile(LINK), &["--while-pid", &pid]);
+    let other = inside(&lab.a, || {
+        let va = Netlink::open().unwrap().link("va").unwrap().index;
+        interface::lock(va, Duration::from_secs(10)).unwrap()
+    });
+    let other = other.join().unwrap();
+    thread::sleep(Duration::from_millis(3500));
+    drop(other);
+    thread::sleep(Duration::from_secs(6));
+    assert!(!is_over(&lab), "ended before its process");
+    lab.detach();
+    assert_same("detached", &before, &lab.snapshot());
 }
 
 /// A different end, sooner or later, also of a link that ended with a process; not of one that has ended.
@@ -149,7 +171,7 @@ pub fn changed(engine: Engine) {
     wait_until("renewed no more", SOON, || emuds(&lab, "renew").is_empty());
     process.kill().expect("kill sleep");
     process.wait().expect("its end");
-    std::thread::sleep(Duration::from_secs(2));
+    thread::sleep(Duration::from_secs(2));
     assert!(left(&lab) > 3500.0, "{}", left(&lab));
     lab.detach();
     assert_same("no process", &before, &lab.snapshot());

@@ -48,6 +48,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             ending::after_a_time,
             ending::removed_by_the_next,
             ending::with_a_process,
+            ending::while_another_is_busy,
             ending::changed,
             metrics::equal_show,
             metrics::served,
