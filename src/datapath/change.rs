@@ -4,7 +4,7 @@
 use super::attachment::Attachment;
 use super::compiled::{compile_rules, compile_there};
 use super::engine::{Engine, fq, qdisc};
-use super::maps::{Loaded, Prepared};
+use super::maps::{DatapathError, Loaded, Prepared};
 use super::saved::Saved;
 use super::stage::compile::Compiled;
 use super::stage::sizes::Sizes;
@@ -100,7 +100,8 @@ impl Change {
     /// Activates it.
     ///
     /// # Errors
-    /// The kernel returns an error; nothing changes then.
+    /// The kernel returns an error; nothing changes then, except with
+    /// [`DatapathError::GracePeriod`]: the link is the new one.
     pub fn apply(mut self) -> Result<(), LinkError> {
         self.enforce(None)?;
         self.counted_anew()
@@ -122,7 +123,7 @@ impl Change {
         there.saved.write(&mut there.maps)?;
         let new = (self.prepared, at_ns);
         let done = put_in_force(&mut self.nl, &self.link, there, &self.both, new, self.caps);
-        if done.is_err() {
+        if done.as_ref().is_err_and(|e| !is_in_force(e)) {
             there.saved.profile = before;
             there.saved.write(&mut there.maps)?;
         }
@@ -135,6 +136,11 @@ impl Change {
         }
         Ok(())
     }
+}
+
+/// Whether only what follows the activation has failed.
+fn is_in_force(error: &LinkError) -> bool {
+    matches!(error, LinkError::Datapath(DatapathError::GracePeriod(_)))
 }
 
 /// A change that the kernel makes at its time, whether or not this process is there.

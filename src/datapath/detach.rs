@@ -6,12 +6,11 @@ use std::time::Duration;
 use super::attachment::{Attachment, Ours};
 use super::engine::hold::signal;
 use super::engine::{Engine, fq, qdisc};
-use super::maps::{DatapathError, Maps, Program};
+use super::maps::{Maps, Program};
 use super::saved::Saved;
 use super::{
     FILTER_HANDLE, LinkError, ORPHAN_HANDLE, attachment, devices, ending, filters, pieces, sweep,
 };
-use crate::abi;
 use crate::abi::DIRECTIONS;
 use crate::host::interface;
 use crate::netlink::{self, Hook, IngressQdisc, Link, Netlink, NetlinkError, Qdisc};
@@ -130,17 +129,23 @@ pub(crate) fn undo(
     ours: &[Ours],
 ) -> Result<Done, LinkError> {
     let mut done = Done::default();
-    stop_redirect(nl, link.index, saved)?;
-    pass_everything(maps)?;
-    restore_root(nl, link.index, saved, &mut done)?;
-    restore_offloads(nl, link.index, saved, &mut done)?;
-    // The devices keep the record, like the filters: both are last.
+    let passed = stop_redirect(nl, link.index, saved)
+        .map_err(LinkError::from)
+        .and_then(|()| Ok(maps.pass_everything()?));
+    // One that fails does not prevent the other one.
+    let root = restore_root(nl, link.index, saved, &mut done);
+    let offloads = restore_offloads(nl, link.index, saved, &mut done);
+    // The devices keep the record, like the filters: both are last. Packets that do not pass would
+    // be lost without the devices.
+    passed?;
     delete_devices(nl, maps, saved)?;
     if saved.engine == Engine::Hold {
         for direction in DIRECTIONS {
             pieces::wake(&maps.holder(direction)?);
         }
     }
+    // The filters lead the next detach to what is still to be restored.
+    root.and(offloads)?;
     remove_filters(nl, link.index, saved, ours, &mut done)?;
     Ok(done)
 }
@@ -159,15 +164,6 @@ fn stop_redirect(nl: &mut Netlink, ifindex: u32, saved: &Saved) -> Result<(), Ne
         }
     }
     Ok(())
-}
-
-fn pass_everything(maps: &mut Maps) -> Result<(), DatapathError> {
-    maps.segment_at([0; 2])?;
-    let mut links = [maps.link(abi::EMUD_UP)?, maps.link(abi::EMUD_DOWN)?];
-    for link in &mut links {
-        link.release = abi::EMUD_RELEASE_NONE;
-    }
-    maps.apply_links(links)
 }
 
 /// The holder ends when its TAP is deleted.

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 use crate::cluster::{Cluster, Process};
 
 /// Rights of the container in deploy/emud.yaml.
-const RIGHTS: &str = "-all,+bpf,+net_admin,+perfmon,+sys_admin,+sys_ptrace";
+const RIGHTS: &str = "-all,+bpf,+net_admin,+net_raw,+perfmon,+sys_admin,+sys_ptrace";
 /// Of the agent under test.
 pub const LEASE: Duration = Duration::from_secs(6);
 

@@ -42,7 +42,9 @@ pub enum DatapathError {
     NoProgram(u32),
     #[error("cannot list the loaded BPF programs: {}", said(.0))]
     Search(ProgramError),
-    #[error("cannot wait until no packet uses the previous link: {0}")]
+    #[error(
+        "cannot wait until no packet uses the previous link, which is no longer active: {0} (where the kernel rejects membarrier(2), this needs CAP_NET_RAW)"
+    )]
     GracePeriod(io::Error),
     #[error(
         "the profile, its patterns and samples, and the state to restore take {0} bytes, the maximum is {max}: use fewer or shorter patterns and samples",
@@ -71,6 +73,7 @@ impl DatapathError {
         match self {
             Self::Load(e) if is_denied(e) => 77,
             Self::Program { source: e, .. } | Self::Search(e) if is_denied(e) => 77,
+            Self::GracePeriod(e) if e.kind() == io::ErrorKind::PermissionDenied => 77,
             Self::Load(_) | Self::Program { .. } => 69,
             Self::Search(_)
             | Self::GracePeriod(_)

@@ -125,8 +125,10 @@ impl Maps {
             return Ok(());
         }
         let previous = control.generation & abi::EMUD_LINKS_GENERATION;
-        self.turn_to(control.next)?;
+        self.change_control(|control| control.generation = control.next)?;
+        let waited = grace_period();
         self.change_control(|control| control.turns_at = 0)?;
+        waited?;
         self.clear_rules(previous)
     }
 
@@ -152,6 +154,18 @@ impl Maps {
         self.turn(Prepared(next | short::bits(both.each_ref().map(Some))))
     }
 
+    /// Makes all packets pass unchanged, for detach. A grace period that fails is no failure: only
+    /// packets that are in the classifier at this moment still take their link.
+    pub fn pass_everything(&mut self) -> Result<(), DatapathError> {
+        self.segment_at([0; 2])?;
+        in_force(self.settle())?;
+        let mut links = [self.link(abi::EMUD_UP)?, self.link(abi::EMUD_DOWN)?];
+        for link in &mut links {
+            link.release = abi::EMUD_RELEASE_NONE;
+        }
+        in_force(self.apply_links(links))
+    }
+
     /// Activates a generation of links.
     fn turn(&mut self, prepared: Prepared) -> Result<(), DatapathError> {
         self.turn_to(self.word(prepared)?)
@@ -164,6 +178,10 @@ impl Maps {
     }
 
     /// Activates both generations.
+    ///
+    /// # Errors
+    /// The control word cannot be written, or, if it is [`DatapathError::GracePeriod`], it is
+    /// written and previous packets were not waited for.
     pub(crate) fn turn_to(&mut self, generation: u32) -> Result<(), DatapathError> {
         self.change_control(|control| control.generation = generation)?;
         grace_period()
@@ -172,6 +190,14 @@ impl Maps {
     /// Returns the slot of a direction of a link in the generation in force.
     pub(super) fn active_slot(&self, number: u32, direction: u32) -> Result<u32, DatapathError> {
         Ok(slot(direction, of_links(self.control()?)) + number * abi::EMUD_SLOTS)
+    }
+}
+
+/// Whether what was to be activated is active.
+fn in_force(done: Result<(), DatapathError>) -> Result<(), DatapathError> {
+    match done {
+        Err(DatapathError::GracePeriod(_)) => Ok(()),
+        done => done,
     }
 }
 
@@ -219,44 +245,15 @@ mod tests {
         }
     }
 
-    /// Lets system calls of this thread fail, each with its error (seccomp).
-    fn refuse(calls: [(libc::c_long, i32); 2]) {
-        let code = |code: u32, jf, k| libc::sock_filter {
-            code: code as u16,
-            jt: 0,
-            jf,
-            k,
-        };
-        let end = |value| code(libc::BPF_RET | libc::BPF_K, 0, value);
-        // The number of the call is first in struct seccomp_data.
-        let mut filter = vec![code(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
-        for (call, error) in calls {
-            let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
-            filter.push(code(equal, 1, call as u32));
-            filter.push(end(libc::SECCOMP_RET_ERRNO | error as u32));
-        }
-        filter.push(end(libc::SECCOMP_RET_ALLOW));
-        let program = libc::sock_fprog {
-            len: filter.len() as u16,
-            filter: filter.as_mut_ptr(),
-        };
-        // SAFETY: the filter outlives the calls.
-        unsafe {
-            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-            let mode = libc::SECCOMP_SET_MODE_FILTER;
-            let done = libc::syscall(libc::SYS_seccomp, mode, 0, &raw const program);
-            assert_eq!(done, 0, "{}", io::Error::last_os_error());
-        }
-    }
-
     /// As with nohz_full. Without the socket's wait there is no grace period, which is an error.
     #[test]
     fn a_refused_membarrier_is_no_grace_period() {
         let waited = std::thread::spawn(|| {
-            refuse([
+            let calls = [
                 (libc::SYS_membarrier, libc::EINVAL),
                 (libc::SYS_socket, libc::EMFILE),
-            ]);
+            ];
+            support::refusal::failing(&calls)().unwrap();
             grace_period()
         });
         match waited.join().unwrap() {

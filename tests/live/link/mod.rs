@@ -75,6 +75,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             odd::settings_for_reading_only,
             odd::user_namespace,
             odd::without_type_information,
+            odd::without_grace_period,
             restore::own_run,
             change::set_is_atomic,
             frames::queues,

@@ -4,6 +4,7 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use super::restore::{assert_same, holders};
 use support::lab::{Engine, Lab, Said, emud_path, inside, run, sh, wait_until};
 use support::nobody;
 use support::place::Scratch;
+use support::refusal::failing;
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -92,6 +94,40 @@ pub fn settings_for_reading_only(engine: Engine) {
     assert!(lab.ping("-c 3 -i 0.01 -w 5").contains("3 received"));
     lab.detach();
     assert_same("afterwards", &before, &lab.snapshot());
+}
+
+/// A kernel with nohz_full, without the right to wait in another way: what is done is reverted,
+/// reported, or complete.
+pub fn without_grace_period(engine: Engine) {
+    let lab = Lab::new();
+    let before = lab.snapshot();
+    let emud = |words: &[&str]| {
+        let mut refuse = failing(&[(libc::SYS_membarrier, libc::EINVAL)]);
+        let mut command = Command::new(emud_path());
+        // SAFETY: the function makes system calls only.
+        unsafe {
+            command.pre_exec(move || {
+                const CAP_NET_RAW: libc::c_ulong = 13;
+                match libc::prctl(libc::PR_CAPBSET_DROP, CAP_NET_RAW, 0, 0, 0) {
+                    0 => refuse(),
+                    _ => Err(std::io::Error::last_os_error()),
+                }
+            });
+        }
+        run(command.args(["--netns", &lab.a]).args(words))
+    };
+    let profile = lab.profile("[link]\ndelay = \"5ms\"\n");
+    let attach = ["attach", "va", "--engine", engine.name(), "-p", &profile];
+    let said = emud(&attach).expect(77);
+    assert!(said.err.contains("CAP_NET_RAW"), "{}", said.err);
+    assert_same("attach", &before, &lab.snapshot());
+    lab.emud(&attach).expect(0);
+    let said = emud(&["set", "va", "delay=7ms"]).expect(77);
+    assert!(said.err.contains("no longer active"), "{}", said.err);
+    let shown = lab.emud(&["show", "va"]).expect(0).out;
+    assert!(shown.contains("7ms"), "{shown}");
+    emud(&["detach", "va"]).expect(0);
+    assert_same("detach", &before, &lab.snapshot());
 }
 
 /// A kernel without BTF: what changes packets is refused, not silently left out; a delay works.

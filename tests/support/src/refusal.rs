@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A kernel with less support: the system calls of a child that attach BPF programs go to this test
-//! first (seccomp's user notification), which permits the first ones and rejects the others.
+//! A kernel with less support: system calls fail (seccomp), or those of a child that attach BPF
+//! programs go to this test first (user notification), which permits the first ones and rejects
+//! the others.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -8,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use libc::{
-    BPF_ABS, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, SECCOMP_RET_ALLOW,
+    BPF_ABS, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO,
     SECCOMP_RET_USER_NOTIF, seccomp_notif, seccomp_notif_resp, sock_filter,
 };
 
@@ -67,26 +68,65 @@ impl Refusal {
     }
 }
 
-/// Puts the calling process under the filter.
-fn ask_first() -> io::Result<()> {
-    let load = |k| sock_filter {
+fn load(k: u32) -> sock_filter {
+    sock_filter {
         code: (BPF_LD | BPF_W | BPF_ABS) as u16,
         jt: 0,
         jf: 0,
         k,
-    };
-    let equal = |k, jt, jf| sock_filter {
+    }
+}
+
+fn equal(k: u32, jt: u8, jf: u8) -> sock_filter {
+    sock_filter {
         code: (BPF_JMP | BPF_JEQ | BPF_K) as u16,
         jt,
         jf,
         k,
-    };
-    let done = |k| sock_filter {
+    }
+}
+
+fn done(k: u32) -> sock_filter {
+    sock_filter {
         code: (BPF_RET | BPF_K) as u16,
         jt: 0,
         jf: 0,
         k,
+    }
+}
+
+/// Returns what lets system calls of the calling thread, and of what it starts, fail, each with its
+/// error.
+pub fn failing(calls: &[(libc::c_long, i32)]) -> impl FnMut() -> io::Result<()> + use<> {
+    let mut filter = vec![load(NUMBER)];
+    for (call, error) in calls {
+        filter.push(equal(*call as u32, 0, 1));
+        filter.push(done(SECCOMP_RET_ERRNO | *error as u32));
+    }
+    filter.push(done(SECCOMP_RET_ALLOW));
+    move || install(&mut filter, 0).map(drop)
+}
+
+/// Puts the calling thread under a filter.
+fn install(filter: &mut [sock_filter], flags: libc::c_ulong) -> io::Result<RawFd> {
+    let program = libc::sock_fprog {
+        len: filter.len() as u16,
+        filter: filter.as_mut_ptr(),
     };
+    // SAFETY: the filter outlives the call.
+    let done = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        let mode = libc::SECCOMP_SET_MODE_FILTER;
+        libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program)
+    };
+    match done {
+        ..0 => Err(io::Error::last_os_error()),
+        done => Ok(done as RawFd),
+    }
+}
+
+/// Puts the calling process under the filter.
+fn ask_first() -> io::Result<()> {
     let mut filter = [
         load(NUMBER),
         equal(libc::SYS_perf_event_open as u32, 5, 0),
@@ -97,22 +137,9 @@ fn ask_first() -> io::Result<()> {
         done(SECCOMP_RET_ALLOW),
         done(SECCOMP_RET_USER_NOTIF),
     ];
-    let program = libc::sock_fprog {
-        len: filter.len() as u16,
-        filter: filter.as_mut_ptr(),
-    };
-    // SAFETY: the filter outlives the call.
-    let listener = unsafe {
-        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-        libc::syscall(
-            libc::SYS_seccomp,
-            libc::SECCOMP_SET_MODE_FILTER,
-            libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
-            &raw const program,
-        )
-    };
-    // SAFETY: plain system calls; the copy is not closed on exec.
-    if listener < 0 || unsafe { libc::dup2(listener as RawFd, LISTENER) } < 0 {
+    let listener = install(&mut filter, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER)?;
+    // SAFETY: plain system call; the copy is not closed on exec.
+    if unsafe { libc::dup2(listener, LISTENER) } < 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(())
