@@ -132,11 +132,19 @@ impl Maps {
         self.clear_rules(previous)
     }
 
+    /// Returns the generation of links that is not active.
+    fn other_generation(&self) -> Result<u32, DatapathError> {
+        Ok((of_links(self.control()?) + 1) % abi::EMUD_GENERATIONS)
+    }
+
+    /// Returns the slots of all links of a generation.
+    fn slots(&self, generation: u32) -> impl Iterator<Item = u32> + use<> {
+        (generation..self.links.len()).step_by(abi::EMUD_GENERATIONS as usize)
+    }
+
     /// Returns the timelines of all active links.
     fn timelines(&self) -> Result<Vec<abi::emud_timeline>, DatapathError> {
-        let generation = of_links(self.control()?);
-        let slots = (0..self.links.len())
-            .filter(|slot| slot % abi::EMUD_GENERATIONS == generation % abi::EMUD_GENERATIONS);
+        let slots = self.slots(of_links(self.control()?));
         let timeline = |slot| self.links.get(&slot, 0).map(|link| link.timeline);
         let all = slots.map(timeline).collect::<Result<_, _>>();
         all.map_err(at("emud_links"))
@@ -145,7 +153,7 @@ impl Maps {
     /// [`Self::apply`] for a profile's own links that need no table.
     pub fn apply_links(&mut self, both: [abi::emud_link; 2]) -> Result<(), DatapathError> {
         self.settle()?;
-        let next = (of_links(self.control()?) + 1) % abi::EMUD_GENERATIONS;
+        let next = self.other_generation()?;
         for (direction, link) in (0..).zip(both) {
             self.links
                 .set(slot(direction, next), link, 0)
@@ -159,6 +167,12 @@ impl Maps {
     pub fn pass_everything(&mut self) -> Result<(), DatapathError> {
         self.segment_at([0; 2])?;
         in_force(self.settle())?;
+        // Phases, rules and pairs lead to other links, which in that generation are earlier ones.
+        for slot in self.slots(self.other_generation()?) {
+            let mut link = self.links.get(&slot, 0).map_err(at("emud_links"))?;
+            link.release = abi::EMUD_RELEASE_NONE;
+            self.links.set(slot, link, 0).map_err(at("emud_links"))?;
+        }
         let mut links = [self.link(abi::EMUD_UP)?, self.link(abi::EMUD_DOWN)?];
         for link in &mut links {
             link.release = abi::EMUD_RELEASE_NONE;

@@ -12,13 +12,17 @@ fn phased(text: &str) -> Bench {
 
 fn of_profile(profile: &Profile) -> Bench {
     let mut b = Bench::empty(&Sizes::of(profile));
+    apply(&mut b, profile);
+    b
+}
+
+fn apply(b: &mut Bench, profile: &Profile) {
     let mut links: Vec<_> = profile
         .links_of(abi::EMUD_UP)
         .map(|link| b.compile(link, 42, abi::EMUD_UP, stamp_place()))
         .collect();
     timeline::phases(profile, abi::EMUD_UP, &mut links, 1, b.start);
     b.apply([&links, &[]]).unwrap();
-    b
 }
 
 const HAND_OVER: &str = r#"
@@ -58,6 +62,22 @@ fn phases_follow_one_another_at_their_times() {
     assert_eq!(b.counters().down, 1);
     assert_eq!(send(1000, 400 * MS), 421 * MS);
     assert_eq!(send(1000, 1_000 * MS), 1_088 * MS, "again");
+}
+
+/// While detach removes what holds packets, also after changes, when both generations have links.
+#[test]
+fn before_the_end_all_phases_pass_everything() {
+    let profile = Profile::parse(HAND_OVER, "phases").unwrap();
+    let mut b = of_profile(&profile);
+    apply(&mut b, &profile);
+    b.maps.pass_everything().unwrap();
+    for at in [0, 350 * MS, 500 * MS] {
+        let fate = b.send(&udp4(1000, 1), at);
+        assert_eq!((fate.verdict, fate.departure), (TC_ACT_UNSPEC, at));
+    }
+    let counters = b.counters();
+    assert_eq!(counters.passed[abi::EMUD_PASS_INACTIVE as usize], 3);
+    assert_eq!((counters.down, counters.packets), (0, 3));
 }
 
 #[test]
