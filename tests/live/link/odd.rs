@@ -96,8 +96,8 @@ pub fn settings_for_reading_only(engine: Engine) {
     assert_same("afterwards", &before, &lab.snapshot());
 }
 
-/// A kernel with nohz_full, without the right to wait in another way: what is done is reverted,
-/// reported, or complete.
+/// A kernel with nohz_full rejects membarrier, and without CAP_NET_RAW nothing replaces it: attach is
+/// reverted, set is reported, detach is complete.
 pub fn without_grace_period(engine: Engine) {
     let lab = Lab::new();
     let before = lab.snapshot();
