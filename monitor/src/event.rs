@@ -206,7 +206,7 @@ pub enum Watched {
 pub struct Dropped {
     /// Records for which the ring buffer had no space.
     pub ring_full: u64,
-    /// Requests of block devices for which the monitor had no place.
+    /// Requests to block devices beyond the number that is watched.
     pub disks_unknown: u64,
     /// Alarms beyond the limit, by resource, in the order of [`Resource::ALL`].
     pub suppressed: [u64; Resource::ALL.len()],
