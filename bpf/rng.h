@@ -134,6 +134,7 @@ struct emud_flow_set {
 
 struct emud_service_set {
 	struct emud_service way[EMUD_FLOW_WAYS];
+	__u64 evicted;
 };
 
 /* Maps, not globals: a program that replaces another one continues with its maps, and aya
@@ -147,22 +148,28 @@ EMUD_MAP(emud_services, ARRAY, EMUD_DIRECTIONS *EMUD_SERVICE_SETS,
 	EMUD_LOOKUP(map, (direction) * (sets) + (((hash) >> 40) & ((sets)-1)))
 
 /* The ordinal of this flow among flows that differ in an ephemeral port only. A
- * full set evicts the entry with the fewest flows; its next flow counts from 0
- * again. Under the lock. */
-static __always_inline __u64 emud_ordinal(struct emud_service *set, __u64 service)
+ * full set evicts the entry with the fewest flows; what takes its place counts from
+ * a number that no flow of the set had before: from 0, one that comes back would
+ * lose the same packets again. Under the lock. */
+static __always_inline __u64 emud_ordinal(struct emud_service_set *set, __u64 service)
 {
-	struct emud_service *victim = set;
+	struct emud_service *victim = set->way;
+	__u64 first = 0;
 	__u32 i;
 
 	for (i = 0; i < EMUD_FLOW_WAYS; i++) {
-		if (set[i].key == service)
-			return set[i].flows++;
-		if (set[i].flows < victim->flows)
-			victim = &set[i];
+		struct emud_service *of = &set->way[i];
+
+		if (of->key == service)
+			return of->flows++;
+		if ((__u32)of->flows < (__u32)victim->flows)
+			victim = of;
 	}
+	if (victim->key)
+		first = ++set->evicted << 32;
 	victim->key = service;
-	victim->flows = 1;
-	return 0;
+	victim->flows = first + 1;
+	return first;
 }
 
 static __always_inline struct emud_flow_set *emud_flows_of(__u32 direction, __u64 flow)
@@ -211,8 +218,8 @@ __noinline __u32 emud_new_flow(__u32 direction, __u64 flow, __u64 service, __u64
 	f = victim;
 	if (f->key)
 		way += EMUD_FLOW_WAYS;
-	f->id = emud_mix(seed ^ emud_mix(service + emud_ordinal(services->way, service) *
-							   EMUD_GOLDEN));
+	f->id = emud_mix(
+		seed ^ emud_mix(service + emud_ordinal(services, service) * EMUD_GOLDEN));
 	f->packets = 0;
 	f->normal = 0;
 	f->delayed = 0;

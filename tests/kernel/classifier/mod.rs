@@ -452,6 +452,22 @@ fn an_ephemeral_port_does_not_change_the_fate() {
     );
 }
 
+/// A service that had to make room for others does not count its connections from the first again.
+#[test]
+fn a_connection_does_not_repeat_one_that_was_forgotten() {
+    let lossy = link(|l| l.loss = 0.5.into());
+    let one = losses(&Bench::new(&lossy), 40_001, 200);
+    let b = Bench::new(&lossy);
+    assert_eq!(losses(&b, 40_001, 200), one);
+    let mut other = udp4(100, 40_001);
+    for n in 0..20_000u16 {
+        other[31..33].copy_from_slice(&n.to_be_bytes());
+        other[30] = 11;
+        b.send(&other, 0);
+    }
+    assert_ne!(losses(&b, 40_002, 200), one);
+}
+
 #[test]
 fn losses_are_as_many_as_asked_and_independent() {
     let n = 100_000u64;
