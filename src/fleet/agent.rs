@@ -179,6 +179,9 @@ impl Agent<'_> {
                     }
                     let letter = Letter::Put(self.keys.agent(&self.setup.host), self.text());
                     let _ = outbox.send(letter);
+                    if let Some(active) = &active {
+                        active.child.cut_log(LONGEST_LOG);
+                    }
                 }
             }
         };

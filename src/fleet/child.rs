@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child as Process, ChildStdin, ChildStdout};
@@ -122,6 +122,13 @@ impl Child {
         }
     }
 
+    /// Frees the memory of the log behind its first `len` bytes. If that fails, it stays.
+    pub fn cut_log(&self, len: u64) {
+        if let Some(works) = &self.works {
+            let _ = cut(&works.log, len);
+        }
+    }
+
     /// Returns the bytes of the log from an offset on, at most `len`.
     pub fn log(&self, offset: u64, len: usize) -> std::io::Result<Vec<u8>> {
         let Some(works) = &self.works else {
@@ -177,5 +184,38 @@ async fn read(from: ChildStdout, each: mpsc::UnboundedSender<FromChild>) {
         {
             return;
         }
+    }
+}
+
+/// A program may print for days; its part still appends at the end.
+fn cut(log: &File, len: u64) -> std::io::Result<()> {
+    let beyond = log.metadata()?.len().saturating_sub(len);
+    if beyond > 0 {
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        fallocate(log, hole, len, beyond)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::os::unix::fs::MetadataExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_log_takes_no_more_memory_than_is_sent_of_it() {
+        const MIB: u64 = 1 << 20;
+        let mut log = File::from(memfd_create("log", MemfdFlags::empty()).unwrap());
+        log.write_all(&vec![b'x'; 3 * MIB as usize]).unwrap();
+        cut(&log, MIB).unwrap();
+        assert_eq!(log.metadata().unwrap().blocks() * 512, MIB);
+        log.write_all(b"y").unwrap();
+        assert_eq!(log.metadata().unwrap().len(), 3 * MIB + 1);
+        let mut kept = vec![0; MIB as usize];
+        log.read_exact_at(&mut kept, 0).unwrap();
+        assert!(kept.iter().all(|byte| *byte == b'x'));
+        cut(&log, 4 * MIB).unwrap();
     }
 }
