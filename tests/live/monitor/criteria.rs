@@ -166,6 +166,11 @@ fn read(verdict: &mut Verdict, watch: &Watch, disk: &SlowDisk) {
     let alarm = watch.next(0, PATIENCE, about).expect("an alarm");
     load.hear();
     let over = watch.clear(&alarm, PATIENCE).is_some();
+    if !over {
+        for line in watch.since(0) {
+            println!("    {}", line.json);
+        }
+    }
     verdict.same("disk: its end", true, over);
     verdict.at_least("disk: share of the load", 0.5, alarm.share_of(COMMAND));
 }
