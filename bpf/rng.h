@@ -148,7 +148,7 @@ EMUD_MAP(emud_services, ARRAY, EMUD_DIRECTIONS *EMUD_SERVICE_SETS,
 	EMUD_LOOKUP(map, (direction) * (sets) + (((hash) >> 40) & ((sets)-1)))
 
 /* The ordinal of this flow among flows that differ in an ephemeral port only. A
- * full set evicts the entry with the fewest flows; what takes its place counts from
+ * full set evicts the entry with the fewest flows; its successor counts from
  * a number that no flow of the set had before: from 0, one that comes back would
  * lose the same packets again. Under the lock. */
 static __always_inline __u64 emud_ordinal(struct emud_service_set *set, __u64 service)
