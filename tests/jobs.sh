@@ -7,6 +7,7 @@ export CARGO_TERM_COLOR=never
 export RUST_MIN_STACK=16777216
 mkdir -p target
 jobs=$(mktemp -d)
+: >"$jobs/names"
 pool=
 passed=0
 failed=0
@@ -22,6 +23,34 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
+
+# record [--resume]: keep the logs of jobs that pass, and with --resume do not run those again that have
+# passed. What is not committed could be something else the next time: without a clean tree, nothing is kept.
+kept=
+resume=
+record() {
+    resume=${1-}
+    if [ -z "$(git status --porcelain)" ]; then
+        kept=target/full/$(git rev-parse HEAD)
+        mkdir -p "$kept"
+    elif [ -n "$resume" ]; then
+        echo "run.sh: --resume needs a tree without changes: commit or stash them" >&2
+        exit 64
+    fi
+}
+
+# has_passed NAME: counts it, too.
+has_passed() {
+    # What is built is needed whatever has passed.
+    [ -n "$resume" ] && [ "$1" != build ] && [ -e "$kept/$1.log" ] || return
+    echo "=== $1 (before, $(date -r "$kept/$1.log" '+%F %R'))"
+    count "$1" 0 "$(tail -n 1 "$kept/$1.log")" "$kept/$1.log"
+}
+
+# keep NAME TIME LOG
+keep() {
+    [ -n "$kept" ] && { cat "$3"; echo "$2"; } >"$kept/$1.new" && mv "$kept/$1.new" "$kept/$1.log"
+}
 
 add_failure() {
     failed=$((failed + 1))
@@ -43,7 +72,7 @@ count() {
     fi
     passed=$((passed + good))
     failed=$((failed + bad))
-    [ "$bad" -eq 0 ] || broken+=("$1")
+    if [ "$bad" -ne 0 ]; then broken+=("$1"); elif [ "$4" != "$kept/$1.log" ]; then keep "$1" "$3" "$4"; fi
     echo "=== $1: $good passed, $bad failed, $3"
     echo
 }
@@ -52,6 +81,7 @@ count() {
 job() {
     local name=$1 began=$SECONDS status=0
     shift
+    has_passed "$name" && return
     echo "=== $name"
     "$@" </dev/null 2>&1 | tee "$jobs/now.log" || status=$?
     count "$name" "$status" "$((SECONDS - began)) s" "$jobs/now.log"
@@ -77,6 +107,7 @@ failures() {
 start() {
     local name=$1
     shift
+    has_passed "$name" && return
     printf '%s\n' "$name" >>"$jobs/names"
     {
         declare -f unit

@@ -3,8 +3,10 @@
 # Build once, then run all tests in jobs side by side, here and in guest kernels. Every job runs,
 # whatever an earlier one said. The last line is the sum: "N passed, N failed".
 #
-# usage: run.sh [--full]
+# usage: run.sh [--full [--resume]]
 #   --full    all statistics and timings, on all guest kernels; those one after the other
+#   --resume  without the jobs that have passed on this commit: target/full/COMMIT/JOB.log has what they
+#             said. They count
 #
 # What is judged in milliseconds is left to the full run, and to guests, whose clocks count
 # instructions: jobs may disturb one another.
@@ -16,6 +18,7 @@ kernels=(6.1 7.2)
 if [ "${1-}" = --full ]; then
     kernels=(6.1 6.12 7.2)
     export EMUD_TEST_FULL=1
+    record "${2-}"
 fi
 export RUST_BACKTRACE=${RUST_BACKTRACE-0}
 
