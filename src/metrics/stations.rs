@@ -96,6 +96,8 @@ impl Stations {
         counters("station_collided_frames", help, None, |c| c.collided)?;
         let help = "RTS and data frames that had bit errors at their receiver";
         counters("station_damaged_frames", help, None, |c| c.damaged)?;
+        let help = "Attempts that a more urgent category of the station made instead";
+        counters("station_internal_collisions", help, None, |c| c.internal)?;
         let help = "Packets of a station that were acknowledged, or broadcast";
         counters("station_sent_packets", help, None, |c| c.sent)?;
         let help = "Bytes of these packets, from the IP header on";

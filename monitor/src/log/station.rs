@@ -82,6 +82,11 @@ counters! {
         collided,
         /// RTS and data frames that had bit errors at their receiver. Broadcasts do not count.
         damaged,
+        /// Attempts that a more urgent access category of the station made instead: internal collisions.
+        /// They count for a packet's last attempt.
+        // Logs of before have none.
+        #[serde(default)]
+        internal_collisions,
         /// Packets whose last attempt failed. The other failed attempts were followed by a retry.
         given_up,
         /// Packets that found the queue full.

@@ -101,6 +101,7 @@ fn counted(count: &Count) -> StationCounted {
         failed: count.failed,
         collided: count.collided,
         damaged: count.damaged,
+        internal_collisions: count.internal,
         given_up: count.given_up,
         dropped_full: count.full,
         dropped_aqm: count.managed,

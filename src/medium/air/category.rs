@@ -157,6 +157,7 @@ impl<T: Clone> Air<T> {
             }
             let queue = &self.stations[station].lanes[category].queue;
             if queue.front().is_some() {
+                self.stations[station].count.internal += 1;
                 self.missed(station, category, Attempt::Refused);
             } else {
                 let of = &mut self.categories[category];

@@ -21,6 +21,8 @@ pub struct Count {
     pub collided: u64,
     /// Those that had bit errors there, of an aggregate each packet.
     pub damaged: u64,
+    /// Attempts that a more urgent category of the station made instead.
+    pub internal: u64,
     /// Packets dropped after the last attempt.
     pub given_up: u64,
     /// Packets that found the queue full.

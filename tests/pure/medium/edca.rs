@@ -34,9 +34,11 @@ fn edca(seed: u64) -> Plan {
     }
 }
 
-/// Packets per second of each category of all stations, if station n + 1 always has packets of these
-/// categories for station 0.
-fn measured(plan: Plan, stations: &[&[usize]], seconds: u64) -> [f64; 4] {
+/// Packets of each category of all stations, and internal collisions, per second.
+type PerSecond = ([f64; 4], f64);
+
+/// What stations did of which number n + 1 always has packets of these categories for station 0.
+fn measured(plan: Plan, stations: &[&[usize]], seconds: u64) -> PerSecond {
     let count = stations.len() + 1;
     let mode = plan.timing.mode(54_000).unwrap();
     let mut air = Air::new(plan, Matrix::full(count).into(), &vec![mode; count]);
@@ -64,7 +66,13 @@ fn measured(plan: Plan, stations: &[&[usize]], seconds: u64) -> [f64; 4] {
             }
         }
     }
-    packets.map(|packets| packets as f64 / seconds as f64)
+    let internal: u64 = (0..count).map(|n| air.count(n).internal).sum();
+    per_second(packets, internal, seconds)
+}
+
+fn per_second(packets: [u64; 4], internal: u64, seconds: u64) -> PerSecond {
+    let rate = |count| count as f64 / seconds as f64;
+    (packets.map(rate), rate(internal))
 }
 
 /// A category of a station in the reference.
@@ -125,9 +133,8 @@ impl Reference {
         self.draw(n);
     }
 
-    /// Packets per second of each category.
-    fn run(mut self, seconds: u64) -> [f64; 4] {
-        let (mut now, mut packets) = (0, [0_u64; 4]);
+    fn run(mut self, seconds: u64) -> PerSecond {
+        let (mut now, mut packets, mut internal) = (0, [0_u64; 4], 0);
         while now < seconds * 1_000_000 {
             // Boundaries of slots behind SIFS of an idle medium.
             let mut slot = 1;
@@ -153,6 +160,7 @@ impl Reference {
             sending.sort_by_key(rank);
             sending.dedup_by_key(|n| self.functions[*n].station);
             for n in ready.iter().filter(|n| !sending.contains(n)) {
+                internal += 1;
                 self.fails(*n);
             }
             match sending[..] {
@@ -170,7 +178,7 @@ impl Reference {
                 }
             }
         }
-        packets.map(|packets| packets as f64 / seconds as f64)
+        per_second(packets, internal, seconds)
     }
 }
 
@@ -189,8 +197,12 @@ fn categories_share_the_air_as_in_the_reference() {
         ("equal", equal),
         ("low", low),
     ] {
-        let expected = Reference::new(stations).run(seconds.max(30));
-        let found = measured(edca(1), stations, seconds);
+        let (expected, collided) = Reference::new(stations).run(seconds.max(30));
+        let (found, internal) = measured(edca(1), stations, seconds);
+        // Four standard errors of the difference of two counts.
+        let bound = 4.0 * (2.0 * collided / seconds as f64).sqrt();
+        println!("{what}: internal {internal:.2}, expected {collided:.2} +- {bound:.2}");
+        assert!((internal - collided).abs() <= bound, "{what}");
         let total: f64 = expected.iter().sum();
         near(what, found.iter().sum(), total, 0.01 * scale);
         for category in 0..4 {
@@ -212,7 +224,7 @@ fn categories_share_the_air_as_in_the_reference() {
 #[test]
 fn one_sender_of_each_category() {
     for category in 0..4 {
-        let found = measured(edca(2), &[&[category]], 10);
+        let (found, _) = measured(edca(2), &[&[category]], 10);
         let exchange = (DATA + SIFS + ACK) as f64;
         let packets = match category {
             0 => 4.0,

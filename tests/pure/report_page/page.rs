@@ -160,6 +160,7 @@ fn stations_are_in_a_table_and_are_figures() {
             failed: 20,
             collided: 15,
             damaged: 5,
+            internal_collisions: 1,
             given_up: 2,
             dropped_full: 3,
             dropped_aqm: 4,
