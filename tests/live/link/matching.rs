@@ -21,10 +21,11 @@ pub fn fastest(said: &str) -> f64 {
         .unwrap_or_else(|_| panic!("no round trip in {said}"))
 }
 
-/// The links' delays differ by more than the machine adds to the fastest of five.
+/// What the links take differs by 30 ms and more. A busy machine added 5.3 ms to the fastest of three
+/// connections.
 pub fn takes(verdict: &mut Verdict, what: &str, asked_ms: f64, got_ms: f64) {
     verdict.at_least(what, asked_ms, got_ms);
-    verdict.at_most(what, asked_ms + 4.0, got_ms);
+    verdict.at_most(what, asked_ms + 20.0, got_ms);
 }
 
 /// A rule by the DS field, one that lets packets pass, and both removed.
