@@ -13,8 +13,9 @@ use super::Failure;
 /// Renew a link as long as a process runs (started by `emud attach`)
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    interface: String,
+    ifindex: u32,
     link: u32,
+    ends_at: u64,
     whose: RawFd,
     ready: RawFd,
 }
@@ -23,8 +24,9 @@ pub struct Args {
 pub fn start(link: &Done, whose: &Whose) -> Result<(), Failure> {
     let command = |ready: RawFd| {
         let mut command = spawn::this_program();
-        command.args(["renew", &link.interface]);
+        command.args(["renew", &link.ifindex.to_string()]);
         command.arg(link.link_id.to_string());
+        command.arg(link.ends_at.unwrap_or_default().to_string());
         command.arg(whose.as_fd().as_raw_fd().to_string());
         command.arg(ready.to_string());
         command
@@ -46,5 +48,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let whose = Whose::from(unsafe { spawn::inherited(args.whose) }?);
     orphan::watch();
     ready.ready()?;
-    Ok(ending::renew(&args.interface, args.link, &whose)?)
+    Ok(ending::renew(
+        args.ifindex,
+        args.link,
+        args.ends_at,
+        &whose,
+    )?)
 }

@@ -157,17 +157,13 @@ pub fn end_after(interface: &str, time: Duration) -> Result<(), LinkError> {
 }
 
 /// Renews a link's [`LEASE`] as long as a process runs, then removes the link. Returns earlier if
-/// the link is gone or replaced, or has a different end ([`end_after`]).
+/// the link is gone or replaced, or has a different end than attach gave it ([`end_after`]): one that was
+/// set before this process ran, too.
 ///
 /// # Errors
 /// The kernel returns an error; the link ends with its lease then.
-pub fn renew(interface: &str, link_id: u32, whose: &Whose) -> Result<(), LinkError> {
+pub fn renew(index: u32, link_id: u32, mut end: u64, whose: &Whose) -> Result<(), LinkError> {
     let mut nl = Netlink::open()?;
-    let index = nl.link(interface)?.index;
-    let there = attachment::find(&mut nl, index)?;
-    let Some(mut end) = there.map_or(Ok(None), |there| there.maps.ends_at())? else {
-        return Ok(());
-    };
     loop {
         let over = whose.ends_within(RENEWED_EVERY);
         // As long as the lease lasts: without a renewal the link is over.

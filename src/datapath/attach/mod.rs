@@ -51,6 +51,8 @@ pub struct Done {
     pub ifindex: u32,
     /// Identifies the link on the interface.
     pub link_id: u32,
+    /// When it ends by itself, ns of CLOCK_MONOTONIC; `None`: it does not.
+    pub ends_at: Option<u64>,
     /// Name of the profile.
     pub profile: String,
     /// What is emulated, for people: both directions, or one of them.

@@ -164,6 +164,7 @@ impl Session {
         self.saved.write(&mut self.maps)?;
         Ok(Done {
             link_id: self.maps.id,
+            ends_at: self.maps.ends_at()?,
             interface: self.link.name,
             ifindex: self.link.index,
             profile: self.profile.name,

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use emud::datapath::ending::{self, Whose};
 use emud::host::interface;
 use emud::netlink::Netlink;
 use support::lab::{Engine, Lab, Verdict, inside, sh, wait_until};
@@ -167,8 +168,19 @@ pub fn changed(engine: Engine) {
         &profile,
         &["--while-pid", &process.id().to_string()],
     );
+    // What attach told the process that renews.
+    let renewer = emuds(&lab, "renew").pop().expect("it runs");
+    let told = std::fs::read_to_string(format!("/proc/{renewer}/cmdline")).expect("its arguments");
     lab.emud(&["set", "va", "--for", "1h"]).expect(0);
     wait_until("renewed no more", SOON, || emuds(&lab, "renew").is_empty());
+    // The same process, if it had begun late: on a busy machine it took the new end for its lease.
+    let whose = Whose::find(process.id() as i32).expect("sleep");
+    let late = inside(&lab.a, move || {
+        let told: Vec<u64> = told.split('\0').filter_map(|n| n.parse().ok()).collect();
+        ending::renew(told[0] as u32, told[1] as u32, told[2], &whose)
+    });
+    late.join().expect("no panic").expect("nothing to do");
+    assert!(left(&lab) > 3500.0, "{}", left(&lab));
     process.kill().expect("kill sleep");
     process.wait().expect("its end");
     thread::sleep(Duration::from_secs(2));
