@@ -179,6 +179,7 @@ pub fn changed(engine: Engine) {
         let told: Vec<u64> = told.split('\0').filter_map(|n| n.parse().ok()).collect();
         ending::renew(told[0] as u32, told[1] as u32, told[2], &whose)
     });
+    wait_until("a late one", SOON, || late.is_finished());
     late.join().expect("no panic").expect("nothing to do");
     assert!(left(&lab) > 3500.0, "{}", left(&lab));
     process.kill().expect("kill sleep");
