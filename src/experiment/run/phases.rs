@@ -104,13 +104,15 @@ impl Programs {
         }
     }
 
-    /// Returns services that have ended, with their exits.
-    pub fn lost_services(&self) -> Vec<ExitLine> {
-        let mut services = self.services.borrow_mut();
-        services
-            .iter_mut()
-            .filter_map(|service| service.try_recv().ok())
-            .collect()
+    /// Returns the exits of services that have ended, also of those whose output is not complete yet.
+    pub async fn ended_services(&self) -> Vec<ExitLine> {
+        let mut exits = vec![];
+        for (service, exit) in self.services.take() {
+            if service.is_over() {
+                exits.push(told(exit).await);
+            }
+        }
+        exits
     }
 
     async fn must(&self, node: &Node, text: &str, until: Instant) -> Result<(), RunError> {
@@ -138,11 +140,11 @@ impl Programs {
             return Err(self.too_slow(node, &format!("it waited for {others}")));
         }
         let user = self.common.user.as_ref();
-        let mut ended = self.start(node, PhaseName::Preparation, program, user)?;
+        let mut service = self.start(node, PhaseName::Preparation, program, user)?;
         if let Some(ready) = &node.ready {
-            self.ready(node, ready, until, &mut ended).await?;
+            self.ready(node, ready, until, &mut service.1).await?;
         }
-        self.services.borrow_mut().push(ended);
+        self.services.borrow_mut().push(service);
         self.let_go(node);
         Ok(())
     }
@@ -194,7 +196,8 @@ impl Programs {
         }
         let program = node.command.as_ref().unwrap_or(&Program::Interactive);
         let user = self.common.user.as_ref();
-        let exit = told(self.start(node, PhaseName::Measurement, program, user)?).await;
+        let (_, exit) = self.start(node, PhaseName::Measurement, program, user)?;
+        let exit = told(exit).await;
         self.let_go(node);
         Ok(Some(exit))
     }
@@ -220,7 +223,7 @@ impl Programs {
 
     async fn shell(&self, node: &Node, phase: PhaseName, text: &str) -> Result<ExitLine, RunError> {
         let program = Program::Shell(text.to_owned());
-        let exit = self.start(node, phase, &program, self.common.preparing())?;
+        let (_, exit) = self.start(node, phase, &program, self.common.preparing())?;
         Ok(told(exit).await)
     }
 }

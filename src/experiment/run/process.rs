@@ -162,8 +162,12 @@ impl Handle {
         }
     }
 
-    fn is_over(&self) -> bool {
-        *self.over.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns whether it has ended, also if the thread that waits for it has not noticed yet.
+    pub fn is_over(&self) -> bool {
+        let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        // The lock keeps its number from being reused meanwhile.
+        *over || matches!(waitid(WaitId::Pid(self.pid), look), Ok(Some(_)))
     }
 
     /// Waits until it has ended; after [`GRACE`] it is killed.

@@ -48,6 +48,9 @@ impl Common {
     }
 }
 
+/// A started program, and what receives its exit after the last of its output.
+pub(crate) type Started = (Handle, oneshot::Receiver<ExitLine>);
+
 /// All programs of a run.
 pub struct Programs {
     pub(crate) common: Common,
@@ -55,8 +58,8 @@ pub struct Programs {
     handles: RefCell<Vec<(PhaseName, Handle)>>,
     /// Tasks that follow a program until its exit is in the log, independent of other waiters.
     following: RefCell<JoinSet<()>>,
-    /// Running services: a receiver without a value.
-    pub(crate) services: RefCell<Vec<oneshot::Receiver<ExitLine>>>,
+    /// Started services.
+    pub(crate) services: RefCell<Vec<Started>>,
     /// Whether no more programs under test start.
     pub(crate) closing: watch::Sender<bool>,
     /// Nodes for which others need not wait any more.
@@ -130,8 +133,9 @@ impl Programs {
         phase: PhaseName,
         program: &Program,
         user: Option<&User>,
-    ) -> Result<oneshot::Receiver<ExitLine>, RunError> {
+    ) -> Result<Started, RunError> {
         let process = self.process(node, phase, program, user)?;
+        let handle = process.handle();
         let (tell, told) = oneshot::channel();
         let log = self.common.log.clone();
         let mut following = self.following.borrow_mut();
@@ -141,7 +145,7 @@ impl Programs {
             // The receiver may be gone.
             let _ = tell.send(exit);
         });
-        Ok(told)
+        Ok((handle, told))
     }
 
     /// Starts a program without a log line: it runs many times.

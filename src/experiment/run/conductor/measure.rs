@@ -111,8 +111,8 @@ impl Run<'_> {
         if let Ok(mut failed) = failed.lock() {
             self.facts.invalid.append(&mut failed);
         }
-        self.failed_services(programs);
         let (over, exits) = over?;
+        self.failed_services(programs, &exits).await;
         self.exits = exits;
         if let Over::Signal(signal) = over {
             self.signal = Some(signal);
@@ -221,10 +221,14 @@ impl Run<'_> {
         self.facts.invalid.extend(found.gone);
     }
 
-    /// A missing service makes the measurement invalid.
-    fn failed_services(&mut self, programs: &Programs) {
-        let lost = programs.lost_services();
-        let lost = lost.iter().filter(|exit| !exit.ended_by_emud);
+    /// A missing service makes the measurement invalid. One that serves a single client may end after
+    /// it, if it ends well.
+    async fn failed_services(&mut self, programs: &Programs, exits: &[ExitLine]) {
+        let last = exits.iter().map(|exit| exit.mono_ns).max();
+        let is_lost =
+            |exit: &&ExitLine| exit.failed() || last.is_none_or(|last| exit.mono_ns < last);
+        let ended = programs.ended_services().await;
+        let lost = (ended.iter().filter(|exit| !exit.ended_by_emud)).filter(is_lost);
         self.facts.invalid.extend(lost.map(|exit| {
             format!(
                 "{}: the service `{}` ended with {} before the programs did",
