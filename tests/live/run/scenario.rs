@@ -164,6 +164,14 @@ pub fn failures_are_told() {
     assert!(ran.err.contains("ended with exit code 6"), "{}", ran.err);
     let scenario = folder.file(
         "s.toml",
+        "measure = \"300ms\"\n[node.a]\ncommand = \"true\"\nwaits-for = [\"b\"]\n\
+         [node.b]\ncommand = \"sleep 99\"\n[link.w]\nbetween = [\"a\", \"b\"]\n",
+    );
+    let ran = folder.run(&format!("--scenario {scenario}"), &[]).expect(4);
+    let said = "a: the program was not started before the measured phase ended";
+    assert!(ran.err.contains(said), "{}", ran.err);
+    let scenario = folder.file(
+        "s.toml",
         "[node.a]\ncommand = \"true\"\n[node.b]\ncommand = \"exit 8\"\n[link.w]\nbetween = [\"a\", \"b\"]\n",
     );
     folder.run(&format!("--scenario {scenario}"), &[]).expect(8);

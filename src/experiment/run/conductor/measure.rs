@@ -16,6 +16,7 @@ use crate::experiment::run::network::Network;
 use crate::experiment::run::programs::Programs;
 use crate::experiment::run::sampler::{Found, Parts, Sampler};
 use crate::experiment::run::{RunError, sets, together};
+use crate::experiment::scenario::Node;
 use crate::host::now_ns;
 use crate::host::signals::Signals;
 use crate::monitor::session::experiment::SETTLED;
@@ -113,10 +114,12 @@ impl Run<'_> {
         }
         let (over, exits) = over?;
         self.failed_services(programs, &exits).await;
-        self.exits = exits;
-        if let Over::Signal(signal) = over {
-            self.signal = Some(signal);
+        match over {
+            Over::Signal(signal) => self.signal = Some(signal),
+            Over::Time => self.never_started(&exits),
+            _ => {}
         }
+        self.exits = exits;
         Ok(())
     }
 
@@ -235,6 +238,20 @@ impl Run<'_> {
                 exit.node,
                 exit.command.join(" "),
                 exit.status()
+            )
+        }));
+    }
+
+    /// A program under test that was never started is missing, too; without an exit nothing else
+    /// reports it.
+    fn never_started(&mut self, exits: &[ExitLine]) {
+        let under_test = |node: &&Node| !node.service && node.command.is_some();
+        let nodes = self.plan.nodes.iter().filter(under_test);
+        let missing = nodes.filter(|node| exits.iter().all(|exit| exit.node != node.name));
+        self.facts.invalid.extend(missing.map(|node| {
+            format!(
+                "{}: the program was not started before the measured phase ended",
+                node.name
             )
         }));
     }
