@@ -67,18 +67,32 @@ pub fn attach(place: &Place, link: &Link, how: How) -> Result<Attached, RunError
     })
 }
 
+/// What a link is at a moment.
+#[derive(Debug)]
+pub struct Seen {
+    pub report: Report,
+    /// The active profile; `None`: another one becomes active later.
+    pub toml: Option<String>,
+    /// When it was attached, ns of CLOCK_MONOTONIC.
+    pub attached_ns: u64,
+}
+
 /// Returns the report of a link so far, and the active profile as TOML.
 ///
 /// # Errors
 /// [`RunError::Link`]: it was removed, or cannot be read.
-pub fn look(place: &Place, link: &Link) -> Result<(Report, Option<String>), RunError> {
+pub fn look(place: &Place, link: &Link) -> Result<Seen, RunError> {
     let looked = place.within(&link.node, || {
         let mut nl = Netlink::open()?;
         let device = nl.link(&link.interface)?;
         let there = attachment::get(&mut nl, &device)?;
         let ahead = there.maps.turns_at()?.is_some_and(|ns| now_ns() < ns);
         let toml = (!ahead).then_some(there.saved.profile);
-        Ok((read(&link.interface)?, toml))
+        Ok(Seen {
+            report: read(&link.interface)?,
+            toml,
+            attached_ns: there.saved.epoch_ns,
+        })
     })?;
     looked.map_err(|error| failed(link, error))
 }

@@ -192,6 +192,27 @@ pub fn follows_changes() {
     );
 }
 
+/// Its counters begin at 0, and packets passed without emulation meanwhile.
+pub fn a_link_that_comes_back_is_another() {
+    let folder = Folder::new();
+    folder.file("p.toml", "[link]\ndelay = \"5ms\"\n");
+    let emud = emud_path();
+    let emud = emud.display();
+    let again = format!(
+        "ping -n -q -c 20 -i 0.01 $EMUD_HOST; {emud} detach link0 && \
+         {emud} attach link0 --profile ./p.toml; sleep 0.5"
+    );
+    let words = "--profile ./p.toml --root --sample 200ms";
+    let ran = folder.run(words, &["sh", "-c", &again]).expect(4);
+    let said = "link link: link0: the link was removed and attached again";
+    assert!(ran.err.contains(said), "{}", ran.err);
+    let delays = ran
+        .of("sample")
+        .filter_map(|line| line["delay"]["mean_ns"].as_u64());
+    let longest = delays.max().expect("samples of the first link");
+    assert!(longest < 100_000_000, "{longest}");
+}
+
 /// Every line of a run in which there is one of each kind.
 pub fn needs_python_to_check_its_schema() {
     let folder = Folder::new();

@@ -36,6 +36,7 @@ pub fn tests() -> Vec<Trial> {
             log::classes_add_up,
             log::capacity_is_the_traces,
             log::follows_changes,
+            log::a_link_that_comes_back_is_another,
             log::needs_python_to_check_its_schema,
             scenario::chain,
             scenario::star,

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use emud_monitor::log::{ClassCounted, LineSender};
 
 use super::counts::Counts;
+use super::links::Seen;
 use super::media_watch::MediaWatch;
 use super::network::Network;
 use super::{Progress, links};
@@ -93,8 +94,9 @@ struct Work {
     /// With their time, keyed by the names of link, bottleneck and class.
     classes_before: BTreeMap<(String, String, Option<String>), (u64, ClassCounted)>,
     state: BTreeMap<String, State>,
-    /// By the link's name: the name of an interface may move to another one.
-    ifindex: BTreeMap<String, u32>,
+    /// Index of the interface and time of the attach, by the link's name: the name of an interface
+    /// may move to another one.
+    identity: BTreeMap<String, (u32, u64)>,
     media: MediaWatch,
     found: Found,
 }
@@ -108,7 +110,7 @@ impl Work {
             before: BTreeMap::new(),
             classes_before: BTreeMap::new(),
             state: BTreeMap::new(),
-            ifindex: BTreeMap::new(),
+            identity: BTreeMap::new(),
             media: MediaWatch::default(),
             found: Found::default(),
         }
@@ -149,19 +151,18 @@ impl Work {
         let mut packets = 0;
         for (link, _) in &network.links {
             match links::look(&network.place, link) {
-                Ok((report, _)) if !self.is_same(link, report.ifindex) => {
-                    let why = "another interface has this name now";
-                    self.gone(
-                        link,
-                        &format!("link {}: {}: {why}", link.name, link.interface),
-                    );
-                }
-                Ok((report, toml)) => {
-                    packets += self.link(link, &report);
-                    if let Some(toml) = toml {
-                        self.changed(link, &report, toml);
+                Ok(seen) => match self.is_another(link, &seen) {
+                    Some(why) => {
+                        let why = format!("link {}: {}: {why}", link.name, link.interface);
+                        self.gone(link, &why);
                     }
-                }
+                    None => {
+                        packets += self.link(link, &seen.report);
+                        if let Some(toml) = seen.toml {
+                            self.changed(link, &seen.report, toml);
+                        }
+                    }
+                },
                 Err(e) => self.gone(link, &e.to_string()),
             }
         }
@@ -170,8 +171,15 @@ impl Work {
         self.parts.progress.packets(packets);
     }
 
-    /// Returns whether the interface is the one of the first check.
-    fn is_same(&mut self, link: &Link, ifindex: u32) -> bool {
-        *self.ifindex.entry(link.name.clone()).or_insert(ifindex) == ifindex
+    /// Returns why it is not the link of the first check. One that was attached again counts from 0,
+    /// and packets passed without emulation meanwhile.
+    fn is_another(&mut self, link: &Link, seen: &Seen) -> Option<&'static str> {
+        let now = (seen.report.ifindex, seen.attached_ns);
+        let first = *self.identity.entry(link.name.clone()).or_insert(now);
+        match (first.0 == now.0, first.1 == now.1) {
+            (false, _) => Some("another interface has this name now"),
+            (true, false) => Some("the link was removed and attached again"),
+            (true, true) => None,
+        }
     }
 }
