@@ -13,6 +13,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::Request;
 use crate::datapath::emulated::{Found, Search};
+use crate::datapath::engine::Engine;
 use crate::datapath::watch::Watch;
 use crate::netlink::{Namespace, Netlink};
 use crate::text::to_stderr;
@@ -24,8 +25,14 @@ const EVERY: Duration = Duration::from_millis(500);
 const UNREACHED_MAX: u32 = 3;
 
 /// Notifies the other thread of changes until that has ended; with `tampering`, also with alarms
-/// about changes by other processes. Checks immediately when notified by `now`.
-pub async fn follow(requests: mpsc::Sender<Request>, now: Arc<Notify>, tampering: bool) {
+/// about changes by other processes. Checks immediately when notified by `now`. `deaf`: there is no
+/// socket for the reports of holders, so links of engine hold are not watched.
+pub async fn follow(
+    requests: mpsc::Sender<Request>,
+    now: Arc<Notify>,
+    tampering: bool,
+    mut deaf: bool,
+) {
     let mut search = Search::default();
     let mut every = interval(EVERY);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -50,6 +57,11 @@ pub async fn follow(requests: mpsc::Sender<Request>, now: Arc<Notify>, tampering
                     "emud: the link of program {program} is not watched: {error}"
                 ));
             }
+        }
+        if deaf && found.links.iter().any(|link| link.engine == Engine::Hold) {
+            deaf = false;
+            let why = "those of engine hold cannot report late and dropped packets";
+            let _ = requests.send(Request::NoLinks(why.to_owned())).await;
         }
         let mut devices = found.released_by_kernel();
         devices.sort_by_key(|device| (device.netns, device.ifindex));

@@ -103,6 +103,7 @@ impl Side {
         let (hurry, hurried) = oneshot::channel();
         let (tell, done) = oneshot::channel();
         let runtime = single_threaded().map_err(failed)?;
+        let deaf = parts.root.is_none();
         let serving = {
             let _within = runtime.enter();
             Serving::new([parts.control, parts.root], parts.metrics).map_err(failed)?
@@ -115,7 +116,7 @@ impl Side {
         let work = async move {
             serving.begin(parts.allowed, parts.media, &requests);
             if parts.emulated {
-                tokio::spawn(emulated::follow(requests, look, parts.tampering));
+                tokio::spawn(emulated::follow(requests, look, parts.tampering, deaf));
             }
             let counts = run(runner, ended, hurried).await;
             // A client whose report ended the observation has not read its answer yet.

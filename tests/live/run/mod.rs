@@ -82,6 +82,7 @@ pub fn tests() -> Vec<Trial> {
             verdict::a_failed_program_is_said,
             verdict::names_what_was_watched,
             verdict::a_busy_cpu_is_contention,
+            verdict::a_holder_that_cannot_report_is_said,
             verdict::the_emulators_own_failure,
             verdict::ends_the_run,
             verdict::what_was_before_ends_nothing;

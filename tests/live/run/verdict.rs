@@ -281,6 +281,30 @@ pub fn a_busy_cpu_is_contention() {
 }
 
 /// A holder that is stopped, and loses its lease, makes packets pass without emulation.
+/// As in a container with /run for reading only: no socket receives what holders report.
+pub fn a_holder_that_cannot_report_is_said() {
+    let folder = Folder::new();
+    folder.file("p.toml", "[link]\ndelay = \"5ms\"\n");
+    let monitor = "cpu = \"off\"\nnetwork = \"off\"\nmemory = \"off\"\ndisk = \"off\"\n";
+    folder.file("emulator.toml", monitor);
+    let script = format!(
+        "mkdir -p /run/emud/root && mount -t tmpfs -o ro none /run/emud/root &&
+         exec {} run --profile ./p.toml --engine hold --monitor emulator.toml --log run.log -- sleep 0.5",
+        emud_path().display()
+    );
+    let mut emud = Command::new("unshare");
+    emud.args(["-m", "sh", "-c", &script]);
+    emud.current_dir(&folder.0).stdin(Stdio::null());
+    let ran = folder.ran(&emud.output().unwrap()).expect(4);
+    let end = ran.one("end");
+    assert_eq!(end["resources"]["emulator"], "unknown");
+    assert!(
+        ran.err.contains("emulator CANNOT BE WATCHED"),
+        "{}",
+        ran.err
+    );
+}
+
 pub fn the_emulators_own_failure() {
     let folder = Folder::new();
     // Engine hold has a process, which is found by its name in the node.
