@@ -65,7 +65,7 @@ fn reasons(run: &Run) -> Vec<String> {
         Some(_) if verdict == Some(RunVerdict::Unwatched) => {}
         _ => reasons.extend(run.why_not_clean()),
     }
-    let failed = run.why_failed();
+    let failed = run.why_incomplete();
     reasons.extend(failed.map(|why| format!("{why}: the run counts in no mean")));
     if let Some(end) = &run.end
         && !end.judgement.contended_seconds.is_empty()

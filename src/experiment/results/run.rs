@@ -159,7 +159,7 @@ impl Run {
     /// One sentence; none: it counts.
     pub fn why_excluded(&self) -> Option<String> {
         match self.verdict() {
-            Some(RunVerdict::Clean | RunVerdict::Unwatched) => self.why_failed(),
+            Some(RunVerdict::Clean | RunVerdict::Unwatched) => self.why_incomplete(),
             _ => self.why_not_clean(),
         }
     }
@@ -174,6 +174,23 @@ impl Run {
         };
         let (node, status) = (&first.node, first.status());
         Some(format!("the program of {node} failed with {status}{more}"))
+    }
+
+    /// One sentence; none: its programs did all that they were to do.
+    pub fn why_incomplete(&self) -> Option<String> {
+        self.why_failed().or_else(|| self.why_cut_short())
+    }
+
+    /// One sentence; none: no signal ended the run, of which the verdict is good and no program failed.
+    /// Programs that emud ended because of a signal have not failed, and still did not do all their work.
+    fn why_cut_short(&self) -> Option<String> {
+        let said = &self.end.as_ref()?.judgement;
+        match said.exit_code {
+            _ if !matches!(said.verdict, RunVerdict::Clean | RunVerdict::Unwatched) => None,
+            0 => None,
+            code @ 129.. => Some(format!("signal {} ended the run", code - 128)),
+            code => Some(format!("the run ended with exit code {code}")),
+        }
     }
 
     /// One sentence; none: it is clean.

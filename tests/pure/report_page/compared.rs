@@ -94,6 +94,24 @@ fn profiles_with_other_names_are_compared_by_what_they_say() {
     );
 }
 
+/// Programs that emud ended because of a signal have not failed, but did not do all their work.
+#[test]
+fn a_run_that_a_signal_ended_does_not_count() {
+    let mut cut = Log::new(1, &["access"]);
+    cut.seconds(&["access"], 3);
+    cut.exit(3, "client", Some(0), true);
+    let mut said = judgement(RunVerdict::Clean, 3);
+    said.exit_code = 130;
+    cut.end(3, Some(&said));
+    let (a, b, whole) = (clean(1).write(), cut.write(), clean(1).write());
+    let arguments = [a.text(), b.text(), "--against", whole.text()];
+    let (code, found) = compare(&arguments);
+    assert_eq!((code, &found["clean"]), (3, &json!(false)));
+    assert_eq!(found["a"]["counted"], 1);
+    let why = json!("signal 2 ended the run");
+    assert_eq!(found["a"]["runs"][1]["excluded"], why);
+}
+
 /// Each network is 2 % slower on side b, and networks differ by much more than that.
 #[test]
 fn repeats_with_the_same_seeds_are_paired() {
