@@ -160,10 +160,8 @@ fn compared(a: &[&Run], b: &[&Run], pairs: &[(&Run, &Run)]) -> Vec<Compared> {
     for row in &mut found {
         row.relate();
         let value = |of: &[Figure]| Some(of.iter().find(|f| f.name == row.name)?.value);
-        let differences = pairs
-            .iter()
-            .filter_map(|(a, b)| Some(value(b)? - value(a)?));
-        row.paired = paired(&differences.collect::<Vec<_>>());
+        let values = pairs.iter().filter_map(|(a, b)| value(a).zip(value(b)));
+        row.paired = paired(&values.collect::<Vec<_>>());
     }
     let tests = found.iter().filter(|row| row.test().is_some()).count();
     for row in &mut found {

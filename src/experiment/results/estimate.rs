@@ -121,10 +121,14 @@ pub fn bonferroni(p: f64, tests: usize) -> f64 {
     (p * tests as f64).min(1.0)
 }
 
-/// Whether differences of pairs are none; none: fewer than two.
-pub fn paired(differences: &[f64]) -> Option<TTest> {
-    let e = Estimate::of(differences)?;
-    TTest::of(e.mean, e.variance_of_mean()?.sqrt(), (e.n - 1) as f64)
+/// Whether the values of pairs are the same; none: fewer than two pairs.
+pub fn paired(pairs: &[(f64, f64)]) -> Option<TTest> {
+    let differences = pairs.iter().map(|(a, b)| without_rounding(b - a, [*a, *b]));
+    let e = Estimate::of(&differences.collect::<Vec<_>>())?;
+    let error = e.variance_of_mean()?.sqrt();
+    let values = pairs.iter().flat_map(|(a, b)| [*a, *b]);
+    let error = without_rounding(error, values);
+    TTest::of(e.mean, error, (e.n - 1) as f64)
 }
 
 impl TTest {
@@ -192,11 +196,11 @@ mod tests {
     /// p = 1 - t / sqrt(t^2 + 2) and t(0.975) = 4.3027.
     #[test]
     fn pairs_are_tested_by_their_differences() {
-        let t = paired(&[1.0, 2.0, 3.0]).unwrap();
+        let t = paired(&[(5.0, 6.0), (1.0, 3.0), (-2.0, 1.0)]).unwrap();
         close(t.p, 1.0 - (12.0f64 / 14.0).sqrt());
         close(t.interval[0], 2.0 - 4.3027 / 3f64.sqrt());
-        assert_eq!(paired(&[1.0]), None);
-        assert_eq!(paired(&[2.0, 2.0]).unwrap().p, 0.0);
+        assert_eq!(paired(&[(0.0, 1.0)]), None);
+        assert_eq!(paired(&[(0.0, 2.0), (1.0, 3.0)]).unwrap().p, 0.0);
     }
 
     /// Means 10 and 10.5 of 36 and 49 runs with a standard deviation of 1.2 and 1.4: an error of
@@ -247,6 +251,11 @@ mod tests {
         assert_eq!(welch(&same(3), &same(10)), none);
         assert_eq!(welch(&same(30), &same(28)), none);
         assert_eq!(z(&same(30), &same(40)), none);
+        // 0.1 + 0.2 is not 0.3.
+        let pair = (0.3, 0.1 + 0.2);
+        assert_eq!(paired(&[pair; 3]), none);
+        assert_eq!(paired(&[pair, (0.5, 0.5)]), none);
+        assert_eq!(paired(&[(0.3, 0.4), (0.1, 0.2)]).unwrap().p, 0.0);
         let other = of(3.001 / 1999.0, 40);
         assert_eq!(welch(&same(30), &other).unwrap().p, 0.0);
         assert_eq!(z(&same(30), &other).unwrap().p, 0.0);
