@@ -83,6 +83,7 @@ pub fn tests() -> Vec<Trial> {
             verdict::names_what_was_watched,
             verdict::a_busy_cpu_is_contention,
             verdict::a_holder_that_cannot_report_is_said,
+            verdict::a_link_without_its_filters_is_said,
             verdict::the_emulators_own_failure,
             verdict::ends_the_run,
             verdict::what_was_before_ends_nothing;

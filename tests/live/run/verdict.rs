@@ -281,6 +281,22 @@ pub fn a_busy_cpu_is_contention() {
 }
 
 /// A holder that is stopped, and loses its lease, makes packets pass without emulation.
+/// Also in a node, which has another network namespace than the process that checks.
+pub fn a_link_without_its_filters_is_said() {
+    let folder = Folder::new();
+    folder.file("p.toml", "[link]\ndelay = \"5ms\"\n");
+    let script = "sleep 0.3; tc qdisc del dev link0 clsact; sleep 0.7";
+    let ran = folder.run(
+        "--profile ./p.toml --engine hold --root",
+        &["sh", "-c", script],
+    );
+    let ran = ran.expect(4);
+    let said = "link link (link0 of client) was tampered with: qdisc clsact was deleted";
+    assert!(ran.err.contains(said), "{}", ran.err);
+    let found = |line: &&Value| line["event"] == "tampered";
+    assert_eq!(ran.of("link").filter(found).count(), 1, "{:?}", ran.log);
+}
+
 /// As in a container with /run for reading only: no socket receives what holders report.
 pub fn a_holder_that_cannot_report_is_said() {
     let folder = Folder::new();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether another process deleted or changed a part of a link.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use emud_monitor::log::{Line, LinkEvent, LinkLine, mono_ns};
@@ -17,6 +18,8 @@ use crate::netlink::{Changes, Netlink, Notices};
 const WATCH_EVERY: Duration = Duration::from_millis(500);
 /// The same per link, whose check takes up to 1 ms: 5 % of a CPU.
 const WATCH_EACH: Duration = Duration::from_millis(20);
+/// Time until a check that has failed is repeated.
+const AGAIN: Duration = Duration::from_millis(20);
 
 /// A link, and its notifications.
 pub(super) struct Watched {
@@ -26,6 +29,12 @@ pub(super) struct Watched {
     watch: Watch,
     /// The missing parts at the last check.
     told: Vec<String>,
+    /// Whether a check has failed.
+    failed: bool,
+}
+
+fn unwatched(link: &Link, error: &RunError) -> String {
+    format!("link {} is not watched for tampering: {error}", link.name)
 }
 
 impl Watched {
@@ -48,23 +57,35 @@ impl Watched {
             notices,
             watch,
             told: vec![],
+            failed: false,
         })
     }
 
     /// Returns what is missing or changed; `None`: the same as at the last check. Unless `always`,
     /// it only checks after a notification.
-    fn look(&mut self, always: bool) -> Option<Vec<String>> {
+    ///
+    /// # Errors
+    /// The link cannot be checked.
+    fn look(&mut self, network: &Network, always: bool) -> Result<Option<Vec<String>>, RunError> {
         let changes = self.notices.take();
         let concerned = || changes.concern(&self.watch.interfaces());
         if !always && (changes == Changes::default() || !concerned()) {
-            return None;
+            return Ok(None);
         }
-        // If the link cannot be read, reading its counters reports it.
-        let found = self.watch.look(&mut self.nl).ok()?;
-        (found != self.told).then(|| {
+        // In the node: the kernel finds the programs of tcx by the namespace of the thread.
+        let (watch, nl) = (&mut self.watch, &mut self.nl);
+        let found = network.place.within(&self.link.node, || {
+            watch.look(nl).or_else(|_| {
+                // `set` and `detach` change one object after the other.
+                thread::sleep(AGAIN);
+                watch.look(nl)
+            })
+        })?;
+        let found = found.map_err(|error| links::failed(&self.link, error))?;
+        Ok((found != self.told).then(|| {
             self.told.clone_from(&found);
             found
-        })
+        }))
     }
 }
 
@@ -74,10 +95,7 @@ impl Work {
         for (link, _) in &network.links {
             match Watched::new(&network, link) {
                 Ok(watched) => self.watched.push(watched),
-                Err(e) => {
-                    let why = format!("link {} is not watched for tampering: {e}", link.name);
-                    self.found.gone.push(why);
-                }
+                Err(e) => self.found.gone.push(unwatched(link, &e)),
             }
         }
     }
@@ -90,10 +108,19 @@ impl Work {
             let each = WATCH_EACH * u32::try_from(self.watched.len()).unwrap_or(u32::MAX);
             self.next_watch = now + WATCH_EVERY.max(each);
         }
+        let network = self.parts.network.clone();
         for watched in &mut self.watched {
             let before = watched.told.clone();
-            let Some(what) = watched.look(due) else {
-                continue;
+            let what = match watched.look(&network, due) {
+                Ok(Some(what)) => what,
+                Ok(None) => continue,
+                Err(e) => {
+                    // A link without a check is not known to be whole.
+                    if !std::mem::replace(&mut watched.failed, true) {
+                        self.found.gone.push(unwatched(&watched.link, &e));
+                    }
+                    continue;
+                }
             };
             let Link {
                 name,
