@@ -103,7 +103,7 @@ fn row(track: &Track) -> Vec<String> {
         Some(track.direction.clone() + &class.collect::<String>()),
         asked(|a| a.rate_bit_s.map_or("unlimited".into(), |r| rate(r as f64))),
         measured.map(rate),
-        measured.map(|_| rate(tally.peak_bit_s)),
+        tally.peak_bit_s().map(rate),
         asked(|a| time(a.delay_ns as f64)),
         asked(|a| time(a.jitter_ns as f64)),
         delays.mean_ns().map(time),

@@ -212,7 +212,11 @@ impl Reading {
     fn sample(&mut self, sample: Sample) {
         self.run.saw(sample.mono_ns);
         let measured = self.is_measured(sample.mono_ns, sample.interval_ns);
-        let tally = Tally::from(&sample);
+        let mut tally = Tally::from(&sample);
+        let whole_ns = self.run.about.sample_ns.unwrap_or_default();
+        if sample.interval_ns < whole_ns / 2 {
+            tally = tally.without_peak();
+        }
         let at = self.track(&sample);
         let track = &mut self.run.tracks[at];
         track.series.push(&tally);

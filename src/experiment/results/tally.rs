@@ -23,8 +23,8 @@ pub struct Tally {
     /// Bits that a trace could have sent; none: no trace, or one without a limit in one of the
     /// intervals.
     pub offered_bits: Option<f64>,
-    /// The fastest interval.
-    pub peak_bit_s: f64,
+    /// The fastest interval, of those that were not cut short.
+    pub(super) peak_bit_s: f64,
     /// Given to packets.
     pub delays: Delays,
 }
@@ -86,6 +86,21 @@ impl Tally {
     pub fn throughput_bit_s(&self) -> Option<f64> {
         let bits = self.counted.passed_bytes as f64 * 8.0;
         (self.interval_ns > 0).then(|| bits * 1e9 / self.interval_ns as f64)
+    }
+
+    /// Of the fastest interval; none: no time.
+    pub fn peak_bit_s(&self) -> Option<f64> {
+        // If all intervals were cut short, that of all together.
+        Some(self.throughput_bit_s()?.max(self.peak_bit_s))
+    }
+
+    /// Leaves the interval out of the peak: in the last milliseconds of a run a train of packets comes at
+    /// many times the rate of the link.
+    pub(crate) fn without_peak(self) -> Self {
+        Self {
+            peak_bit_s: 0.0,
+            ..self
+        }
     }
 
     /// Mean rate of a trace; none: no time, no trace, or one without a limit.

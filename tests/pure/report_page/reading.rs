@@ -53,7 +53,7 @@ fn figures_are_those_of_the_measured_phase() {
     let track = &run.tracks[0];
     assert_eq!((track.samples, track.measured.counted.packets), (2, 1_300));
     assert_eq!(track.measured.throughput_bit_s(), Some(4_800_000.0));
-    assert_eq!(track.measured.peak_bit_s, 8e6);
+    assert_eq!(track.measured.peak_bit_s(), Some(8e6));
     let loss = track.measured.loss().unwrap();
     assert_eq!(loss.share, 100.0 / 1_300.0);
     // scipy.stats.binomtest(100, 1300).proportion_ci(0.95, "exact")
@@ -75,6 +75,24 @@ fn figures_are_those_of_the_measured_phase() {
         .into_iter()
         .find(|f| f.name.quantity == Quantity::Throughput);
     assert_eq!(throughput.unwrap().value, 4_800_000.0);
+}
+
+/// A train in the last 2 ms is not the peak of a run of seconds, and all there is of one of 2 ms.
+#[test]
+fn a_peak_is_of_a_whole_sample() {
+    let short = |second| Sample {
+        interval_ns: 2_000_000,
+        ..sample(second, 100, 0)
+    };
+    let peak = |samples: &[Sample]| {
+        let mut log = Log::new(7, &["access"]);
+        samples.iter().for_each(|sample| log.raw_sample(sample));
+        log.end(3, Some(&judgement(RunVerdict::Clean, 3)));
+        read(&log).tracks[0].measured.peak_bit_s()
+    };
+    let whole = [sample(1, 1_000, 0), sample(2, 500, 0)];
+    assert_eq!(peak(&[&whole[..], &[short(3)]].concat()), Some(8e6));
+    assert_eq!(peak(&[short(2)]), Some(400e6));
 }
 
 /// The mean of the samples' 99th percentiles would be 30 ms.
