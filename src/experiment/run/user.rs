@@ -19,8 +19,8 @@ use rustix::thread::{
     set_thread_res_gid, set_thread_res_uid,
 };
 
-/// Variables in which sudo reports its caller; sudo does not start the programs.
-const OF_SUDO: [&str; 4] = ["SUDO_UID", "SUDO_GID", "SUDO_USER", "SUDO_COMMAND"];
+/// How the names of variables begin in which sudo reports its caller; sudo does not start the programs.
+const OF_SUDO: &[u8] = b"SUDO_";
 /// Maximum length of an entry of the user database.
 const ENTRY: usize = 64 * 1024;
 /// Maximum number of groups; further groups are ignored.
@@ -159,7 +159,8 @@ impl User {
 
     /// Makes `command` run as this user, without capabilities, and without a method to gain any.
     pub fn runs(&self, command: &mut Command) {
-        for name in OF_SUDO {
+        let names = std::env::vars_os().map(|(name, _)| name);
+        for name in names.filter(|name| name.as_bytes().starts_with(OF_SUDO)) {
             command.env_remove(name);
         }
         command

@@ -18,7 +18,8 @@ fn by_sudo(folder: &Folder, words: &str, command: &[&str]) -> Ran {
     let mut emud = folder.command(words, command);
     emud.env("SUDO_UID", NOBODY.to_string())
         .env("SUDO_GID", NOBODY.to_string())
-        .env("SUDO_USER", "nobody");
+        .env("SUDO_USER", "nobody")
+        .env("SUDO_HOME", "/nonexistent");
     // Root is in groups that the user is not in.
     let groups = || Ok(set_thread_groups(&[Gid::ROOT, Gid::from_raw(4)])?);
     // SAFETY: one system call.
@@ -37,7 +38,7 @@ pub fn who_called_sudo() {
             r#"
             [node.a]
             command = """
-            id -u; id -g; id -G; echo user $USER ${{SUDO_UID-gone}}
+            id -u; id -g; id -G; echo user $USER $(env | grep -q ^SUDO_ || echo gone)
             grep -E '^(Cap...|NoNewPrivs):' /proc/self/status
             echo again > /dev/stderr
             echo mine > own
