@@ -6,6 +6,8 @@ use std::fmt::Write;
 use emud::experiment::run::{self, Outcome};
 use emud_monitor::log::RunVerdict;
 
+use crate::cli::Failure;
+
 /// A test of JUnit.
 #[derive(Debug)]
 struct Case {
@@ -56,11 +58,26 @@ impl Suite {
             // Unwatched is not clean.
             skipped: (judgement.verdict == RunVerdict::Unwatched).then(|| first.to_owned()),
         });
-        let name = match repeats {
-            1 => name.to_owned(),
-            _ => format!("{name} {repeat} of {repeats}"),
-        };
-        Self { name, seed, cases }
+        Self {
+            name: numbered(name, (repeat, repeats)),
+            seed,
+            cases,
+        }
+    }
+
+    /// A run that could not take place, or whose log could not be written.
+    pub fn failed(why: &Failure, name: &str, repeat: (u32, u32), seed: u64) -> Self {
+        let details = format!("exit code {}", why.code);
+        Self {
+            name: numbered(name, repeat),
+            seed,
+            cases: vec![Case {
+                name: "verdict".to_owned(),
+                time_s: 0.0,
+                failure: Some(("run", why.message.clone(), details)),
+                skipped: None,
+            }],
+        }
     }
 
     /// Workflow commands of GitHub Actions: an error for each failed program, a warning for a run
@@ -72,7 +89,7 @@ impl Suite {
                 |message: &str, details: &str| data(format!("{message}\n{details}").trim_end());
             let title = property(&format!("emud run: {}", self.name));
             if let Some((kind, text, details)) = &case.failure {
-                let level = if *kind == "program" {
+                let level = if ["program", "run"].contains(kind) {
                     "error"
                 } else {
                     "warning"
@@ -84,6 +101,13 @@ impl Suite {
             }
         }
         out
+    }
+}
+
+fn numbered(name: &str, (repeat, repeats): (u32, u32)) -> String {
+    match repeats {
+        1 => name.to_owned(),
+        _ => format!("{name} {repeat} of {repeats}"),
     }
 }
 

@@ -26,6 +26,7 @@ pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> 
     let mut codes = vec![];
     let mut runs = vec![];
     let mut suites = vec![];
+    let mut stopped = Ok(());
     untouched(args)?;
     let mut file = args
         .junit
@@ -50,7 +51,19 @@ pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> 
             artefacts: folder(args, log.as_ref(), n)?,
             ..settings.clone()
         };
-        let outcome = once(&plan, &settings, log.as_ref())?;
+        let outcome = match once(&plan, &settings, log.as_ref()) {
+            Ok(outcome) => outcome,
+            Err(e) => {
+                // The runs before it still have results.
+                let suite = Suite::failed(&e, &plan.name, settings.repeat, settings.seed);
+                if annotated(args) {
+                    say(&suite.annotations());
+                }
+                suites.push(suite);
+                stopped = Err(e);
+                break;
+            }
+        };
         let suite = Suite::of(&outcome, &plan.name, settings.repeat, settings.seed);
         if annotated(args) {
             say(&suite.annotations());
@@ -70,13 +83,14 @@ pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> 
             break;
         }
     }
-    if args.repeat > 1 {
+    if args.repeat > 1 && !runs.is_empty() {
         say(&summarise(&runs).text());
     }
     if let (Some(file), Some(path)) = (&mut file, &args.junit) {
         file.write_all(junit(&suites).as_bytes())
             .map_err(|e| Failure::new(EX_IOERR, format!("cannot write {}: {e}", path.display())))?;
     }
+    stopped?;
     Ok(codes.into_iter().find(|code| *code != 0).unwrap_or(0))
 }
 

@@ -66,6 +66,7 @@ pub fn tests() -> Vec<Trial> {
             undone::a_medium_after_kill,
             undone::by_signals,
             undone::nothing_starts_after_a_signal,
+            undone::when_a_later_run_fails,
             undone::when_preparation_fails,
             in_place::link_comes_and_goes,
             in_place::guard,

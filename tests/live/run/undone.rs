@@ -172,6 +172,21 @@ pub fn a_medium_after_kill() {
     }
 }
 
+/// The runs before it still have results.
+pub fn when_a_later_run_fails() {
+    let folder = Folder::new();
+    let text = "name = \"s\"\n[link.w]\nbetween = [\"a\", \"b\"]\n[node.b]\n\
+        [node.a]\ncommand = \"true\"\nprepare = \"test $EMUD_REPEAT = 1\"\n";
+    let scenario = folder.file("s.toml", text);
+    let words = format!("--scenario {scenario} --repeat 3 --junit junit.xml");
+    let ran = folder.run(&words, &[]).expect(69);
+    assert!(ran.err.contains("1 runs, 1 counted"), "{}", ran.err);
+    let junit = fs::read_to_string(folder.path("junit.xml")).unwrap();
+    for part in ["s 1 of 3", "s 2 of 3", "<failure type=\"run\""] {
+        assert!(junit.contains(part), "{junit}");
+    }
+}
+
 pub fn when_preparation_fails() {
     let processes = ours();
     let folder = Folder::new();
