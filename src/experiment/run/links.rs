@@ -73,8 +73,8 @@ pub struct Seen {
     pub report: Report,
     /// The active profile; `None`: another one becomes active later.
     pub toml: Option<String>,
-    /// When it was attached, ns of CLOCK_MONOTONIC.
-    pub attached_ns: u64,
+    /// Of this attachment: another one has another number.
+    pub id: u32,
 }
 
 /// Returns the report of a link so far, and the active profile as TOML.
@@ -91,7 +91,7 @@ pub fn look(place: &Place, link: &Link) -> Result<Seen, RunError> {
         Ok(Seen {
             report: read(&link.interface)?,
             toml,
-            attached_ns: there.saved.epoch_ns,
+            id: there.maps.id,
         })
     })?;
     looked.map_err(|error| failed(link, error))

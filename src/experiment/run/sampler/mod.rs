@@ -94,9 +94,9 @@ struct Work {
     /// With their time, keyed by the names of link, bottleneck and class.
     classes_before: BTreeMap<(String, String, Option<String>), (u64, ClassCounted)>,
     state: BTreeMap<String, State>,
-    /// Index of the interface and time of the attach, by the link's name: the name of an interface
+    /// Index of the interface and number of the attachment, by the link's name: the name of an interface
     /// may move to another one.
-    identity: BTreeMap<String, (u32, u64)>,
+    identity: BTreeMap<String, (u32, u32)>,
     media: MediaWatch,
     found: Found,
 }
@@ -174,7 +174,7 @@ impl Work {
     /// Returns why it is not the link of the first check. One that was attached again counts from 0,
     /// and packets passed without emulation meanwhile.
     fn is_another(&mut self, link: &Link, seen: &Seen) -> Option<&'static str> {
-        let now = (seen.report.ifindex, seen.attached_ns);
+        let now = (seen.report.ifindex, seen.id);
         let first = *self.identity.entry(link.name.clone()).or_insert(now);
         match (first.0 == now.0, first.1 == now.1) {
             (false, _) => Some("another interface has this name now"),
