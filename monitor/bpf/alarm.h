@@ -11,15 +11,14 @@
 
 #include "maps.h"
 
-/* Returns a number for a new episode; 0 if an episode is open or the new one is
- * silent. */
+/* Returns a number for a new episode, which is silent until emud_tell_alarm(); 0 if
+ * an episode is open or the new one stays silent. */
 static __always_inline __u64 emud_begin_episode(__u64 *episode,
 						enum emud_resource resource)
 {
 	struct emud_counters *counters = emud_counts();
 	__u32 key = resource;
 	__u64 *raised = bpf_map_lookup_elem(&emud_raised, &key);
-	__u64 number;
 
 	if (*(volatile __u64 *)episode || !counters || !raised)
 		return 0;
@@ -30,9 +29,7 @@ static __always_inline __u64 emud_begin_episode(__u64 *episode,
 		__sync_fetch_and_add(&counters->suppressed[resource], 1);
 		return 0;
 	}
-	number = __sync_fetch_and_add(&counters->episodes, 1) + 1;
-	*episode = number;
-	return number;
+	return __sync_fetch_and_add(&counters->episodes, 1) + 1;
 }
 
 static __always_inline void emud_output(void *record, __u64 len, __u64 flags)
@@ -59,7 +56,21 @@ static __always_inline void emud_tell(struct emud_alarm *alarm)
 	emud_output(alarm, sizeof(*alarm), BPF_RB_FORCE_WAKEUP);
 }
 
-/* Ends an episode; returns 1 if it was reported. */
+/* If another CPU has ended the episode by now, its end follows here: from there it would
+ * have come before this alarm, and user space ignores an end without an alarm. */
+static __always_inline void emud_tell_alarm(struct emud_alarm *alarm, __u64 *episode)
+{
+	emud_tell(alarm);
+	if (__sync_val_compare_and_swap(episode, EMUD_SILENT, alarm->episode) ==
+	    EMUD_SILENT)
+		return;
+	alarm->kind = EMUD_RECORD_CLEAR;
+	alarm->now = bpf_ktime_get_ns();
+	alarm->until = alarm->now;
+	emud_tell(alarm);
+}
+
+/* Ends an episode; returns its number, or 0 if it is silent. */
 static __always_inline __u64 emud_end_episode(__u64 *episode)
 {
 	__u64 was = __sync_lock_test_and_set(episode, 0);

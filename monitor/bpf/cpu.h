@@ -93,7 +93,7 @@ static __always_inline void emud_cpu_alarm(struct emud_cpu *c, __u32 cpu, __u64 
 	if (!alarm.episode || !table)
 		return;
 	emud_tell_table(table, alarm.episode);
-	emud_tell(&alarm);
+	emud_tell_alarm(&alarm, &c->episode);
 }
 
 /* The shares of the alarm are those of the first theta: another group may have

@@ -121,7 +121,7 @@ static __always_inline void emud_disk_alarm(struct emud_disk *d, __u32 i, __u64 
 		return;
 	__builtin_memcpy(alarm.name, d->name, sizeof(alarm.name));
 	emud_tell_table(table, alarm.episode);
-	emud_tell(&alarm);
+	emud_tell_alarm(&alarm, &d->episode);
 }
 
 static __always_inline void emud_disk_judge(struct emud_disk *d, __u32 i, __u64 since,
@@ -234,10 +234,11 @@ static __always_inline void emud_disk_end(const struct gendisk *disk, enum emud_
 	}
 	if (pending > 1)
 		return;
-	now = bpf_ktime_get_ns();
 	/* Done before the episode ends, or the tick would report the same
 	 * interval again; skipped if another CPU has started a new interval. */
 	__sync_val_compare_and_swap(&d->since, since, 0);
+	/* Not earlier than the alarm of a tick that has seen the interval. */
+	now = bpf_ktime_get_ns();
 	emud_disk_judge(d, i, since, now, hook);
 	if (d->episode)
 		emud_disk_clear(d, i, since, now, hook);
@@ -247,9 +248,15 @@ static __always_inline void emud_disk_end(const struct gendisk *disk, enum emud_
 __noinline int emud_disk_tick(__u32 i, __u64 now)
 {
 	struct emud_disk *d = bpf_map_lookup_elem(&emud_disks, &i);
+	__u64 since;
 
-	if (d && d->since && d->theta_ns)
-		emud_disk_judge(d, i, d->since, now, EMUD_HOOK_TICK);
+	if (!d || !d->theta_ns)
+		return 0;
+	since = *(volatile __u64 *)&d->since;
+	emud_disk_judge(d, i, since, now, EMUD_HOOK_TICK);
+	/* If the device has become empty since, nothing else may end the episode. */
+	if (since && d->episode && *(volatile __u64 *)&d->since != since)
+		emud_disk_clear(d, i, since, bpf_ktime_get_ns(), EMUD_HOOK_TICK);
 	return 0;
 }
 

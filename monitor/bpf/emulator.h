@@ -64,7 +64,7 @@ static __always_inline void emud_failed(__u32 failure, const __u32 *number,
 	fault->ifindex = alarm.a;
 	fault->netns = alarm.b;
 	bpf_probe_read_kernel_str(alarm.name, sizeof(dev->name), dev->name);
-	emud_tell(&alarm);
+	emud_tell_alarm(&alarm, &fault->episode);
 }
 
 static __always_inline void emud_check_late(const struct sk_buff *skb,

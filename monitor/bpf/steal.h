@@ -115,7 +115,7 @@ static __always_inline void emud_steal_alarm(struct emud_steal *s, __u32 cpu, __
 
 	alarm.episode = emud_begin_episode(&s->episode, EMUD_STEAL);
 	if (alarm.episode)
-		emud_tell(&alarm);
+		emud_tell_alarm(&alarm, &s->episode);
 }
 
 static __always_inline void emud_steal_clear(struct emud_steal *s, __u32 cpu, __u64 now)

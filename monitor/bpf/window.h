@@ -136,7 +136,7 @@ static __always_inline void emud_window_alarm(struct emud_window *window, __u32 
 	if (!alarm.episode)
 		return;
 	emud_tell_window_tables(w, alarm.episode);
-	emud_tell(&alarm);
+	emud_tell_alarm(&alarm, &window->episode);
 }
 
 static __always_inline void emud_judge(struct emud_window *window, __u32 w, __u32 cpu,

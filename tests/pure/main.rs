@@ -12,6 +12,7 @@ mod house;
 mod load;
 mod log;
 mod medium;
+mod monitor;
 mod profiles;
 mod report_page;
 mod scenario;
