@@ -228,11 +228,11 @@ static __always_inline void emud_disk_end(const struct gendisk *disk, enum emud_
 		return;
 	since = *(volatile __u64 *)&d->since;
 	pending = __sync_fetch_and_add(&d->inflight, -1);
-	if (pending <= 0) {
-		__sync_fetch_and_add(&d->inflight, 1);
-		return;
-	}
-	if (pending > 1)
+	/* A request from before the monitor. If another CPU has counted since, the count
+	 * stays too low, which is over when the device is empty; one too high would stay. */
+	if (pending <= 0)
+		__sync_val_compare_and_swap(&d->inflight, pending - 1, 0);
+	if (pending > 1 || !since)
 		return;
 	/* Done before the episode ends, or the tick would report the same
 	 * interval again; skipped if another CPU has started a new interval. */
