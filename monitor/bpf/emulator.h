@@ -56,8 +56,9 @@ static __always_inline void emud_failed(__u32 failure, const __u32 *number,
 	/* If two CPUs raise it at a time, the next failure does again. */
 	if (counters->faults <= slot)
 		counters->faults = slot + 1;
-	counters->failed_ns = now;
 	alarm.episode = emud_begin_episode(&fault->episode, EMUD_EMULATOR);
+	/* Not earlier: a tick on another CPU may find none open. */
+	counters->failing = 1;
 	if (!alarm.episode)
 		return;
 	fault->since = since;
@@ -117,7 +118,8 @@ static __always_inline void emud_check_drop(const struct sk_buff *skb, __u32 rea
 	emud_failed(EMUD_DROPPED, number, dev, now, now, 1);
 }
 
-/* Separate functions are verified once and not for each slot. */
+/* Returns 1 if an episode stays open. Separate functions are verified once and not
+ * for each slot. */
 __noinline int emud_fault_tick(__u32 slot, __u64 now)
 {
 	struct emud_fault *fault = bpf_map_lookup_elem(&emud_faults, &slot);
@@ -129,9 +131,10 @@ __noinline int emud_fault_tick(__u32 slot, __u64 now)
 		.what = slot % EMUD_FAILURES,
 	};
 
-	if (likely(!fault || !fault->episode) ||
-	    (__s64)(now - fault->last_ns) < (__s64)EMUD_FAULT_QUIET_NS)
+	if (likely(!fault || !fault->episode))
 		return 0;
+	if ((__s64)(now - fault->last_ns) < (__s64)EMUD_FAULT_QUIET_NS)
+		return 1;
 	clear.since = fault->since;
 	clear.until = fault->last_ns;
 	clear.a = fault->ifindex;
@@ -144,26 +147,32 @@ __noinline int emud_fault_tick(__u32 slot, __u64 now)
 
 __noinline int emud_some_faults_tick(__u32 first, __u32 used, __u64 now)
 {
+	int open = 0;
+
 	for (__u32 n = 0; n < EMUD_FAULTS_AT_ONCE; n++) {
 		if (first + n >= used)
 			break;
-		emud_fault_tick(first + n, now);
+		open |= emud_fault_tick(first + n, now);
 	}
-	return 0;
+	return open;
 }
 
 static __always_inline void emud_faults_tick(__u64 now)
 {
 	struct emud_counters *counters = emud_counts();
+	int open = 0;
 
-	if (!counters ||
-	    likely((__s64)(now - counters->failed_ns) > (__s64)(2 * EMUD_FAULT_QUIET_NS)))
+	/* Until none is open, not for a time: a host that stands still has no tick. */
+	if (!counters || likely(!counters->failing) ||
+	    !__sync_lock_test_and_set(&counters->failing, 0))
 		return;
 	for (__u32 first = 0; first < EMUD_FAULTS; first += EMUD_FAULTS_AT_ONCE) {
 		if (first >= counters->faults)
 			break;
-		emud_some_faults_tick(first, counters->faults, now);
+		open |= emud_some_faults_tick(first, counters->faults, now);
 	}
+	if (open)
+		counters->failing = 1;
 }
 
 SEC("tp_btf/net_dev_start_xmit")

@@ -253,7 +253,7 @@ struct emud_counters {
 	__u64 disks; /* slots in use, a bit each */
 	__u64 disks_unknown; /* no room for the device */
 	__u64 faults; /* so many slots of emud_faults have been used */
-	__u64 failed_ns; /* when a packet last was late or dropped */
+	__u64 failing; /* an episode of a late or dropped packet may be open */
 };
 
 #endif
