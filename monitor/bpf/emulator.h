@@ -29,6 +29,18 @@ static __always_inline const __u32 *emud_emulation(const struct net_device *dev)
 	return bpf_map_lookup_elem(&emud_emulated, &key);
 }
 
+/* Other CPUs may raise it at the same time, once for each of their slots. */
+static __always_inline void emud_raise_faults(__u64 *faults, __u32 slot)
+{
+	for (int n = 0; n < EMUD_FAULTS_AT_ONCE; n++) {
+		__u64 was = *(volatile __u64 *)faults;
+
+		if (was > slot ||
+		    __sync_val_compare_and_swap(faults, was, slot + 1) == was)
+			break;
+	}
+}
+
 static __always_inline void emud_failed(__u32 failure, const __u32 *number,
 					const struct net_device *dev, __u64 since,
 					__u64 now, __u64 value)
@@ -53,9 +65,7 @@ static __always_inline void emud_failed(__u32 failure, const __u32 *number,
 		return;
 	__sync_fetch_and_add(&fault->count, 1);
 	fault->last_ns = now;
-	/* If two CPUs raise it at a time, the next failure does again. */
-	if (counters->faults <= slot)
-		counters->faults = slot + 1;
+	emud_raise_faults(&counters->faults, slot);
 	alarm.episode = emud_begin_episode(&fault->episode, EMUD_EMULATOR);
 	/* Not earlier: a tick on another CPU may find none open. */
 	counters->failing = 1;
