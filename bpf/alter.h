@@ -268,10 +268,12 @@ __noinline int emud_alter(struct __sk_buff *skb, struct emud_packet *p)
 	if (!l || !s || !count)
 		return 0;
 	if (emud_chance(p, s, &l->corrupt, &s->corrupt_normal, EMUD_FOR_CORRUPT)) {
-		if (emud_damage(skb, p, l))
-			count->corrupted += p->segments;
-		else
+		if (!emud_damage(skb, p, l))
 			count->unaltered += p->segments;
+		else if (p->service)
+			p->corrupted = 1; /* the holder counts */
+		else
+			count->corrupted += p->segments;
 	}
 	if (emud_chance(p, s, &l->duplicate, &s->duplicate_normal, EMUD_FOR_DUPLICATE)) {
 		p->copied = emud_alone(skb);

@@ -265,13 +265,6 @@ static __always_inline __u32 emud_delay_class(__u64 ns)
 	return emud_bound(octave * EMUD_HIST_STEPS + (units >> octave), EMUD_HIST_LEN);
 }
 
-static __always_inline void emud_add_delay(const struct emud_packet *p,
-					   struct emud_counters *count, __u64 delay)
-{
-	count->delay_ns += delay * p->segments;
-	count->sent_bytes += p->wire_len;
-}
-
 static __always_inline void emud_count_delay(const struct emud_packet *p,
 					     struct emud_counters *count)
 {
@@ -281,7 +274,7 @@ static __always_inline void emud_count_delay(const struct emud_packet *p,
 		p->departure - (p->earliest > p->arrival ? p->earliest : p->arrival);
 
 	count->delay_hist[emud_delay_class(delay)] += p->segments;
-	emud_add_delay(p, count, delay);
+	count->delay_ns += delay * p->segments;
 }
 
 /* The same for a constant delay, whose class the loader has computed (35 instructions). */
@@ -294,7 +287,7 @@ static __always_inline void emud_count_constant(const struct emud_packet *p,
 		return;
 	}
 	count->delay_hist[emud_bound(l->delay_class, EMUD_HIST_LEN)] += p->segments;
-	emud_add_delay(p, count, l->delay_ns);
+	count->delay_ns += l->delay_ns * p->segments;
 }
 
 #endif

@@ -10,7 +10,7 @@
 
 /* Incremented when a struct below changes: show, set and detach reject a
  * classifier that a different emud version loaded, instead of misreading it. */
-#define EMUD_ABI 15
+#define EMUD_ABI 16
 
 #define EMUD_UP 0 /* egress of the device */
 #define EMUD_DOWN 1 /* ingress of the device */
@@ -777,10 +777,22 @@ struct emud_counters {
 	__u64 instances_forgotten; /* instances evicted for a new one */
 	__u64 sent_bytes; /* wire bytes without overhead of packets with a departure time */
 	__u64 delay_ns; /* sum of departure - arrival over wire packets, modulo 2^64 */
+	__u64 classed; /* in delay_hist, and not in sent_bytes: they wait in a class first */
 
 	/* of link number 0, if rules match control groups */
 	__u64 learned_forgotten; /* flows of control groups evicted for a new one */
 	__u64 unattributed; /* neither a socket nor a learned flow */
+};
+
+/* What became of packets of a link that waited in a class: known only when its server has
+ * sent them, or the class has dropped them. */
+struct emud_served {
+	__u64 sent_packets; /* and not lost */
+	__u64 sent_bytes; /* without overhead */
+	__u64 dropped; /* by the class */
+	__u64 lost;
+	__u64 duplicated;
+	__u64 corrupted;
 };
 
 /* The holder's side of a direction: only the holder writes it. */
@@ -795,6 +807,7 @@ struct emud_holder {
 	__u32 tuning; /* enum emud_tuning */
 	__u32 cpu; /* bound to, if EMUD_TUNED_CPU */
 	__u64 disordered; /* read when a bottleneck had decided on later ones */
+	struct emud_served served[EMUD_LINKS_MAX]; /* by link; not in emud_counters */
 };
 
 /* A class of a bottleneck: written by the holder alone. */
@@ -843,13 +856,16 @@ struct emud_hold_service {
 	__u32 path; /* packets of one path keep their order */
 	__u32 bytes; /* on the wire */
 	__u32 last_bytes; /* the same of the last packet of a train */
-	__u16 flags; /* enum emud_service_flags */
+	__u8 flags; /* enum emud_service_flags */
+	__u8 link; /* number, for struct emud_served */
 	__u16 full_len; /* of the other frames of a train; 0: there is none */
 };
 _Static_assert(sizeof(struct emud_hold_service) == 32, "on the wire to the holder");
 enum emud_service_flags {
 	EMUD_SERVICE_LOST = 1 << 0, /* behind the bottleneck, whose time it takes */
 	EMUD_SERVICE_OVERTAKES = 1 << 1, /* it may */
+	EMUD_SERVICE_CORRUPTED = 1 << 2,
+	EMUD_SERVICE_L3 = 1 << 3, /* emud has added the Ethernet header */
 };
 #define EMUD_HOLD_MAGIC 0x656d7564
 /* Corrupted: a checksum left to the device must be computed, or a receiver on

@@ -175,8 +175,8 @@ static __always_inline int emud_emulate(struct __sk_buff *skb, struct emud_packe
 	if (likely(!before) && emud_wire_loses(skb, p, l, count)) {
 		if (likely(!p->service))
 			return emud_gone(p, &count->lost);
-		/* The wire of the bottleneck is in front of what loses it. */
-		count->lost += p->segments;
+		/* The wire of the bottleneck is in front of what loses it, and its
+		 * class may drop it first: the holder counts. */
 		p->lost = 1;
 	}
 	if (emud_alters(l) && !p->lost)
@@ -188,8 +188,14 @@ static __always_inline int emud_emulate(struct __sk_buff *skb, struct emud_packe
 		return emud_gone(p, &count->queue_dropped);
 	emud_hold_back(p);
 	verdict = emud_release(skb, p, l, count);
-	if (!p->passed && !p->lost)
-		emud_count_delay(p, count);
+	if (p->passed || p->lost)
+		return verdict;
+	emud_count_delay(p, count);
+	/* What a class may drop is counted by the holder. */
+	if (unlikely(p->service))
+		count->classed += p->segments;
+	else
+		count->sent_bytes += p->wire_len;
 	return verdict;
 }
 

@@ -363,7 +363,10 @@ static __always_inline long emud_push_service(const struct emud_exit *e)
 		.bytes = emud_framed(e->link, train ? p->full_len : p->last_len),
 		.last_bytes = emud_framed(e->link, p->last_len),
 		.flags = (p->lost ? EMUD_SERVICE_LOST : 0) |
-			 (overtakes ? EMUD_SERVICE_OVERTAKES : 0),
+			 (overtakes ? EMUD_SERVICE_OVERTAKES : 0) |
+			 (p->corrupted ? EMUD_SERVICE_CORRUPTED : 0) |
+			 (mac_len ? EMUD_SERVICE_L3 : 0),
+		.link = p->number,
 		.full_len = full_len < 0xffff ? full_len : 0xffff,
 	};
 
@@ -401,8 +404,6 @@ static __always_inline int emud_release_hold(const struct emud_exit *e)
 		return emud_pass_by(e, EMUD_PASS_FAILED);
 	if (likely(!hdr.service))
 		emud_copy_by_header(e);
-	else if (e->p->copied)
-		e->count->duplicated += e->p->segments;
 	return bpf_redirect(e->link->ifindex, 0);
 }
 

@@ -81,8 +81,10 @@ static __always_inline int emud_short_stages(struct __sk_buff *skb, struct emud_
 	emud_order(p, s, count, l->flags & EMUD_F_PER_PACKET);
 	emud_hold_back(p);
 	verdict = emud_release_short(skb, p, l, count);
-	if (likely(!p->passed))
+	if (likely(!p->passed)) {
 		emud_count_constant(p, l, count);
+		count->sent_bytes += p->wire_len;
+	}
 	return verdict;
 }
 

@@ -418,6 +418,7 @@ fn write_counters(out: &mut String, c: &Counters) {
         c.packets, c.bytes, c.lost, c.queue_dropped
     );
     let happened = [
+        (c.class_dropped, "dropped by the class in which they waited"),
         (c.undelayed, "sent without delay (`share`, `reorder`)"),
         (c.reordered, "overtook an earlier packet"),
         (c.held_back, "held back, so as not to overtake"),

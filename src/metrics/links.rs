@@ -161,6 +161,8 @@ impl Links {
         counters("link_arrived_packets", help, None, |c| c.packets)?;
         let help = "Bytes of the packets that reached the link, without overhead";
         counters("link_arrived", help, Some(Unit::Bytes), |c| c.bytes)?;
+        let help = "Packets that the link sent, without copies";
+        counters("link_sent_packets", help, None, |c| c.sent_packets)?;
         let help = "Bytes of the packets that the link sent, without overhead";
         counters("link_sent", help, Some(Unit::Bytes), |c| c.sent_bytes)?;
         let help = "Packets marked \"congestion experienced\" by the queue";
@@ -212,9 +214,10 @@ impl Links {
     fn causes(&self, out: &mut Families) -> fmt::Result {
         type Cause = (&'static str, fn(&Counters) -> u64);
         let lost: [Cause; 2] = [("loss", |c| c.lost), ("down", |c| c.down)];
-        let dropped: [Cause; 2] = [
+        let dropped: [Cause; 3] = [
             ("queue", |c| c.queue_dropped),
             ("aqm", |c| c.aqm_dropped.all()),
+            ("class", |c| c.class_dropped),
         ];
         let passed: [Cause; 6] = [
             ("neighbour", |c| c.passed.neighbour),
@@ -232,7 +235,7 @@ impl Links {
             ),
             (
                 "link_dropped_packets",
-                "Packets dropped because the queue was full, or by its manager",
+                "Packets dropped because the queue was full, by its manager, or by the class in which they waited",
                 &dropped,
             ),
             (

@@ -22,7 +22,7 @@ fn stream(class: &str, packets: u64, delay_ns: u64, lost: u64) -> StreamSample {
     counted.delay_ns = (packets - lost) * delay_ns;
     StreamSample {
         class: class.to_owned(),
-        counters: counters(&counted),
+        counters: counters(&counted, &abi::emud_served::default()),
         rate_bit_s: Some(10e6),
         backlog_ns: 1_234_567,
         down: false,

@@ -70,7 +70,7 @@ counters! {
         passed_bytes,
         /// Packets that were lost on the wire.
         lost,
-        /// Packets that the queue dropped, including AQM.
+        /// Packets that the queue dropped, including AQM, or the class in which they waited.
         dropped,
         /// Packets that ECN marked.
         marked,

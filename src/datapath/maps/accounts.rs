@@ -25,6 +25,16 @@ impl Maps {
         Ok(sum)
     }
 
+    /// Returns what the holder counts of a direction of a link: of packets that waited in a class.
+    pub fn served_of(
+        &self,
+        number: u32,
+        direction: u32,
+    ) -> Result<abi::emud_served, DatapathError> {
+        let served = self.holder(direction)?.served;
+        Ok(served.get(number as usize).copied().unwrap_or_default())
+    }
+
     /// Returns the queue of a direction of a link, by the link's number; for links with `per`, not
     /// those of instances.
     pub fn state_of(&self, number: u32, direction: u32) -> Result<abi::emud_state, DatapathError> {
@@ -99,6 +109,7 @@ impl abi::emud_counters {
         self.corrupted += other.corrupted;
         self.unaltered += other.unaltered;
         self.sent_bytes += other.sent_bytes;
+        self.classed += other.classed;
         self.delay_ns = self.delay_ns.wrapping_add(other.delay_ns);
     }
 }

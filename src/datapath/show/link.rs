@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::report::{Counters, counters};
+use super::report::{Counters, counters_of};
 use super::time as report_time;
 use super::time::rate_bit_s;
 use crate::abi;
@@ -182,7 +182,7 @@ impl Reader<'_> {
             reorder,
             loss: loss.share(),
             neighbours,
-            counters: counters(&*self.maps.counters_of(number, direction)?),
+            counters: counters_of(self.maps, number, direction)?,
             one_by_one: pairs || configured.into_iter().chain(wanted).any(decides),
             state,
             loss_model: (!loss.is_none()).then_some(loss),

@@ -106,12 +106,16 @@ pub struct Counters {
     pub packets: u64,
     /// Bytes of these packets, without overhead.
     pub bytes: u64,
-    /// Packets lost by the loss model.
+    /// Packets lost by the loss model. This and what follows of packets that wait in a class of a
+    /// bottleneck counts when it has sent or dropped them, as the holder reported it last (every 50 ms):
+    /// `class_dropped`, `sent_packets`, `sent_bytes`, `duplicated`, `corrupted`.
     pub lost: u64,
     /// Packets dropped because the queue was full.
     pub queue_dropped: u64,
     /// Packets dropped by AQM with space in the queue.
     pub aqm_dropped: AqmDropped,
+    /// Packets dropped by the class of a bottleneck in which they waited, which counts them by cause.
+    pub class_dropped: u64,
     /// Packets marked "congestion experienced" by the queue, including those that were marked
     /// already.
     pub marked: u64,
@@ -127,9 +131,11 @@ pub struct Counters {
     pub undelayed: u64,
     /// Packets passed untouched, by reason.
     pub passed: Passed,
-    /// Bytes of packets with a departure time, without overhead.
+    /// Packets that the link sent on: those that it did not lose, drop or pass untouched, without copies.
+    pub sent_packets: u64,
+    /// Bytes of these packets, without overhead.
     pub sent_bytes: u64,
-    /// Sum of departure - arrival over those packets, ns, modulo 2^64: for differences.
+    /// Sum of departure - arrival over packets with a departure time, ns, modulo 2^64: for differences.
     #[serde(skip)]
     pub delay_ns: u64,
     /// Delay assigned to packets (departure minus arrival); null: no packet.
@@ -289,15 +295,28 @@ fn complaint(direction: &str, h: &Holder) -> Option<String> {
     Some(format!("{direction}: the holder {missing}"))
 }
 
-pub(crate) fn counters(c: &abi::emud_counters) -> Counters {
+/// Reads the counters of a direction of a link, by the link's number.
+pub(crate) fn counters_of(
+    maps: &Maps,
+    number: u32,
+    direction: u32,
+) -> Result<Counters, DatapathError> {
+    // In this order: no packet has left its class that has not arrived.
+    let served = maps.served_of(number, direction)?;
+    Ok(counters(&*maps.counters_of(number, direction)?, &served))
+}
+
+pub(crate) fn counters(c: &abi::emud_counters, served: &abi::emud_served) -> Counters {
     let passed = |why: abi::emud_pass| c.passed[why as usize];
     let delays = Delays::counted(histogram::buckets(&c.delay_hist), c.delay_ns);
+    let departed: u64 = c.delay_hist.iter().sum();
     Counters {
         packets: c.packets,
         bytes: c.bytes,
-        lost: c.lost,
+        lost: c.lost + served.lost,
         queue_dropped: c.queue_dropped,
         aqm_dropped: AqmDropped::of(c),
+        class_dropped: served.dropped,
         marked: c.marked,
         reordered: c.reordered,
         held_back: c.clamped,
@@ -312,13 +331,14 @@ pub(crate) fn counters(c: &abi::emud_counters) -> Counters {
             failed: passed(abi::EMUD_PASS_FAILED),
             rule: passed(abi::EMUD_PASS_RULE),
         },
-        sent_bytes: c.sent_bytes,
+        sent_packets: departed.saturating_sub(c.classed) + served.sent_packets,
+        sent_bytes: c.sent_bytes + served.sent_bytes,
         delay_ns: c.delay_ns,
         delay_given: delays.given(),
         delay_histogram: delays.buckets().to_vec(),
         down: c.down,
-        duplicated: c.duplicated,
-        corrupted: c.corrupted,
+        duplicated: c.duplicated + served.duplicated,
+        corrupted: c.corrupted + served.corrupted,
         unaltered: c.unaltered,
     }
 }

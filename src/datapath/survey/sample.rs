@@ -8,7 +8,7 @@ use crate::datapath::ending;
 use crate::datapath::engine::Engine;
 use crate::datapath::maps::DatapathError;
 use crate::datapath::show::link::Reader;
-use crate::datapath::show::report::{Counters, Holder, counters, holder};
+use crate::datapath::show::report::{Counters, Holder, counters_of, holder};
 use crate::datapath::show::service::{self, BottleneckReport};
 
 /// A link on an interface.
@@ -132,7 +132,7 @@ fn direction(known: &Known, direction: u32, now_ns: u64) -> Result<DirectionSamp
         let figures = reader.figures(number, direction)?;
         Ok(StreamSample {
             class: name.to_owned(),
-            counters: counters(&*maps.counters_of(number, direction)?),
+            counters: counters_of(maps, number, direction)?,
             rate_bit_s: figures.rate_bit_s,
             backlog_ns: figures.backlog_ns,
             down: figures.down,

@@ -12,7 +12,6 @@ use crate::histogram::{Bucket, Delays};
 #[derive(Debug, Clone, Default)]
 pub struct Counts {
     pub mono_ns: u64,
-    /// Without passed packets: those have a delay.
     pub counted: Counted,
     /// Packets that were read after their bottleneck had decided on later ones.
     pub disordered: u64,
@@ -39,10 +38,10 @@ impl Counts {
             counted: Counted {
                 packets: c.packets,
                 bytes: c.bytes,
-                passed_packets: 0,
+                passed_packets: c.sent_packets,
                 passed_bytes: c.sent_bytes,
                 lost: c.lost + c.down,
-                dropped: c.queue_dropped + c.aqm_dropped.all(),
+                dropped: c.queue_dropped + c.aqm_dropped.all() + c.class_dropped,
                 marked: c.marked,
                 duplicated: c.duplicated,
                 corrupted: c.corrupted,
@@ -100,10 +99,7 @@ pub fn sample(before: &Counts, now: &Counts) -> Option<Sample> {
         direction: String::new(),
         class: None,
         interval_ns,
-        counted: Counted {
-            passed_packets: delays.iter().map(|class| class.packets).sum(),
-            ..now.counted.since(&before.counted)
-        },
+        counted: now.counted.since(&before.counted),
         backlog_bytes: now.backlog_bytes,
         capacity_bit_s: capacity(before.offered_bytes, now.offered_bytes, interval_ns),
         delay: delay(delays, now.delay_ns.wrapping_sub(before.delay_ns)),
@@ -131,11 +127,13 @@ mod tests {
 
     fn counts(mono_ns: u64, delay_ns: u64, classes: &[(u64, u64)]) -> Counts {
         let class = |(number, packets): &(u64, u64)| Bucket::of(*number, *packets);
+        let packets = classes.iter().map(|class| class.1).sum();
         Counts {
             mono_ns,
             delay_ns,
             counted: Counted {
-                packets: classes.iter().map(|class| class.1).sum(),
+                packets,
+                passed_packets: packets,
                 ..Counted::default()
             },
             delays: classes.iter().map(class).collect(),

@@ -71,6 +71,9 @@ fn a_bottleneck_gets_all_it_needs() {
         bytes: 1538,
         lost: false,
         overtakes: false,
+        corrupted: false,
+        link: 0,
+        own_bytes: 1514,
     };
     assert_eq!(done.service, Some(want));
     assert_eq!(rest, packet, "the frame itself");
@@ -103,20 +106,40 @@ fn each_packet_of_a_train_takes_its_own_time() {
     assert_eq!(alone.bytes, 124);
 }
 
-/// What the wire behind the bottleneck loses takes its time there, and the link counts it.
+/// What the wire behind the bottleneck loses takes its time there. The class may drop it, so that the
+/// holder counts, not the classifier.
 #[test]
 fn a_loss_is_behind_the_bottleneck() {
     let b = held("[link]\nclass = \"hub.a\"\nloss = \"100%\"\n");
     let (done, _) = passed_on(&b, &udp4(100, 1), 0);
     assert!(done.service.unwrap().lost);
     let counters = b.counters();
-    assert_eq!((counters.lost, counters.sent_bytes), (1, 0));
+    assert_eq!((counters.lost, counters.sent_bytes), (0, 0));
 
     // Before the queue it never comes so far.
     let b = held(
         "[link]\nclass = \"hub.a\"\nloss = { probability = \"100%\", stage = \"before-queue\" }\n",
     );
     assert_eq!(b.send(&udp4(100, 1), 0).verdict, TC_ACT_STOLEN);
+    assert_eq!(b.counters().lost, 1);
+}
+
+/// So it is with copies, damage and what is sent.
+#[test]
+fn what_a_class_may_drop_is_not_counted_yet() {
+    let altered = "duplicate = \"100%\"\ncorrupt = \"100%\"\n";
+    let b = held(&format!("[link]\nclass = \"hub.a\"\n{altered}"));
+    let service = passed_on(&b, &udp4(100, 1), 0).0.service.unwrap();
+    assert!(service.corrupted && service.copy_ns != 0);
+    let c = b.counters();
+    assert_eq!((c.duplicated, c.corrupted, c.sent_bytes), (0, 0, 0));
+    assert_eq!((c.packets, c.classed), (1, 1));
+
+    // Without a class it goes out at once.
+    let b = held(&format!("[link]\n{altered}"));
+    assert_eq!(passed_on(&b, &udp4(100, 1), 0).0.service, None);
+    let c = b.counters();
+    assert_eq!((c.corrupted, c.sent_bytes, c.classed), (1, 100, 0));
 }
 
 /// The queue of the link's own rate comes first.

@@ -249,6 +249,43 @@ pub fn weights() {
     verdict.end();
 }
 
+/// Each packet has one fate: a class drops it, or the link behind loses it or sends it, once or twice.
+pub fn one_fate() {
+    let mut verdict = Verdict::default();
+    let text = profile("drr", ["weight = 3", "weight = 2"]).replace(
+        "[up]\n",
+        "[up]\nloss = \"20%\"\nduplicate = \"10%\"\ncorrupt = { probability = \"10%\", from = 28, checksum = \"mend\" }\n",
+    );
+    let (lab, counts) = both_held(&text);
+    // The holder reports every 50 ms.
+    thread::sleep(Duration::from_millis(200));
+    let shown = lab.show();
+    let of = |path: &str| shown.pointer(path).and_then(Value::as_u64).unwrap_or(0);
+    let link = |key: &str| of(&format!("/up/counters/{key}"));
+    let classes = |key: &str| -> u64 {
+        let class = |class| of(&format!("/bottlenecks/0/classes/{class}/{key}"));
+        class(0) + class(1)
+    };
+    let [lost, copies] = ["lost", "duplicated"].map(link);
+    let [sent, dropped] = ["sent_packets", "dropped_full"].map(classes);
+    let offered: u64 = counts.iter().map(|(sent, _)| sent).sum();
+    let arrived: u64 = counts.iter().map(|(_, arrived)| arrived).sum();
+    // Neighbour discovery is in no class.
+    verdict.same("packets of classes", offered, sent + dropped);
+    verdict.same("delivered", arrived, sent - lost + copies);
+    verdict.same("sent by the link", sent - lost, link("sent_packets"));
+    let bytes = (sent - lost) * (DATA as u64 + 42);
+    verdict.same("bytes of these", bytes, link("sent_bytes"));
+    verdict.same("dropped by classes", dropped, link("class_dropped"));
+    // Of those that it can meet.
+    let share = |part: u64, of: u64| part as f64 / of as f64;
+    verdict.near("loss", 0.2, share(lost, sent), 0.04);
+    verdict.near("copies", 0.1, share(copies, sent - lost), 0.04);
+    let corrupted = share(link("corrupted"), sent - lost);
+    verdict.near("corrupted", 0.1, corrupted, 0.04);
+    verdict.end();
+}
+
 /// One server for both directions: an echo takes its time twice.
 pub fn both_directions() {
     let mut verdict = Verdict::default();

@@ -100,6 +100,7 @@ pub fn equal_show(engine: Engine) {
             for (name, more, key) in [
                 ("link_arrived_packets_total", "", "packets"),
                 ("link_arrived_bytes_total", "", "bytes"),
+                ("link_sent_packets_total", "", "sent_packets"),
                 ("link_sent_bytes_total", "", "sent_bytes"),
                 ("link_lost_packets_total", ",cause=\"loss\"", "lost"),
                 (

@@ -171,9 +171,10 @@ pub fn tests() -> Vec<Trial> {
     add(When::Full, "link::malformed::check", malformed::check);
     add(When::Here, "link::odd::swept_together", odd::swept_together);
     if engines.contains(&Engine::Hold) {
-        let bottlenecks: [(&str, fn()); 8] = [
+        let bottlenecks: [(&str, fn()); 9] = [
             ("priority", bottleneck::priority),
             ("weights", bottleneck::weights),
+            ("one_fate", bottleneck::one_fate),
             ("both_directions", bottleneck::both_directions),
             ("engines", bottleneck::engines),
             ("flood", bottleneck::flood),

@@ -9,8 +9,8 @@
 use std::mem::offset_of;
 
 use crate::abi::{
-    EMUD_HOLD_MAGIC, EMUD_HOLD_MAGIC_SUM, EMUD_HOLD_TAGS, EMUD_SERVICE_LOST,
-    EMUD_SERVICE_OVERTAKES, emud_hold_hdr, emud_hold_service,
+    EMUD_HOLD_MAGIC, EMUD_HOLD_MAGIC_SUM, EMUD_HOLD_TAGS, EMUD_SERVICE_CORRUPTED, EMUD_SERVICE_L3,
+    EMUD_SERVICE_LOST, EMUD_SERVICE_OVERTAKES, emud_hold_hdr, emud_hold_service,
 };
 
 /// `struct virtio_net_hdr`, legacy layout, host byte order.
@@ -81,6 +81,12 @@ pub struct Service {
     pub lost: bool,
     /// Whether the frame may overtake others behind the bottleneck.
     pub overtakes: bool,
+    /// Behind the bottleneck.
+    pub corrupted: bool,
+    /// Number of the link.
+    pub link: u8,
+    /// Length as the link counts it, without overhead.
+    pub own_bytes: usize,
 }
 
 /// `frame_len`: of the frame that is written back.
@@ -88,7 +94,8 @@ fn service(read: &[u8], number: u32, departure_ns: u64, frame_len: usize) -> Opt
     let long = |at: usize| array(read, SERVICE + at).map(u64::from_ne_bytes);
     let word = |at: usize| array(read, SERVICE + at).map(u32::from_ne_bytes);
     let short = |at: usize| array(read, SERVICE + at).map(u16::from_ne_bytes);
-    let flags = u32::from(short(offset_of!(emud_hold_service, flags))?);
+    let byte = |at: usize| read.get(SERVICE + at).copied();
+    let flags = u32::from(byte(offset_of!(emud_hold_service, flags))?);
     // The TAP has copied the header of a train to each of its packets.
     let full_len = usize::from(short(offset_of!(emud_hold_service, full_len))?);
     let bytes = match frame_len < full_len {
@@ -104,6 +111,12 @@ fn service(read: &[u8], number: u32, departure_ns: u64, frame_len: usize) -> Opt
         bytes: word(bytes)?,
         lost: flags & EMUD_SERVICE_LOST != 0,
         overtakes: flags & EMUD_SERVICE_OVERTAKES != 0,
+        corrupted: flags & EMUD_SERVICE_CORRUPTED != 0,
+        link: byte(offset_of!(emud_hold_service, link))?,
+        own_bytes: match flags & EMUD_SERVICE_L3 {
+            0 => frame_len,
+            _ => frame_len - ETHERNET_LEN,
+        },
     })
 }
 

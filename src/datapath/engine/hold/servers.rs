@@ -145,6 +145,46 @@ impl Paths {
     }
 }
 
+/// What became of frames, by the number of their link.
+pub(super) type Served = [abi::emud_served; abi::EMUD_LINKS_MAX as usize];
+
+/// The frames of a port.
+#[derive(Debug)]
+struct Account {
+    waiting: u64,
+    served: Served,
+}
+
+impl Default for Account {
+    fn default() -> Self {
+        Self {
+            waiting: 0,
+            served: [abi::emud_served::default(); abi::EMUD_LINKS_MAX as usize],
+        }
+    }
+}
+
+impl Account {
+    /// A frame was sent to its link, which may lose it, or dropped.
+    fn decided(&mut self, service: &Service, is_sent: bool, is_copied: bool) {
+        let Some(link) = self.served.get_mut(usize::from(service.link)) else {
+            return;
+        };
+        if !is_sent {
+            link.dropped += 1;
+            return;
+        }
+        if service.lost {
+            link.lost += 1;
+            return;
+        }
+        link.sent_packets += 1;
+        link.sent_bytes += service.own_bytes as u64;
+        link.duplicated += u64::from(is_copied);
+        link.corrupted += u64::from(service.corrupted);
+    }
+}
+
 /// The bottlenecks of a worker.
 #[derive(Debug, Default)]
 pub(super) struct Servers {
@@ -155,8 +195,8 @@ pub(super) struct Servers {
     /// Of each server: only within one are finishes decided in their order.
     paths: Vec<Paths>,
     version: u64,
-    /// Frames of each port.
-    waiting: Vec<u64>,
+    /// Of each port.
+    ports: Vec<Account>,
     lags: Lags,
 }
 
@@ -202,10 +242,10 @@ impl Servers {
             bytes: service.bytes,
             ds: ds::of(frame.bytes()),
         };
-        if self.waiting.len() <= port {
-            self.waiting.resize(port + 1, 0);
+        if self.ports.len() <= port {
+            self.ports.resize_with(port + 1, Account::default);
         }
-        self.waiting[port] += 1;
+        self.ports[port].waiting += 1;
         let copy_ns = copy.as_ref().map_or(u64::MAX, |_| service.copy_ns);
         let departs = service.departure_ns.min(copy_ns);
         let delay_ns = departs.saturating_sub(service.arrival_ns);
@@ -244,7 +284,8 @@ impl Servers {
                 ds::mark(copy.bytes_mut());
             }
         }
-        self.waiting[port] -= 1;
+        self.ports[port].waiting -= 1;
+        self.ports[port].decided(&service, finish_ns.is_some(), copy.is_some());
         let Some(finish_ns) = finish_ns.filter(|_| !service.lost) else {
             return Some(Done::Lost { port, frame, copy });
         };
@@ -270,7 +311,12 @@ impl Servers {
 
     /// Frames of a port that wait here.
     pub fn waiting(&self, port: usize) -> u64 {
-        self.waiting.get(port).copied().unwrap_or(0)
+        self.ports.get(port).map_or(0, |account| account.waiting)
+    }
+
+    /// What became of the frames of a port; `None`: there was none.
+    pub fn served(&self, port: usize) -> Option<&Served> {
+        self.ports.get(port).map(|account| &account.served)
     }
 
     fn counts(&self) -> impl Iterator<Item = (u32, ClassCount)> {
@@ -317,15 +363,19 @@ fn of_count(count: &ClassCount) -> abi::emud_class {
 mod tests {
     use super::super::queue::TimerQueue;
     use super::*;
-    use crate::bottleneck::{Class, Schedule, Signals};
+    use crate::bottleneck::{Class, Limits, Schedule, Signals};
 
-    /// Bottlenecks of these rates that mark what has waited at all.
-    struct Rates<'a>(&'a [u64]);
+    /// Bottlenecks of these rates that mark what has waited at all, with a limit in packets.
+    struct Rates<'a>(&'a [u64], Option<u32>);
 
     impl Classes for Rates<'_> {
         fn plans(&self, version: &mut u64) -> Option<Vec<Plan>> {
             let class = Class {
                 signals: Signals::MarkAbove(0),
+                limits: Limits {
+                    packets: self.1,
+                    ..Limits::default()
+                },
                 ..Class::default()
             };
             let plan = |rate: &u64| Plan {
@@ -352,12 +402,19 @@ mod tests {
             bytes: 1_000,
             lost: false,
             overtakes: false,
+            corrupted: false,
+            link: 0,
+            own_bytes: 900,
         }
     }
 
     fn servers(rates: &[u64]) -> (Servers, TimerQueue) {
+        servers_of(rates, None)
+    }
+
+    fn servers_of(rates: &[u64], packets: Option<u32>) -> (Servers, TimerQueue) {
         let mut servers = Servers::default();
-        servers.update(&Rates(rates));
+        servers.update(&Rates(rates, packets));
         (servers, TimerQueue::new(1 << 20))
     }
 
@@ -407,6 +464,35 @@ mod tests {
             fields.extend(frames.map(|(at, frame)| (at, frame.bytes()[25])));
         }
         assert_eq!(fields, [(1_001 * US, 1), (2_001 * US, 3), (2_005 * US, 3)]);
+    }
+
+    #[test]
+    fn what_a_class_drops_is_not_lost_or_copied_behind_it() {
+        let (mut servers, mut queue) = servers_of(&[8_000_000], Some(1));
+        // Each second one finds the wire busy with the one before.
+        let arrivals = [(0, true), (1, true), (2_000, false), (2_001, false)];
+        for (arrival_us, lost) in arrivals {
+            let service = Service {
+                lost,
+                corrupted: !lost,
+                copy_ns: u64::from(!lost) * 5_000 * US,
+                link: 3,
+                ..service(arrival_us * US, US)
+            };
+            let copy = (!lost).then(|| frame(&mut queue));
+            servers.arrive(0, service, frame(&mut queue), copy);
+        }
+        while servers.decide(u64::MAX).is_some() {}
+        let one_of_each = abi::emud_served {
+            sent_packets: 1,
+            sent_bytes: 900,
+            dropped: 2,
+            lost: 1,
+            duplicated: 1,
+            corrupted: 1,
+        };
+        let served = servers.served(0).unwrap()[3];
+        assert_eq!(format!("{served:?}"), format!("{one_of_each:?}"));
     }
 
     #[test]

@@ -212,6 +212,9 @@ impl<'a> Worker<'a> {
         for (index, port) in self.ports.iter_mut().enumerate() {
             port.stats.lease_ns = lease_ns;
             port.stats.waiting = port.queue.len() as u64 + self.servers.waiting(index);
+            if let Some(served) = self.servers.served(index) {
+                port.stats.served = *served;
+            }
             report(port.direction, &port.stats)?;
         }
         ControlFlow::Continue(())
