@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::User;
 use super::network::Network;
-use super::together::{LATE_NS, Said, Set, Together};
+use super::together::{Said, Set, Together, late};
 use crate::datapath::change::Scheduled;
 use crate::host::{now_ns, sleep_until, spawn};
 
@@ -74,12 +74,8 @@ fn carry_out(
     let Some(at_ns) = when(name, together) else {
         return;
     };
-    let late_ns = now_ns().saturating_sub(at_ns);
-    if late_ns > LATE_NS {
-        failed(format!(
-            "a change of links took effect {:.3} ms late: this host learned its time then",
-            late_ns as f64 / 1e6
-        ));
+    if let Some(why) = late("a change of links took effect", at_ns, now_ns()) {
+        failed(why);
     }
     let scheduled: Result<Vec<_>, _> = (prepared.into_iter())
         .map(|change| change.schedule(at_ns))

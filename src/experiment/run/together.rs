@@ -17,7 +17,17 @@ use crate::host::timespec;
 /// kernel.
 const ROUGHLY: Duration = Duration::from_millis(5);
 /// Later than this after its time, the start or a change is a failure of the run.
-pub(super) const LATE_NS: u64 = 1_000_000;
+const LATE_NS: u64 = 1_000_000;
+
+/// Returns what makes the run invalid if this host, at `now_ns`, learns only now that `what` was to
+/// happen at `at_ns`.
+pub(super) fn late(what: &str, at_ns: u64, now_ns: u64) -> Option<String> {
+    let late_ns = now_ns.saturating_sub(at_ns);
+    (late_ns > LATE_NS).then(|| {
+        let late_ms = late_ns as f64 / 1e6;
+        format!("{what} {late_ms:.3} ms late: this host learned its time then")
+    })
+}
 
 /// What a part reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,4 +150,19 @@ pub(super) async fn sleep_until(at_ns: u64) {
     sleep(left.saturating_sub(ROUGHLY)).await;
     // A signal ends it early, which starts the programs up to 5 ms early; the links keep the time.
     let _ = clock_nanosleep_absolute(ClockId::Monotonic, &timespec(at_ns));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_1_ms_is_late() {
+        let at_ns = 5_000_000_000;
+        for in_time in [0, at_ns - 1, at_ns, at_ns + 1_000_000] {
+            assert_eq!(late("it began", at_ns, in_time), None, "{in_time}");
+        }
+        let why = late("it began", at_ns, at_ns + 1_000_001).unwrap();
+        assert!(why.starts_with("it began 1.000 ms late"), "{why}");
+    }
 }

@@ -5,6 +5,7 @@
 mod begin;
 mod clean;
 mod hosts;
+mod late;
 mod moments;
 mod same;
 mod set;
@@ -32,6 +33,7 @@ pub fn tests() -> Vec<Trial> {
             same::narrow_underlay_is_refused,
             same::starts_together,
             same::phases_count_from_one_time,
+            late::start_is_named,
             skew::of_the_start,
             skew::of_a_change,
             set::on_all_hosts_at_one_time,

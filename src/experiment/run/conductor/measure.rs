@@ -70,14 +70,10 @@ impl Run<'_> {
             if let Some(together) = together {
                 let at_ns = together.ready().await;
                 network.begin_at(at_ns, self.deadline(at_ns))?;
-                let late_ns = now_ns().saturating_sub(at_ns);
-                if late_ns > together::LATE_NS
+                if let Some(why) = together::late("the measured phase began", at_ns, now_ns())
                     && let Ok(mut failed) = failed.lock()
                 {
-                    failed.push(format!(
-                        "the measured phase began {:.3} ms late: this host learned its time then",
-                        late_ns as f64 / 1e6
-                    ));
+                    failed.push(why);
                 }
                 together::sleep_until(at_ns).await;
             }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+use std::fs;
+use std::thread::sleep;
+use std::time::Duration;
+
+use support::host::{parent, pids, soon};
+use support::lab::sh;
+
+use super::clean::ended;
+use super::hosts::Hosts;
+
+/// The process of host c's part is stopped when it has built it, until after the start. The others
+/// begin in time; that c did not is in the verdict.
+pub fn start_is_named() {
+    let hosts = Hosts::new(1).agents(&[]);
+    let gate = hosts.folder.path("gate");
+    let text = format!(
+        "ready-within = \"60s\"\n\
+         [node.one]\nhost = \"a\"\nprepare = \"until [ -e {gate} ]; do sleep 0.1; done\"\n\
+         command = \"sleep 1\"\n[node.two]\nhost = \"c\"\ncommand = \"sleep 1\"\n\
+         [link.l]\nbetween = [\"one\", \"two\"]\nprofile.link.delay = \"5ms\"\n"
+    );
+    let mut run = hosts.spawn(&text, &["--verdict-first"]);
+    let hosts_with = |state: &str| {
+        let status = hosts.emud(&["status"]);
+        status.lines().filter(|line| line.ends_with(state)).count()
+    };
+    soon("c is built", || hosts_with(" built") == 1);
+    let agent = hosts.agents[2].id();
+    let part = *pids(|pid| parent(pid) == Some(agent))
+        .first()
+        .expect("a part");
+    sh(&format!("kill -STOP {part}"));
+    fs::write(&gate, "").unwrap();
+    soon("the start is written", || hosts_with(" running") == 2);
+    // It lies 2 s ahead.
+    sleep(Duration::from_millis(2500));
+    sh(&format!("kill -CONT {part}"));
+    let (code, text) = ended(&hosts, &mut run);
+    assert_eq!(code, 4, "{text}");
+    let late = |host: &str| text.contains(&format!("  {host}: the measured phase began "));
+    assert!(late("c") && !late("a"), "{text}");
+}
