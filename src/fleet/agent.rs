@@ -203,11 +203,16 @@ impl Agent<'_> {
         let since = Instant::now();
         loop {
             let put = Op::Put(key.clone(), self.text(), lease);
-            if self
-                .client
-                .txn(&[Compare::Absent(key.clone())], &[put])
-                .await?
-            {
+            let absent = Compare::Absent(key.clone());
+            match self.client.txn(&[absent], &[put]).await {
+                // It may have happened.
+                Ok(_) | Err(FleetError::Unreachable(_)) => {}
+                Err(e) => return Err(e),
+            }
+            // Nor does `false` say that the key is another agent's: a request whose answer was lost
+            // is repeated at the next member.
+            let there = self.client.get(&key).await?;
+            if there.is_some_and(|entry| entry.lease == lease.0) {
                 return Ok(());
             }
             if since.elapsed() > LEASE * 2 {

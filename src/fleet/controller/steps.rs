@@ -176,6 +176,13 @@ impl Controller<'_> {
             return Ok(());
         }
         let other = self.client.get(&key).await?;
+        if other
+            .as_ref()
+            .is_some_and(|entry| entry.lease == self.lease.0)
+        {
+            // The answer was lost, and the request repeated at the next member.
+            return Ok(());
+        }
         let other: Option<Revision> =
             other.and_then(|entry| serde_json::from_slice(&entry.value).ok());
         let name = other.map_or_else(String::new, |other| format!(" of {}", other.name));

@@ -2,6 +2,7 @@
 //! Experiments on several hosts: network namespaces that act as hosts, and real members of etcd.
 //! The full run needs Debian's `etcd-server`, and `openssl`.
 
+mod agent;
 mod begin;
 mod clean;
 mod hosts;
@@ -50,6 +51,8 @@ pub fn tests() -> Vec<Trial> {
             moments::hung_member,
             moments::full_disk,
             clean::one_run_at_a_time,
+            agent::registers_though_the_answer_is_lost,
+            agent::runs_though_the_answer_is_lost,
             tls::only_with_a_certificate,
             tls::programs_are_not_root;
     ]

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What an agent and a controller do after an answer of etcd was lost.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use support::host::soon;
+
+use super::hosts::Hosts;
+
+/// Passes connections to the member on, except for the first one with a transaction that writes a
+/// key: etcd carries it out, and the connection ends without an answer.
+const LOSSY: &str = "\
+import base64, socket, sys, threading
+key = base64.b64encode(sys.argv[1].encode()).rstrip(b'=')[:-1]
+lost = threading.Lock()
+def serve(near):
+    far = socket.create_connection(('192.0.2.101', 2379))
+    asked = b''
+    def back():
+        whole = b''
+        while data := far.recv(65536):
+            if b'/kv/txn ' in asked and key in asked and lost.acquire(False):
+                print('lost', flush=True)
+                return near.shutdown(2)
+            try: near.send(data)
+            except OSError: return
+    threading.Thread(target=back, daemon=True).start()
+    while data := near.recv(65536):
+        asked += data
+        far.send(data)
+listener = socket.create_server(('192.0.2.101', 2378))
+print('ready', flush=True)
+while True:
+    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+";
+
+/// A member whose answer to one transaction is lost.
+struct Lossy {
+    child: Child,
+    lines: BufReader<std::process::ChildStdout>,
+}
+
+impl Lossy {
+    fn new(hosts: &Hosts, key: &str) -> Self {
+        let mut child = Command::new("ip")
+            .args(["netns", "exec", &hosts.netns("s")])
+            .args(["python3", "-c", LOSSY, key])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("python3");
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        let mut lossy = Self { child, lines };
+        assert_eq!(lossy.line(), "ready\n");
+        lossy
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).unwrap();
+        line
+    }
+}
+
+impl Drop for Lossy {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const LOSSY_URL: &str = "http://192.0.2.101:2378";
+
+/// The agent asks the next member, which has its key already; or the same one again.
+pub fn registers_though_the_answer_is_lost() {
+    let mut hosts = Hosts::new(1);
+    let member = hosts.urls.clone();
+    for urls in [format!("{LOSSY_URL},{member}"), LOSSY_URL.to_owned()] {
+        soon("etcd answers", || {
+            hosts.emud(&["status"]).contains("no run")
+        });
+        let mut lossy = Lossy::new(&hosts, "/emud/default/agents/a");
+        hosts.urls.clone_from(&urls);
+        let since = Instant::now();
+        let mut agent = hosts.agent("a", &[]);
+        hosts.urls.clone_from(&member);
+        assert_eq!(lossy.line(), "lost\n");
+        let log = || fs::read_to_string(hosts.folder.path("agent.a")).unwrap();
+        soon("a is registered", || {
+            assert!(!log().contains("another agent"), "{}", log());
+            log().contains("is registered")
+        });
+        // Its own key is not in its way until the lease has expired.
+        println!("    registered after {:?}", since.elapsed());
+        assert!(since.elapsed() < Duration::from_secs(5), "{}", log());
+        agent.kill().unwrap();
+        agent.wait().unwrap();
+        soon("its lease has expired", || {
+            !hosts.emud(&["status"]).contains("a ")
+        });
+    }
+}
+
+/// As above, for the key that excludes other runs.
+pub fn runs_though_the_answer_is_lost() {
+    let mut hosts = Hosts::new(1).agents(&[]);
+    let mut lossy = Lossy::new(&hosts, "/emud/default/claim");
+    hosts.urls = format!("{LOSSY_URL},{}", hosts.urls);
+    let (code, text) = hosts.run("[node.one]\nhost = \"a\"\ncommand = \"true\"\n", &[]);
+    assert_eq!(lossy.line(), "lost\n");
+    assert!([0, 3].contains(&code), "{code}: {text}");
+}
