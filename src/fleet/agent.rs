@@ -100,7 +100,8 @@ pub(super) async fn serve(setup: &Setup, client: &Client, facts: Facts) -> Resul
         client,
         keys: Keys::new(&setup.fleet),
         facts,
-        finished: None,
+        since: 0,
+        begun: None,
     };
     loop {
         match agent.registered().await {
@@ -122,8 +123,10 @@ struct Agent<'a> {
     client: &'a Client,
     keys: Keys,
     facts: Facts,
-    /// The last run that this agent has carried out.
-    finished: Option<String>,
+    /// Revision of the store at which it registered.
+    since: i64,
+    /// The last run that it has begun, or in which it has no part.
+    begun: Option<String>,
 }
 
 /// A run in progress.
@@ -144,7 +147,7 @@ impl Agent<'_> {
     /// Registers the host, then serves it until the lease is lost.
     async fn registered(&mut self) -> Result<(), FleetError> {
         let lease = self.client.grant(LEASE).await?;
-        self.register(lease).await?;
+        self.since = self.register(lease).await?;
         (self.setup.note)(&format!(
             "{} is registered in fleet {} as {}",
             self.setup.host, self.setup.fleet, self.facts.address
@@ -197,8 +200,9 @@ impl Agent<'_> {
         serde_json::to_vec(&self.facts).unwrap_or_default()
     }
 
-    /// Of an agent that was killed, the key stays until its lease expires.
-    async fn register(&self, lease: Lease) -> Result<(), FleetError> {
+    /// Returns at which revision of the store the key was created. That of an agent that was killed
+    /// stays until its lease expires.
+    async fn register(&self, lease: Lease) -> Result<i64, FleetError> {
         let key = self.keys.agent(&self.setup.host);
         let since = Instant::now();
         loop {
@@ -212,8 +216,8 @@ impl Agent<'_> {
             // Nor does `false` say that the key is another agent's: a request whose answer was lost
             // is repeated at the next member.
             let there = self.client.get(&key).await?;
-            if there.is_some_and(|entry| entry.lease == lease.0) {
-                return Ok(());
+            if let Some(own) = there.filter(|entry| entry.lease == lease.0) {
+                return Ok(own.created);
             }
             if since.elapsed() > LEASE * 2 {
                 return Err(FleetError::Busy(format!(
@@ -232,7 +236,9 @@ impl Agent<'_> {
             // The lease decides.
             return;
         }
+        // An earlier run had the previous registration of this host, which it has lost.
         let entry = now.entries.get(&self.keys.revision());
+        let entry = entry.filter(|entry| entry.created > self.since);
         let lease = entry.map_or(0, |entry| entry.lease);
         let revision: Option<Revision> =
             entry.and_then(|entry| serde_json::from_slice(&entry.value).ok());
@@ -241,12 +247,11 @@ impl Agent<'_> {
             if !old.result {
                 (self.setup.note)(&format!("run {} is ended: its controller is gone", old.id));
             }
-            self.finished = Some(old.id.clone());
             old.child.end().await;
             let _ = outbox.send(Letter::Delete(self.keys.host(&self.setup.host)));
         }
         let Some(revision) = revision else { return };
-        if active.is_none() && self.finished.as_ref() != Some(&revision.id) {
+        if active.is_none() && self.begun.as_ref() != Some(&revision.id) {
             self.begin(active, &revision, lease, outbox).await;
         }
         let Some(active) = active else { return };
@@ -305,8 +310,9 @@ impl Agent<'_> {
         lease: i64,
         outbox: &Outbox,
     ) {
+        self.begun = Some(revision.id.clone());
         match self.part(lease).await {
-            Ok(None) => self.finished = Some(revision.id.clone()),
+            Ok(None) => {}
             Ok(Some(child)) => {
                 (self.setup.note)(&format!("run {} of {} begins", revision.id, revision.name));
                 *active = Some(Active {
@@ -321,7 +327,6 @@ impl Agent<'_> {
                 });
             }
             Err(e) => {
-                self.finished = Some(revision.id.clone());
                 let (message, code) = (e.to_string(), e.exit_code());
                 send(
                     outbox,

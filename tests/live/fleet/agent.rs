@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an agent and a controller do after an answer of etcd was lost.
+//! What an agent and a controller do after an answer of etcd was lost, or the lease.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use support::host::soon;
+use support::host::{ip, soon};
 
-use super::hosts::Hosts;
+use super::clean::ended;
+use super::hosts::{HOSTS, Hosts};
 
 /// Passes connections to the member on, except for the first one with a transaction that writes a
 /// key: etcd carries it out, and the connection ends without an answer.
@@ -111,4 +112,53 @@ pub fn runs_though_the_answer_is_lost() {
     let (code, text) = hosts.run("[node.one]\nhost = \"a\"\ncommand = \"true\"\n", &[]);
     assert_eq!(lossy.line(), "lost\n");
     assert!([0, 3].contains(&code), "{code}: {text}");
+}
+
+/// While host a cleans up, b comes back after a partition, and c with a new agent. Neither begins the
+/// run again, of which the keys are still there.
+pub fn no_run_begins_twice() {
+    let mut hosts = Hosts::new(1).agents(&[]);
+    let node = |name: &str, more: &str| {
+        format!("[node.{name}]\nhost = \"{name}\"\n{more}command = \"sleep 600\"\n")
+    };
+    let link = |one: &str, two: &str| {
+        format!(
+            "[link.{one}{two}]\nbetween = [\"{one}\", \"{two}\"]\nprofile.link.delay = \"5ms\"\n"
+        )
+    };
+    let text = format!(
+        "clean-up-within = \"60s\"\n{}{}{}{}{}",
+        node("a", "clean-up = \"sleep 20\"\n"),
+        node("b", ""),
+        node("c", ""),
+        link("a", "b"),
+        link("b", "c")
+    );
+    let mut run = hosts.start(&text);
+    let begun = |hosts: &Hosts, host: &str| {
+        let log = fs::read_to_string(hosts.folder.path(&format!("agent.{host}"))).unwrap();
+        log.lines().filter(|line| line.ends_with(" begins")).count()
+    };
+    assert_eq!(HOSTS.map(|host| begun(&hosts, host)), [1, 1, 1]);
+    let store = hosts.netns("s");
+    ip(&format!("-n {store} link set vb down"));
+    hosts.kill("c");
+    hosts.agents[2] = hosts.agent("c", &[]);
+    hosts.all_clean(&["b", "c"]);
+    ip(&format!("-n {store} link set vb up"));
+    soon("b and c are back", || {
+        let status = hosts.emud(&["status"]);
+        ["\nb ", "\nc "].iter().all(|host| status.contains(host))
+    });
+    let status = hosts.emud(&["status"]);
+    assert!(status.contains("\nrun "), "the run is over: {status}");
+    let (code, text) = ended(&hosts, &mut run);
+    assert_eq!(code, 4, "{text}");
+    assert!(
+        text.contains("  b: lost") && text.contains("  c: lost"),
+        "{text}"
+    );
+    // The agent of c is another process.
+    assert_eq!(HOSTS.map(|host| begun(&hosts, host)), [1, 1, 0]);
+    hosts.all_clean(&HOSTS);
 }
