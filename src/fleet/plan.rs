@@ -62,6 +62,8 @@ pub struct HostPlan {
     pub name: String,
     /// Its text.
     pub text: String,
+    /// Whether nodes of this host have a medium, which is read from the text.
+    pub has_media: bool,
     /// Nodes of this host.
     pub nodes: Vec<NodePlan>,
     /// Wires with an end on this host.
@@ -204,6 +206,7 @@ impl Part<'_> {
             options: self.options.clone(),
             name: self.plan.name.clone(),
             text: self.plan.text.clone().unwrap_or_default(),
+            has_media: self.has_media(),
             nodes: self.plan.nodes.iter().filter(here).map(node_plan).collect(),
             wires,
             links: self.links(),
@@ -227,6 +230,11 @@ impl Part<'_> {
 
     fn is_here(&self, node: &str) -> bool {
         self.host(node) == self.own
+    }
+
+    fn has_media(&self) -> bool {
+        let mut stations = self.plan.media.iter().flat_map(|medium| &medium.stations);
+        stations.any(|station| self.is_here(&station.node))
     }
 
     /// Wires with at least one end here, that end first if the other one is elsewhere.

@@ -103,10 +103,7 @@ impl HostPlan {
     /// Media are read from the scenario's text: they do not refer to files. Their records would be
     /// files of the host.
     fn media(&self, notes: &mut Vec<String>) -> Result<Vec<Medium>, FleetError> {
-        if !["[medium.", "[segment."]
-            .iter()
-            .any(|header| self.text.contains(header))
-        {
+        if !self.has_media {
             return Ok(vec![]);
         }
         let plan = || {

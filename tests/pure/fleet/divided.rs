@@ -197,6 +197,47 @@ fn no_record_of_a_medium_is_written() {
     assert!(notes[0].contains("no record /etc/shadow"), "{notes:?}");
 }
 
+/// The keys of a table can be written in several ways.
+#[test]
+fn a_medium_is_built_however_it_is_written() {
+    for medium in [
+        "[medium.air]\n",
+        "[ medium . \"air\" ]\n",
+        "medium.air.attempts = 5\n",
+        "medium = { air = { attempts = 5 } }\n",
+        "[medium]\nair = { attempts = 5 }\n",
+        "segment.air.rate = \"10Mbit\"\n",
+        "segment = { air = { rate = \"10Mbit\" } }\n",
+    ] {
+        let whole = plan(&format!(
+            "{medium}[node.a]\nhost = \"h0\"\ncommand = \"true\"\n[node.b]\n[node.c]\n"
+        ));
+        let parts = parts(&whole, 2);
+        assert_eq!(parts.len(), 1, "{medium}");
+        let (own, _) = parts["h0"].to_plan(&BTreeMap::new(), "x").unwrap();
+        assert_eq!(own.media.len(), 1, "{medium}");
+        assert_eq!(own.media[0].stations.len(), 3, "{medium}");
+    }
+}
+
+/// It has no medium, and its text has only the words.
+#[test]
+fn a_host_without_a_medium_reads_none() {
+    let whole = plan(
+        "[node.a]\nhost = \"h0\"\ncommand = \"echo [medium.air]\"\n[node.b]\nhost = \"h0\"\n\
+         [link.l]\nbetween = [\"a\", \"b\"]\n",
+    );
+    let mut part = parts(&whole, 1).remove("h0").unwrap();
+    part.text += "[link.l.profile]\nfile = \"is on the controller.toml\"\n";
+    assert!(
+        part.to_plan(&BTreeMap::new(), "x")
+            .unwrap()
+            .0
+            .media
+            .is_empty()
+    );
+}
+
 /// The commands of all nodes of a host run one after the other.
 #[test]
 fn a_clean_up_takes_as_long_as_its_commands() {
