@@ -65,6 +65,8 @@ pub enum LinkError {
     NotRoot,
     #[error("the links of all network namespaces can be found only by root")]
     NotRootForAll,
+    #[error("{0}")]
+    BetweenHosts(String),
     #[error("cannot read files with the rights of the user of the programs: {0}")]
     User(std::io::Error),
     #[error(transparent)]
@@ -175,6 +177,7 @@ impl LinkError {
             | Self::HeldLoopback { .. }
             | Self::NoBtf { .. }
             | Self::NoMemory { .. }
+            | Self::BetweenHosts(_)
             | Self::UnknownLayer { .. } => 69,
             Self::Saved(_) => 70,
             Self::Signal(_) | Self::Memory(_) | Self::User(_) => 71,

@@ -14,14 +14,15 @@ use emud_monitor::Config;
 use emud_monitor::log::mono_ns;
 use tokio::sync::{mpsc, watch};
 
-use super::FleetError;
 use super::clock::{Estimate, here, path_mtu, probe};
 use super::plan::{HostPlan, Peer};
 use super::protocol::{Asked, Built, FromChild, HostResult, Ready, SetDone, ToChild, Turn, digest};
+use super::{FleetError, underlay};
 use crate::datapath::attach::HolderStart;
 use crate::experiment::lab::free_interface;
 use crate::experiment::run::{Heard, Said, Set, Settings, Together, User, conduct};
 use crate::netlink::{OVERHEAD_IPV4, OVERHEAD_IPV6};
+use crate::profile::Profile;
 
 /// What a part needs beside its plan.
 pub struct Setup {
@@ -121,6 +122,14 @@ impl<W: Write + Send + 'static> Part<W> {
             notes: notes.clone(),
         };
         let ready = self.forward(said, built);
+        let between = self.plan.links.iter().filter_map(|link| {
+            let found = measured.underlay.get(link.across.as_ref()?)?;
+            Some((link.name.clone(), found.delay_ns))
+        });
+        let between: BTreeMap<String, u64> = between.collect();
+        let change = move |link: &str, before: &Profile, changes: &[String]| {
+            underlay::change(before, between.get(link).copied().unwrap_or(0), changes)
+        };
         let options = &self.plan.options;
         let settings = Settings {
             sample: options.sample_ns.map(std::time::Duration::from_nanos),
@@ -128,7 +137,7 @@ impl<W: Write + Send + 'static> Part<W> {
             caller: setup.user.clone(),
             user: setup.user,
             notes,
-            together: Some(Together::new(say_it, heard)),
+            together: Some(Together::new(say_it, heard, Arc::new(change))),
             ..Settings::quiet(options.seed, config)
         };
         let done = conduct(&plan, &settings, setup.holder, Some(setup.log));

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use ipnet::{IpNet, Ipv4Net};
 
+use crate::datapath::LinkError;
 use crate::experiment::scenario::{Plan, Wire};
 use crate::profile::{Link, NamedLink, Profile, Rule, Target, Time, Trace, TraceSource};
 
@@ -146,11 +147,7 @@ pub fn reduce(
 ) -> Result<Profile, String> {
     let mut reduced = profile.clone();
     if added.own_ns > 0 {
-        let named = (reduced.links.iter_mut()).flat_map(|named| [&mut named.up, &mut named.down]);
-        let phases = (reduced.phases.list.iter_mut()).flat_map(|p| [&mut p.up, &mut p.down]);
-        let own = [&mut reduced.up, &mut reduced.down].into_iter();
-        let own = own.filter(|_| profile.phases.list.is_empty());
-        for link in own.chain(named).chain(phases) {
+        for link in in_force(&mut reduced) {
             less(link, added.own_ns, tolerance_ns, notes)?;
         }
     }
@@ -168,6 +165,51 @@ pub fn reduce(
     // Again with all rules between keys, such as a jitter that is too wide for the rest.
     let text = reduced.to_toml();
     Profile::parse(&text, "the profile without the underlay's delay").map_err(|e| e.to_string())
+}
+
+/// Returns all links of a profile that packets can have. With phases, these are in force in place of
+/// its own link.
+fn in_force(profile: &mut Profile) -> impl Iterator<Item = &mut Link> {
+    let named = (profile.links.iter_mut()).flat_map(|named| [&mut named.up, &mut named.down]);
+    let plain = profile.phases.list.is_empty();
+    let phases = (profile.phases.list.iter_mut()).flat_map(|p| [&mut p.up, &mut p.down]);
+    let own = [&mut profile.up, &mut profile.down].into_iter();
+    own.filter(move |_| plain).chain(named).chain(phases)
+}
+
+/// Returns a reduced profile of a link between hosts after assignments of `emud set`, which mean the
+/// link together with the underlay's `added_ns`.
+///
+/// # Errors
+/// A mistake in them; [`LinkError::BetweenHosts`]: a delay is shorter than the underlay's.
+pub fn change(
+    reduced: &Profile,
+    added_ns: u64,
+    assignments: &[String],
+) -> Result<Profile, LinkError> {
+    if added_ns == 0 {
+        return Ok(reduced.with_changes(assignments)?);
+    }
+    let mut whole = reduced.clone();
+    for link in in_force(&mut whole) {
+        link.delay.mean_ns += added_ns;
+        link.delay.max_ns = link.delay.max_ns.map(|max| max + added_ns);
+    }
+    let mut asked = whole.with_changes(assignments)?;
+    let least = in_force(&mut asked).map(|link| link.delay.mean_ns).min();
+    if let Some(least) = least.filter(|least| *least < added_ns) {
+        return Err(LinkError::BetweenHosts(format!(
+            "a delay of {} is shorter than the smallest possible one, {}: that of the network \
+             between the hosts",
+            Time(least),
+            Time(added_ns)
+        )));
+    }
+    let added = Added {
+        own_ns: added_ns,
+        ..Added::default()
+    };
+    reduce(&asked, &added, 0, &mut vec![]).map_err(LinkError::BetweenHosts)
 }
 
 fn less(

@@ -40,6 +40,6 @@ pub use error::RunError;
 pub use progress::Progress;
 pub use seeds::derived;
 pub use settings::{ExitCode, Settings};
-pub use together::{Heard, Said, Set, Together};
+pub use together::{ChangeLink, Heard, Said, Set, Together};
 pub use user::User;
 pub use verdict::{exit_code, exits, span, text};

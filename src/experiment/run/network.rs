@@ -24,7 +24,7 @@ use super::in_place::Guard;
 use super::links::How;
 use super::media::{self, OnAir};
 use super::place::Place;
-use super::{RunError, User, links};
+use super::{ChangeLink, RunError, User, links};
 
 /// How long to wait for the end of a holder.
 const HOLDER_END: Duration = Duration::from_secs(2);
@@ -172,20 +172,20 @@ impl Network {
         &self,
         names: &BTreeSet<String>,
         changes: &[String],
+        change: &ChangeLink,
         user: Option<&User>,
     ) -> Result<Vec<Change>, RunError> {
-        let changed = |before: &Profile, changes: &[String]| {
-            let changed = || before.with_changes(changes);
-            let changed = match user {
-                Some(user) => user.does(changed).map_err(LinkError::User)?,
-                None => changed(),
-            };
-            Ok(changed?)
-        };
         let of = |link: &Link| {
             let changes = match link.reversed {
                 true => changes.iter().map(|change| reversed(change)).collect(),
                 false => changes.to_vec(),
+            };
+            let changed = |before: &Profile, changes: &[String]| {
+                let changed = || change(&link.name, before, changes);
+                match user {
+                    Some(user) => user.does(changed).map_err(LinkError::User)?,
+                    None => changed(),
+                }
             };
             let prepared = || Change::prepare(&link.interface, &changes, changed);
             let prepared = self.place.within(&link.node, prepared)?;

@@ -57,7 +57,9 @@ fn carry_out(
     user: Option<&User>,
     failed: impl Fn(String),
 ) {
-    let Some(prepared) = (network.upgrade()).map(|n| n.prepare(&set.links, &set.changes, user))
+    let change = &*together.change;
+    let Some(prepared) =
+        (network.upgrade()).map(|n| n.prepare(&set.links, &set.changes, change, user))
     else {
         return;
     };

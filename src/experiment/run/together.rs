@@ -3,6 +3,8 @@
 //! all hosts have.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use emud_monitor::log::mono_ns;
@@ -11,7 +13,9 @@ use rustix::time::ClockId;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
+use crate::datapath::LinkError;
 use crate::host::timespec;
+use crate::profile::Profile;
 
 /// A timer of the runtime may be up to 1 ms late and a busy thread later: the rest is slept in the
 /// kernel.
@@ -67,17 +71,33 @@ pub struct Set {
     pub at_ns: Option<Option<u64>>,
 }
 
+/// Returns the profile of a link of this name after assignments of `emud set`: of a link between
+/// hosts, the profile is not the whole link.
+pub type ChangeLink = dyn Fn(&str, &Profile, &[String]) -> Result<Profile, LinkError> + Send + Sync;
+
 /// The connection of a part to the others.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Together {
     say: mpsc::UnboundedSender<Said>,
     hear: watch::Receiver<Heard>,
+    /// How a link changes.
+    pub(super) change: Arc<ChangeLink>,
+}
+
+impl fmt::Debug for Together {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Together").finish_non_exhaustive()
+    }
 }
 
 impl Together {
     /// Returns the connection of a part.
-    pub fn new(say: mpsc::UnboundedSender<Said>, hear: watch::Receiver<Heard>) -> Self {
-        Self { say, hear }
+    pub fn new(
+        say: mpsc::UnboundedSender<Said>,
+        hear: watch::Receiver<Heard>,
+        change: Arc<ChangeLink>,
+    ) -> Self {
+        Self { say, hear, change }
     }
 
     /// Reports that everything is built, and waits for the time of the start.

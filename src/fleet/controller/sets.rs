@@ -115,24 +115,30 @@ impl Controller<'_> {
     }
 }
 
-/// Keys that shift packets in time. Between hosts the underlay's delay was taken off the link at the
-/// start; a change would be added to it.
-const TIMED: [&str; 5] = ["delay", "distance", "reorder", "matrix", "trace"];
+/// Keys with which nothing can be taken off a delay. Between hosts, the underlay's is.
+const NOT_REDUCED: [&str; 3] = ["reorder", "matrix", "trace"];
+/// Keys of the delay.
+const DELAY: [&str; 2] = ["delay", "distance"];
 
-/// Returns why these changes of a link cannot be made; `None`: they can.
+/// Returns why these changes of a link cannot be made; `None`: they can, as far as is known without
+/// its host.
 pub fn fixed(link: &LinkPlan, changes: &[String]) -> Option<String> {
     let name = &link.name;
+    let between = link.across.is_some() || !link.peers.is_empty();
     changes.iter().find_map(|change| {
         let path = change.split('=').next().unwrap_or_default().trim();
-        let mut keys = path.split('.');
-        if !link.peers.is_empty() && path.starts_with("links.") {
+        // As the profile reads them.
+        let keys: Vec<&str> = path.split('.').map(str::trim).collect();
+        if !link.peers.is_empty() && keys.len() > 1 && keys[0] == "links" {
             return Some(format!(
                 "{path} of {name}: its peers on other hosts have separate links, which a \
                  change does not reach; give them the same `host`"
             ));
         }
-        let between = link.across.is_some() || !link.peers.is_empty();
-        (between && path != "trace.restart" && keys.any(|key| TIMED.contains(&key))).then(|| {
+        let has = |all: &[&str]| keys.iter().any(|key| all.contains(key));
+        // Of a star, each peer elsewhere has its own delay to it.
+        let wrong = has(&NOT_REDUCED) || !link.peers.is_empty() && has(&DELAY);
+        (between && path != "trace.restart" && wrong).then(|| {
             format!(
                 "{path} of {name}: {name} is between hosts, whose network is part of its delay; \
                  give its nodes the same `host`"
@@ -206,12 +212,15 @@ mod tests {
     fn what_the_network_between_hosts_is_part_of_cannot_change() {
         let refused = |link: &LinkPlan, change: &str| fixed(link, &[change.to_owned()]).is_some();
         let (here, between, star) = (link(None, &[]), link(Some("b"), &[]), link(None, &["b"]));
+        for change in ["delay=7ms", "up.delay.jitter=1ms", "up. delay =7ms"] {
+            assert!(!refused(&here, change), "{change}");
+            assert!(!refused(&between, change), "{change}");
+            assert!(refused(&star, change), "{change}");
+        }
         for change in [
-            "delay=7ms",
-            "up.delay.jitter=1ms",
             "down.reorder=1%",
-            "links.far.delay=3ms",
             "trace={file=\"t.csv\"}",
+            "up. reorder =1%",
         ] {
             assert!(!refused(&here, change), "{change}");
             assert!(refused(&between, change), "{change}");
@@ -223,6 +232,7 @@ mod tests {
         }
         // Its peers on other hosts would keep theirs.
         assert!(refused(&star, "links.far.rate=2Mbit"));
+        assert!(refused(&star, "links .far.rate=2Mbit"));
         assert!(!refused(&between, "links.far.rate=2Mbit"));
     }
 }

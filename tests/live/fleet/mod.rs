@@ -38,6 +38,7 @@ pub fn tests() -> Vec<Trial> {
             skew::of_the_start,
             skew::of_a_change,
             set::on_all_hosts_at_one_time,
+            set::delay_of_a_link_between_hosts,
             simulate::thirty_agents,
             clean::after_a_killed_agent,
             clean::after_a_killed_controller,

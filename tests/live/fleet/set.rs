@@ -61,8 +61,10 @@ pub fn on_all_hosts_at_one_time() {
     let mut run = hosts.start_with(&scenario(), &["--log", &path]);
     let refused = hosts.emud(&["set", "left,right", "up.delay=20ms", "trace.restart"]);
     assert!(refused.contains("no link has changed"), "{refused}");
-    let refused = hosts.emud(&["set", "between", "delay=7ms"]);
+    let refused = hosts.emud(&["set", "between", "reorder=1%"]);
     assert!(refused.contains("is between hosts"), "{refused}");
+    let refused = hosts.emud(&["set", "between", "delay=1ns"]);
+    assert!(refused.contains("smallest possible one"), "{refused}");
     // A file that the programs, which run as nobody, cannot read.
     let secret = hosts.folder.file("secret", "only root reads this\n");
     fs::set_permissions(&secret, Permissions::from_mode(0o600)).unwrap();
@@ -113,4 +115,35 @@ pub fn on_all_hosts_at_one_time() {
             .emud(&["set", "left", "loss=1%"])
             .contains("no run is in its measured phase")
     );
+}
+
+/// The round trip is the requested one, also of a link that crosses the network between the hosts.
+pub fn delay_of_a_link_between_hosts() {
+    let hosts = Hosts::new(1).agents(&[]);
+    let path = hosts.folder.path("set.log");
+    let text = "[node.one]\nhost = \"a\"\ncommand = \"exec ping -D -i 0.01 -w 8 two\"\n\
+                [node.two]\nhost = \"c\"\n[node.three]\nhost = \"b\"\n\
+                [link.l]\nbetween = [\"one\", \"two\"]\nprofile.link.delay = \"5ms\"\n\
+                [link.m]\nbetween = [\"two\", \"three\"]\nprofile.link.delay = \"5ms\"\n";
+    let eth0 = hosts.netns("c");
+    // 1 ms on the way there and back.
+    support::host::ip(&format!(
+        "netns exec {eth0} {} attach eth0 --profile {}",
+        support::emud_path().display(),
+        hosts.folder.file("slow.toml", "[link]\ndelay = \"1ms\"\n")
+    ));
+    let mut run = hosts.start_with(text, &["--log", &path, "--clock-bound", "10ms"]);
+    let done = hosts.emud(&["set", "l", "delay=20ms"]);
+    assert!(done.starts_with("in effect at "), "{done}");
+    let status = run.wait().unwrap();
+    println!("{}", std::fs::read_to_string(hosts.printed()).unwrap());
+    assert!([0, 3, 4].contains(&status.code().unwrap()), "{status}");
+    let all: Vec<f64> = pings(&path, "one").iter().map(|(_, rtt)| *rtt).collect();
+    let least = |from: f64| {
+        let later = all.iter().filter(|rtt| **rtt > from);
+        later.copied().fold(f64::INFINITY, f64::min)
+    };
+    println!("    {:.3} ms, then {:.3} ms", least(0.0), least(25.0));
+    assert!((9.5..11.0).contains(&least(0.0)), "{}", least(0.0));
+    assert!((39.5..41.0).contains(&least(25.0)), "{}", least(25.0));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
-use emud::fleet::underlay::{Added, reduce};
+use emud::fleet::underlay::{Added, change, reduce};
 use emud::profile::Profile;
 use proptest::prelude::*;
 
@@ -101,4 +101,52 @@ fn what_cannot_be_shifted_is_refused() {
 #[test]
 fn a_jitter_that_no_longer_fits_is_refused() {
     assert!(reduced("delay = { mean = \"2ms\", jitter = \"2ms\" }", 1_000_000, 0).is_err());
+}
+
+/// The profile that a running link has, 50 us shorter, after a change of it.
+fn changed(link: &str, changes: &[&str]) -> Result<Profile, String> {
+    let (running, _) = reduced(link, 50_000, 100_000).unwrap();
+    let changes: Vec<String> = changes.iter().map(|change| (*change).to_owned()).collect();
+    change(&running, 50_000, &changes).map_err(|e| e.to_string())
+}
+
+#[test]
+fn a_change_means_the_link_with_the_underlay() {
+    let link = "delay = { mean = \"5ms\", sd = \"1ms\", max = \"9ms\" }";
+    // The same as when the scenario says so.
+    for (change, asked) in [
+        ("delay.mean=7ms", link.replace("5ms", "7ms")),
+        ("delay.mean=4950us", link.replace("5ms", "4950us")),
+        ("delay.max=6ms", link.replace("9ms", "6ms")),
+        ("delay=none", "loss = \"0%\"".to_owned()),
+        ("loss=1%", format!("{link}\nloss = \"1%\"")),
+    ] {
+        let given = changed(link, &[change]).map(|given| given.up);
+        let asked = reduced(&asked, 50_000, 0).map(|(asked, _)| asked.up);
+        match asked {
+            Ok(asked) => assert_eq!(given, Ok(asked), "{change}"),
+            Err(_) => assert!(given.is_err(), "{change}"),
+        }
+    }
+    let one = changed("delay = \"5ms\"", &["up.delay=7ms"]).unwrap();
+    assert_eq!(one.up.delay.mean_ns, 6_950_000);
+    assert_eq!(one.down.delay.mean_ns, 4_950_000);
+}
+
+#[test]
+fn a_change_to_less_than_the_underlay_is_refused() {
+    for change in ["delay=49us", "down.delay=49us"] {
+        let why = changed("delay = \"5ms\"", &[change]).unwrap_err();
+        assert!(
+            why.contains("49us") && why.contains("smallest possible one, 50us"),
+            "{why}"
+        );
+    }
+    let why = changed("delay = \"5ms\"", &["delay=none"]).unwrap_err();
+    assert!(why.contains("50us"), "{why}");
+    let why = changed("delay = \"5ms\"", &["delay.share=50%"]).unwrap_err();
+    assert!(why.contains("share"), "{why}");
+    // Within the tolerance at the start: it stays as it is.
+    let given = changed("delay = \"20us\"", &["loss=1%"]).unwrap();
+    assert_eq!(given.up.delay.mean_ns, 0);
 }
