@@ -12,7 +12,7 @@ use std::os::fd::AsRawFd;
 use std::thread;
 use std::time::Duration;
 
-use emud_monitor::log::Clock;
+use emud_monitor::log::{Clock, mono_ns};
 use serde::{Deserialize, Serialize};
 
 use crate::host::datagram::{self, Datagram, Stamp};
@@ -124,7 +124,7 @@ fn answer(socket: &UdpSocket, token: u64) -> io::Result<()> {
     let difference = Clock::now().realtime_minus_mono_ns;
     put(&mut probe, 16, arrival.stamp);
     put(&mut probe, 32, difference);
-    put(&mut probe, 24, wall_ns() as i64);
+    put(&mut probe, 24, mono_ns().cast_signed() + difference);
     // SAFETY: the address is the one that the kernel filled in.
     let sent = unsafe {
         libc::sendto(
@@ -155,21 +155,17 @@ pub fn probe(peer: SocketAddr, token: u64) -> io::Result<Estimate> {
     socket.connect(peer)?;
     socket.set_read_timeout(Some(PATIENCE))?;
     stamps(&socket)?;
-    // Times of day of both hosts are compared, then each is replaced by its CLOCK_MONOTONIC.
-    let difference = Clock::now().realtime_minus_mono_ns;
     let mut exchanges = Vec::new();
-    let mut theirs = 0;
     for n in 0..PROBES {
         let mut text = [0; PROBE];
         text[..8].copy_from_slice(&token.to_be_bytes());
         text[8..].copy_from_slice(&n.to_be_bytes());
-        let sent = wall_ns() as i64;
+        let sent = mono_ns().cast_signed();
         // The answer to an earlier probe may be an ICMP error.
         if socket.send(&text).is_ok()
-            && let Some((exchange, difference)) = answered(&socket, token, n, sent)
+            && let Some(exchange) = answered(&socket, token, n, sent)
         {
             exchanges.push(exchange);
-            theirs = difference;
         }
         if n >= SILENT && exchanges.is_empty() {
             break;
@@ -182,30 +178,28 @@ pub fn probe(peer: SocketAddr, token: u64) -> io::Result<Estimate> {
         io::Error::new(io::ErrorKind::TimedOut, what)
     };
     let found = estimate(&exchanges).filter(|_| exchanges.len() >= ENOUGH);
-    let found = found.ok_or_else(too_few)?;
-    Ok(Estimate {
-        offset_ns: found.offset_ns - theirs + difference,
-        ..found
-    })
+    found.ok_or_else(too_few)
 }
 
-fn answered(socket: &UdpSocket, token: u64, n: u64, sent: i64) -> Option<(Exchange, i64)> {
+/// All times are those of CLOCK_MONOTONIC: somebody may set the time of day, in which the kernel
+/// stamps arrivals, between two probes, so that each one is converted at once.
+fn answered(socket: &UdpSocket, token: u64, n: u64, sent: i64) -> Option<Exchange> {
     loop {
         let mut answer = [0; ANSWER];
         let arrival = receive(socket, &mut answer).ok()?;
+        let difference = Clock::now().realtime_minus_mono_ns;
         if arrival.datagram.len != ANSWER || number(&answer, 0) != token || number(&answer, 8) != n
         {
             // Late.
             continue;
         }
         let time = |at| number(&answer, at).cast_signed();
-        let exchange = Exchange {
+        return Some(Exchange {
             sent,
-            there: time(16),
-            back: time(24),
-            arrived: arrival.stamp,
-        };
-        return Some((exchange, time(32)));
+            there: time(16).saturating_sub(time(32)),
+            back: time(24).saturating_sub(time(32)),
+            arrived: arrival.stamp - difference,
+        });
     }
 }
 

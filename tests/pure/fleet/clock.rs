@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
-use emud::fleet::clock::{Exchange, estimate, here};
+use std::net::UdpSocket;
+use std::thread;
+
+use emud::fleet::clock::{Exchange, estimate, here, probe};
+use emud_monitor::log::{Clock, mono_ns};
 use proptest::prelude::*;
 
 /// An exchange with a clock that is `offset` ahead, `up` ns there and `down` ns back.
@@ -59,4 +63,37 @@ fn a_time_there_is_a_time_here() {
     // The other clock is 30 ns ahead.
     assert_eq!(here(1_000, 30), 970);
     assert_eq!(here(1_000, -30), 1_030);
+}
+
+/// Answers probes as a host whose CLOCK_MONOTONIC is `ahead_ns` ahead, and whose time of day somebody
+/// sets back by an hour after each tenth probe.
+fn host_ahead(ahead_ns: i64) -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let answers = socket.try_clone().unwrap();
+    thread::spawn(move || {
+        let mut text = [0; 40];
+        for count in 0_i64.. {
+            let (_, from) = answers.recv_from(&mut text).unwrap();
+            let hour_ns = 3_600_000_000_000;
+            let difference = Clock::now().realtime_minus_mono_ns - count / 10 * hour_ns;
+            let now = mono_ns().cast_signed() + ahead_ns + difference;
+            for (at, number) in [(16, now), (24, now), (32, difference)] {
+                text[at..at + 8].copy_from_slice(&number.to_be_bytes());
+            }
+            answers.send_to(&text, from).unwrap();
+        }
+    });
+    socket
+}
+
+/// Clocks 50 ms apart: the offset is found, and its error is within the bound.
+#[test]
+fn a_clock_ahead_is_bounded_whoever_sets_the_time_of_day() {
+    for ahead_ns in [50_000_000, -50_000_000] {
+        let host = host_ahead(ahead_ns);
+        let found = probe(host.local_addr().unwrap(), 7).unwrap();
+        let error = found.offset_ns.abs_diff(ahead_ns);
+        assert!(error <= found.bound_ns, "{error}: {found:?}");
+        assert!(found.bound_ns < 20_000_000, "{found:?}");
+    }
 }
