@@ -389,3 +389,7 @@ fn one(words: Vec<Word<'_>>) -> Result<Option<Made<'_>>, Mistake> {
         options: words,
     }))
 }
+    // Beside the root of the device, not in its place.
+    if matches!(kind.value, "ingress" | "clsact") {
+        return Ok(None);
+    }

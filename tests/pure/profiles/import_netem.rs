@@ -466,6 +466,17 @@ fn a_script_with_classes_and_filters() {
     assert_eq!(profile.rules.len(), 3);
 }
 
+/// The qdisc for arriving packets is beside the root.
+#[test]
+fn an_ingress_qdisc_leaves_the_root() {
+    for ingress in ["handle ffff: ingress", "ingress", "clsact"] {
+        let text = format!(
+            "tc qdisc add dev eth0 root netem delay 5ms\ntc qdisc add dev eth0 {ingress}\n"
+        );
+        assert_eq!(parse(&import(&text).toml).up.delay.mean_ns, 5_000_000);
+    }
+}
+
 /// With a device and an ifb, the ifb is ingress.
 #[test]
 fn a_device_and_its_ifb() {
