@@ -2,6 +2,8 @@
 //! Finds tc's commands in text that users paste: one command, a script, or the output of `tc qdisc
 //! show`.
 
+use std::collections::HashMap;
+
 use super::tc_filter::{Filter, filter};
 use super::tc_handle::canonical;
 use crate::text::{At, Located, Mistake, clipped};
@@ -126,32 +128,55 @@ pub(crate) struct Made<'a> {
 /// Returns `text` with the values of the shell variables that it sets.
 pub(crate) fn expanded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut known: Vec<(&str, String)> = Vec::new();
+    // The last value that a line above has set.
+    let mut known: HashMap<String, String> = HashMap::new();
     for line in text.split_inclusive('\n') {
-        let mut line = line.to_owned();
-        // The longest name first: $RATE is not $R followed by "ATE".
-        known.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
-        for (name, value) in &known {
-            line = line.replace(&format!("${{{name}}}"), value);
-            line = line.replace(&format!("${name}"), value);
-        }
-        out += &line;
-        let set = &out[out.len() - line.len()..];
-        let set = set.trim().trim_start_matches("export ");
+        let start = out.len();
+        substitute(line, &known, &mut out);
+        let set = out[start..].trim().trim_start_matches("export ");
         if let Some((name, value)) = set.split_once('=') {
             let value = value.split('#').next().unwrap_or_default();
             let value = value.trim().trim_matches([';', '"', '\'']);
-            let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-            let is_name = !name.is_empty() && name.chars().all(plain);
-            if is_name && !value.contains(['$', '`', ' ', '(']) && !value.is_empty() {
-                // Names of the original text, which lives longer than this copy of the line.
-                if let Some(start) = text.find(&format!("{name}=")) {
-                    known.push((&text[start..start + name.len()], value.to_owned()));
-                }
+            let is_name = !name.is_empty() && name.chars().all(of_name);
+            let is_plain = !value.contains(['$', '`', ' ', '(']) && !value.is_empty();
+            match (is_name, is_plain) {
+                (true, true) => drop(known.insert(name.to_owned(), value.to_owned())),
+                // Not the value that it had before.
+                (true, false) => drop(known.remove(name)),
+                (false, _) => {}
             }
         }
     }
     out
+}
+
+fn of_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+/// Appends `line` with the values of `$NAME` and `${NAME}`; an unknown name remains.
+fn substitute(mut line: &str, known: &HashMap<String, String>, out: &mut String) {
+    while let Some((before, rest)) = line.split_once('$') {
+        out.push_str(before);
+        let name = rest.strip_prefix('{').unwrap_or(rest);
+        let end = name.find(|c| !of_name(c)).unwrap_or(name.len());
+        let (name, behind) = name.split_at(end);
+        let behind = match rest.starts_with('{') {
+            true => behind.strip_prefix('}'),
+            false => Some(behind),
+        };
+        match (known.get(name), behind) {
+            (Some(value), Some(behind)) => {
+                out.push_str(value);
+                line = behind;
+            }
+            _ => {
+                out.push('$');
+                line = rest;
+            }
+        }
+    }
+    out.push_str(line);
 }
 
 /// Splits the commands of a text into tokens: quotes are blanks, redirections are removed.

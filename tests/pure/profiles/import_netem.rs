@@ -466,6 +466,31 @@ fn a_script_with_classes_and_filters() {
     assert_eq!(profile.rules.len(), 3);
 }
 
+/// As the shell replaces them: the last value, and whole names.
+#[test]
+fn variables_of_a_script() {
+    let text = "A=eth0\nD=10ms\nDELAY=30ms\n\
+                tc qdisc add dev $A root netem delay $D loss 1%\nD=20ms # slower\n\
+                tc qdisc change dev ${A} root netem delay $DELAY $D\n";
+    let up = parse(&import(text).toml).up;
+    assert_eq!(up.delay.mean_ns, 30_000_000);
+    assert_eq!(up.delay.jitter.unwrap().sd_ns.round(), 11_547_005.0);
+    for (text, unknown) in [
+        (
+            "D=10\ntc qdisc add dev eth0 root netem delay $Dms\n",
+            "$Dms",
+        ),
+        (
+            "D=10ms\nD=$(cat delay)\ntc qdisc add dev eth0 root netem delay $D\n",
+            "$D",
+        ),
+    ] {
+        let error = netem(text, Header::Up, &table).unwrap_err().to_string();
+        let said = format!("`{unknown}` has a variable");
+        assert!(error.contains(&said), "{error}");
+    }
+}
+
 /// The qdisc for arriving packets is beside the root.
 #[test]
 fn an_ingress_qdisc_leaves_the_root() {
