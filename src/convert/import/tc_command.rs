@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::tc_filter::{Filter, filter};
+use super::tc_filter::{Filter, filter, in_order};
 use super::tc_handle::canonical;
 use crate::text::{At, Located, Mistake, clipped};
 
@@ -234,7 +234,7 @@ fn commands(text: &str, comments: bool) -> Vec<Vec<Word<'_>>> {
     all
 }
 
-/// Returns the filters that select a class, in order of priority.
+/// Returns the filters that select a class, in the order in which the kernel checks them.
 pub(crate) fn filters(text: &str) -> Result<Vec<Filter<'_>>, Mistake> {
     let mut all = Vec::new();
     for words in found(text) {
@@ -243,8 +243,7 @@ pub(crate) fn filters(text: &str) -> Result<Vec<Filter<'_>>, Mistake> {
             all.extend(filter(&mut words)?);
         }
     }
-    all.sort_by_key(|filter| filter.priority);
-    Ok(all)
+    Ok(in_order(all))
 }
 
 /// Returns tc's commands.
@@ -404,6 +403,10 @@ fn one(words: Vec<Word<'_>>) -> Result<Option<Made<'_>>, Mistake> {
     let Some(kind) = kind else {
         return Err(Mistake::new(&words.end, "there is no `netem`", help));
     };
+    // Beside the root of the device, not in its place.
+    if matches!(kind.value, "ingress" | "clsact") {
+        return Ok(None);
+    }
     Ok(Some(Made {
         kind,
         is_class,
@@ -414,7 +417,3 @@ fn one(words: Vec<Word<'_>>) -> Result<Option<Made<'_>>, Mistake> {
         options: words,
     }))
 }
-    // Beside the root of the device, not in its place.
-    if matches!(kind.value, "ingress" | "clsact") {
-        return Ok(None);
-    }

@@ -1,51 +1,122 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Converts tc's filters that send packets to a class to the matches of a profile's rules.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 
 use super::tc_command::{Word, Words, begins};
-use super::tc_handle::canonical;
+use super::tc_handle::{canonical, major};
 use super::tc_units::whole;
 use super::writer::{quoted, string};
 use crate::text::{Mistake, clipped};
 
 /// Bits of the ToS that are the DSCP.
 const DSCP: i64 = 0xfc;
+/// The first priority that the kernel chooses itself, and the lowest after which it counts down (tcf_auto_prio()).
+const CHOSEN: i64 = 0xc000;
+const CHOSEN_MIN: i64 = 0x8000;
+
+const IP: u8 = 1;
+const IP6: u8 = 2;
 
 /// A filter that selects a class.
 pub(crate) struct Filter<'a> {
     pub device: Option<&'a str>,
-    /// Lower priorities are checked first.
-    pub priority: i64,
+    /// `None`: the root.
+    pub parent: Option<String>,
+    /// Lower priorities are checked first; 0: the kernel chooses.
+    priority: i64,
+    /// [`IP`], [`IP6`] or both, of `protocol`.
+    families: u8,
     pub class: String,
     /// Keys and values of `match`; empty: every packet.
     pub matches: Vec<(&'static str, String)>,
 }
 
+/// In the order in which the kernel checks them; a filter for IPv4 and an equal one for IPv6 are one.
+pub(super) fn in_order(mut all: Vec<Filter<'_>>) -> Vec<Filter<'_>> {
+    let mut lowest = HashMap::new();
+    for filter in &mut all {
+        let chain = (filter.device, filter.parent.clone());
+        if filter.priority == 0 {
+            // Below the one before: without a priority the last filter is checked first.
+            filter.priority = lowest.get(&chain).map_or(CHOSEN, |lowest| lowest - 1);
+        }
+        if filter.priority >= CHOSEN_MIN {
+            let lowest = lowest.entry(chain).or_insert(filter.priority);
+            *lowest = filter.priority.min(*lowest);
+        }
+    }
+    all.sort_by_key(|filter| filter.priority);
+    let mut merged: Vec<Filter> = Vec::with_capacity(all.len());
+    for filter in all {
+        let same = |f: &&mut Filter| {
+            (f.device, &f.class, &f.matches) == (filter.device, &filter.class, &filter.matches)
+        };
+        match merged.last_mut().filter(same) {
+            Some(before) => before.families |= filter.families,
+            None => merged.push(filter),
+        }
+    }
+    merged.iter_mut().for_each(Filter::only_its_family);
+    merged
+}
+
+impl Filter<'_> {
+    /// An address says of which family the packets are; without one, the prefix of all addresses.
+    fn only_its_family(&mut self) {
+        let is_address = |key: &str| matches!(key, "source" | "destination");
+        let all = match self.families {
+            IP => "0.0.0.0/0",
+            IP6 => "::/0",
+            _ => return,
+        };
+        if !self.matches.iter().any(|(key, _)| is_address(key)) {
+            self.matches.insert(0, ("source", quoted(all)));
+        }
+    }
+}
+
 /// `filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip dst 10.0.0.1/32 flowid 1:3`;
 /// Returns `None` if it creates no filter, or one that selects no class.
 pub(crate) fn filter<'a>(words: &mut Words<'a>) -> Result<Option<Filter<'a>>, Mistake> {
-    let verb = words.next();
-    if !verb.is_some_and(|verb| {
-        ["add", "change", "replace"]
-            .iter()
-            .any(|v| begins(verb.value, v))
-    }) {
-        return Ok(None);
-    }
-    // Filters that redirect to an ifb select no class, and may match on anything.
-    let all: Vec<_> = words.words().collect();
-    let chosen = all
-        .iter()
-        .position(|word| matches!(*word, "flowid" | "classid"));
-    let Some(class) = chosen.and_then(|i| all.get(i + 1).copied()) else {
+    let Some(verb) = words.next() else {
         return Ok(None);
     };
+    let all: Vec<_> = words.words().collect();
+    let behind = |names: &[&str]| {
+        let name = all.iter().position(|word| names.contains(word))?;
+        all.get(name + 1).copied()
+    };
+    // Filters that redirect to an ifb select no class, and may match on anything.
+    let Some(class) = behind(&["flowid", "classid", "*flowid"]) else {
+        return Ok(None);
+    };
+    let parent = behind(&["parent"]).map(canonical);
+    // What arrives meets no class.
+    let mut place = all.iter().take_while(|word| **word != "action");
+    if place.any(|word| *word == "ingress") || parent.as_deref().map(major) == Some("ffff") {
+        return Ok(None);
+    }
+    let is = |verbs: &[&str]| verbs.iter().any(|known| begins(verb.value, known));
+    if !is(&["add", "change", "replace"]) {
+        return match is(&["delete", "show", "list", "get"]) {
+            true => Ok(None),
+            false => Err(Mistake::new(
+                &verb.at,
+                "a filter as tc prints it is not imported",
+                "write the command that made it (tc filter add ...), or leave it out and write the [[rule]] \
+                 yourself (docs/many-links.md)",
+            )),
+        };
+    }
     let mut filter = Filter {
         device: None,
-        priority: i64::from(u16::MAX) + 1,
+        parent,
+        priority: 0,
+        families: IP | IP6,
         class: canonical(class),
         matches: Vec::new(),
     };
@@ -56,13 +127,22 @@ pub(crate) fn filter<'a>(words: &mut Words<'a>) -> Result<Option<Filter<'a>>, Mi
             "dev" => filter.device = Some(value("eth0")?.value),
             "prio" | "pref" | "priority" => filter.priority = whole(&value("1")?, 0..=65535)?,
             "handle" => handle = Some(value("1")?),
-            "parent" | "protocol" | "flowid" | "classid" => {
+            "protocol" => {
+                let protocol = value("ip")?;
+                filter.families = match protocol.value {
+                    "ip" | "ipv4" => IP,
+                    "ipv6" => IP6,
+                    "all" => IP | IP6,
+                    _ => return Err(cannot(&protocol)),
+                };
+            }
+            "parent" | "flowid" | "classid" => {
                 value("1:")?;
             }
             "u32" | "matchall" | "flower" | "root" | "skip_hw" | "skip_sw" => {}
             "fw" => {
-                if let Some(mark) = handle.take() {
-                    filter.matches.push(("mark", quoted(mark.value)));
+                if let Some(handle) = handle.take() {
+                    filter.matches.push(("mark", mark(&handle)?));
                 }
             }
             "match" => u32_match(words, &mut filter.matches)?,
@@ -83,10 +163,22 @@ pub(crate) fn filter<'a>(words: &mut Words<'a>) -> Result<Option<Filter<'a>>, Mi
     Ok(Some(filter))
 }
 
+/// `6`, `0x6/0xff`, and `010`, which is 8.
+fn mark(word: &Word) -> Result<String, Mistake> {
+    let number = |value| {
+        let at = word.at.clone();
+        whole(&Word { value, at }, 0..=u32::MAX.into())
+    };
+    Ok(match word.value.split_once('/') {
+        Some((mark, mask)) => quoted(format!("{:#x}/{:#x}", number(mark)?, number(mask)?)),
+        None => quoted(format!("{:#x}", number(word.value)?)),
+    })
+}
+
 fn cannot(word: &Word) -> Mistake {
     let title = format!("a filter's `{}` is not imported", clipped(word.value));
     let help = "only filters by address, port, protocol, ToS and mark are supported (u32, flower, fw, matchall); write \
-                the [[rule]] yourself (docs/profile.md), and leave this filter out";
+                the [[rule]] yourself (docs/many-links.md), and leave this filter out";
     Mistake::new(&word.at, title, help)
 }
 

@@ -107,7 +107,24 @@ impl<'a> Tree<'a> {
         for index in 0..tree.classes.len() {
             tree.leaf(text, &all, index)?;
         }
+        tree.of_root(root);
         Ok(tree)
+    }
+
+    /// Keeps the filters that every packet of the device meets.
+    fn of_root(&mut self, root: &Made) {
+        let warnings = &mut self.warnings;
+        self.filters.retain(|filter| {
+            let parent = filter.parent.as_ref().filter(|_| root.handle.is_some());
+            let at_root = parent.is_none() || parent == root.handle.as_ref();
+            if !at_root && filter.device == root.device {
+                let (class, parent) = (&filter.class, parent.map_or("", String::as_str));
+                warnings.push(format!(
+                    "a filter to class {class}: it is of {parent}, not of the root"
+                ));
+            }
+            at_root && filter.device == root.device
+        });
     }
 
     fn htb(&mut self, all: &[Made], root: &Made) -> Result<(), Mistake> {

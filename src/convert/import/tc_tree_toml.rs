@@ -3,7 +3,6 @@
 
 use super::netem::link;
 use super::tc_aqm::Aqm;
-use super::tc_filter::Filter;
 use super::tc_red::Red;
 use super::tc_tree::{Class, Queue, Tree};
 use super::writer::{Writer, quoted, string, table};
@@ -185,14 +184,7 @@ fn rules(out: &mut Writer, tree: &Tree, header: Header) {
             out.key("direction", quoted(header.word()));
         }
     };
-    for (place, filter) in tree.filters.iter().enumerate() {
-        // The same for IPv4 and IPv6 is one rule.
-        let before = place.checked_sub(1).map(|before| &tree.filters[before]);
-        let same =
-            |before: &&Filter| (&before.class, &before.matches) == (&filter.class, &filter.matches);
-        if before.filter(same).is_some() {
-            continue;
-        }
+    for filter in &tree.filters {
         let Some(class) = leaves(tree).find(|class| class.id == filter.class) else {
             let text = format!(
                 "a filter to class {}, in which no packet waits",

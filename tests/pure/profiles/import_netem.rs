@@ -460,8 +460,8 @@ fn a_script_with_classes_and_filters() {
     let (_, rules) = rules.split_once("[[rule]]").unwrap();
     let want = "\nmatch = { destination = \"192.0.2.1/32\", protocol = \"tcp\", destination-port = \"443\" }\n\
                 link = \"class-1-10\"\ndirection = \"up\"\n\n[[rule]]\n\
-                match = { protocol = 17 }\nlink = \"class-1-20\"\ndirection = \"up\"\n\n[[rule]]\n\
-                match = { mark = \"7\" }\nlink = \"class-1-10\"\ndirection = \"up\"\n";
+                match = { source = \"0.0.0.0/0\", protocol = 17 }\nlink = \"class-1-20\"\ndirection = \"up\"\n\n[[rule]]\n\
+                match = { source = \"0.0.0.0/0\", mark = \"0x7\" }\nlink = \"class-1-10\"\ndirection = \"up\"\n";
     assert_eq!(rules, want);
     assert_eq!(profile.rules.len(), 3);
 }

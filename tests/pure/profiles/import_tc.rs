@@ -3,7 +3,7 @@
 
 use emud::bottleneck::{Class, Limits, Schedule};
 use emud::convert::import::{self, Header, Imported};
-use emud::profile::{Aqm, Length, Profile, Queue, Red};
+use emud::profile::{Aqm, Length, Profile, Queue, Red, Rule, Target};
 
 use super::parse;
 
@@ -109,10 +109,10 @@ fn bands_of_prio() {
     let to = |name: &str| emud::profile::Target::Named(name.to_owned());
     let want = [
         (
-            "protocol = \"udp\", destination-port = \"5001\"",
+            "source = \"0.0.0.0/0\", protocol = \"udp\", destination-port = \"5001\"",
             "class-1-1",
         ),
-        ("mark = \"0x6\"", "class-1-4"),
+        ("source = \"0.0.0.0/0\", mark = \"0x6\"", "class-1-4"),
         ("tos = \"0x10/0x18\"", "class-1-1"),
         ("tos = \"0x8/0x18\"", "class-1-3"),
     ];
@@ -250,4 +250,104 @@ fn what_is_no_tree_is_refused() {
     let script = TREE.replace("flowid 1:10", "flowid 1:11");
     let imported = import(&script, None);
     assert!(imported.warnings[0].contains("a filter to class 1:11"));
+}
+
+/// The keys of its rules, and where they lead.
+fn rules(imported: &Imported) -> Vec<String> {
+    let rules = parse(&imported.toml).rules;
+    let line = |rule: &Rule| match &rule.target {
+        Target::Named(name) => format!("{}: {name}", rule.matches.keys()),
+        other => panic!("{other:?}"),
+    };
+    rules.iter().map(line).collect()
+}
+
+/// Without a priority the kernel gives 49152, and one less for each further filter (tc filter show).
+#[test]
+fn the_last_filter_without_a_priority_is_checked_first() {
+    let add = "tc filter add dev eth1 parent 1: protocol ip";
+    let script = TREE.replace("prio 1 u32", "u32");
+    let script = format!(
+        "{script}{add} prio 60000 u32 match ip dst 10.0.3.0/24 flowid 1:10\n\
+         {add} prio 40000 u32 match ip dst 10.0.4.0/24 flowid 1:10\n\
+         {add} u32 match ip dst 10.0.5.0/24 flowid 1:10\n\
+         {add} prio 7 u32 match ip dst 10.0.6.0/24 flowid 1:10\n"
+    );
+    let want = [(6, 10), (5, 10), (4, 10), (2, 20), (1, 10), (3, 10)];
+    let want =
+        want.map(|(net, class)| format!("destination = \"10.0.{net}.0/24\": class-1-{class}"));
+    assert_eq!(rules(&import(&script, None)), want);
+}
+
+#[test]
+fn a_filter_is_for_its_protocol() {
+    let tree = TREE.lines().filter(|line| !line.contains("filter"));
+    let tree = tree.collect::<Vec<_>>().join("\n");
+    let with = |filters: &[&str]| {
+        let filters = filters
+            .iter()
+            .map(|f| format!("\ntc filter add dev eth1 parent 1: {f}"));
+        format!("{tree}{}", filters.collect::<String>())
+    };
+    let udp = "match ip protocol 17 0xff flowid 1:10";
+    for (filters, want) in [
+        (
+            &["protocol ip prio 1 u32 match ip protocol 17 0xff flowid 1:10"][..],
+            &["source = \"0.0.0.0/0\", protocol = \"udp\": class-1-10"][..],
+        ),
+        (
+            &["protocol ipv6 prio 1 matchall flowid 1:10"],
+            &["source = \"::/0\": class-1-10"],
+        ),
+        (
+            &["protocol all prio 1 handle 010/0xff fw flowid 1:10"],
+            &["mark = \"0x8/0xff\": class-1-10"],
+        ),
+        (
+            &[
+                "protocol ip prio 1 u32 match ip protocol 17 0xff flowid 1:10",
+                "protocol ipv6 prio 2 u32 match ip6 protocol 17 0xff flowid 1:10",
+            ],
+            &["protocol = \"udp\": class-1-10"],
+        ),
+    ] {
+        let imported = import(&with(filters), None);
+        assert_eq!(imported.warnings, [""; 0]);
+        assert_eq!(rules(&imported), want);
+    }
+    // What arrives meets no class.
+    let ingress = format!(
+        "{}\ntc qdisc add dev eth1 handle ffff: ingress\n\
+         tc filter add dev eth1 parent ffff: protocol ip prio 50 u32 match ip src 0.0.0.0/0 police rate \
+         8mbit burst 10k drop flowid 1:10\n",
+        with(&[])
+    );
+    assert_eq!(rules(&import(&ingress, None)), [""; 0]);
+    let inner =
+        with(&[]) + &format!("\ntc filter add dev eth1 parent 1:1 protocol all u32 {udp}\n");
+    let imported = import(&inner, None);
+    assert!(
+        imported.warnings[0].contains("it is of 1:1"),
+        "{:?}",
+        imported.warnings
+    );
+    assert_eq!(rules(&imported), [""; 0]);
+    for (filter, said) in [
+        (
+            "protocol arp prio 1 u32 match u32 0 0 flowid 1:10",
+            "`arp` is not imported",
+        ),
+        (
+            "protocol 802.1q prio 1 matchall flowid 1:10",
+            "`802.1q` is not imported",
+        ),
+    ] {
+        let text = refused(&with(&[filter]));
+        assert!(text.contains(said), "{text}");
+    }
+    let shown = format!(
+        "{tree}\nfilter parent 1: protocol ip pref 49152 u32 chain 0 fh 800::800 order 2048 key ht 800 bkt 0 \
+         *flowid 1:10 not_in_hw\n  match 0a000100/ffffff00 at 16\n"
+    );
+    assert!(refused(&shown).contains("as tc prints it"));
 }
