@@ -502,6 +502,33 @@ fn an_ingress_qdisc_leaves_the_root() {
     }
 }
 
+/// Of netem and the limiter beside it the slower one is the link, with its own overhead and queue.
+#[test]
+fn the_slower_rate_with_what_belongs_to_it() {
+    let bucket = "tc qdisc add dev eth0 root handle 1: tbf rate 10mbit burst 50k latency 50ms\n\
+                  tc qdisc add dev eth0 parent 1:1 netem";
+    for (rate, want, said) in [
+        (
+            "rate 1mbit 20 48 5",
+            r#"rate = { rate = "1Mbit", overhead = 20, cell = "atm" }"#,
+            "the tbf of 10000000 bit/s beside netem",
+        ),
+        (
+            "rate 20mbit 20 48 5",
+            r#"rate = { rate = "10Mbit", burst = "51200B" }"#,
+            "netem's own rate of 20000000 bit/s",
+        ),
+    ] {
+        let imported = import(&format!("{bucket} {rate}"));
+        assert_eq!(keys(&imported)[0], want);
+        assert!(
+            imported.warnings[0].starts_with(said),
+            "{:?}",
+            imported.warnings
+        );
+    }
+}
+
 /// With a device and an ifb, the ifb is ingress.
 #[test]
 fn a_device_and_its_ifb() {

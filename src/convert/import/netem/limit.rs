@@ -2,6 +2,7 @@
 //! Converts netem's limit to a queue.
 
 use super::Netem;
+use super::rate::slower_shaper;
 use crate::convert::import::tc_shaper::Limit;
 use crate::convert::import::writer::{Writer, quoted};
 use crate::convert::netem::{MOST_QUEUED, NO_LIMIT, USUAL_LIMIT, on_their_way};
@@ -34,7 +35,7 @@ pub(super) fn limit(out: &mut Writer, netem: &Netem, rate: Option<u64>) {
         }
         return;
     };
-    match netem.shaper.as_ref().and_then(|shaper| shaper.limit) {
+    match slower_shaper(netem).and_then(|shaper| shaper.limit) {
         Some(Limit::Bytes(bytes)) => return out.key("queue", quoted(format!("{bytes}B"))),
         Some(Limit::Ns(ns)) => return out.key("queue", quoted(Time(ns))),
         None => {}

@@ -8,7 +8,7 @@
 use super::chances::{alter, reorder};
 use super::limit::limit;
 use super::loss::loss;
-use super::rate::{effective_rate, rate_keys, shaper_keys};
+use super::rate::{effective_rate, faster_rate, rate_keys, shaper_keys, slower_shaper};
 use super::slot::slots;
 use super::{Netem, Under};
 use crate::convert::import::Tables;
@@ -58,7 +58,8 @@ pub(in crate::convert::import) fn link(
         );
     }
     let rate = effective_rate(netem);
-    match &netem.shaper {
+    faster_rate(out, netem);
+    match slower_shaper(netem) {
         Some(shaper) => shaper_keys(out, shaper, rate.unwrap_or_default()),
         None => {
             if let Some(option) = &netem.rate {

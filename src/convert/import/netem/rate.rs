@@ -31,14 +31,42 @@ pub(super) fn shaper_keys(out: &mut Writer, shaper: &Shaper, rate: u64) {
     out.key("rate", if plain { rate } else { table(&all) });
 }
 
+/// The limiter beside netem, unless netem's own rate is slower: the slower one is the link's.
+pub(super) fn slower_shaper(netem: &Netem) -> Option<&Shaper> {
+    let shaper = netem.shaper.as_ref()?;
+    own_rate(netem)
+        .is_none_or(|own| shaper.bits < own)
+        .then_some(shaper)
+}
+
+/// netem's, unless it is so low that it is no limit.
+fn own_rate(netem: &Netem) -> Option<f64> {
+    let own = netem.rate.as_ref().map(|rate| rate.bits);
+    own.filter(|bits| *bits >= 8.0)
+}
+
 /// In bit/s, in whole bytes per second as netem rounds it; `None`: no limit.
 pub(super) fn effective_rate(netem: &Netem) -> Option<u64> {
-    let own = netem.rate.as_ref().map(|rate| rate.bits);
-    let shaped = netem.shaper.as_ref().map(|shaper| shaper.bits);
-    // Of two rates the slower one determines the link's rate.
-    let bits = own.into_iter().chain(shaped).reduce(f64::min)?;
-    let bytes = (bits / 8.0).floor() as u64;
+    let shaped = slower_shaper(netem).map(|shaper| shaper.bits);
+    let bytes = (shaped.or(own_rate(netem))? / 8.0).floor() as u64;
     (bytes > 0).then_some(bytes * 8)
+}
+
+/// Says which of two rates is left out.
+pub(super) fn faster_rate(out: &mut Writer, netem: &Netem) {
+    let (Some(own), Some(shaper)) = (own_rate(netem), &netem.shaper) else {
+        return;
+    };
+    out.warning(match slower_shaper(netem) {
+        Some(_) => format!(
+            "netem's own rate of {own} bit/s: the {} beside it is slower",
+            shaper.kind
+        ),
+        None => format!(
+            "the {} of {} bit/s beside netem: netem's own rate is slower",
+            shaper.kind, shaper.bits
+        ),
+    });
 }
 
 pub(super) fn rate_keys(
