@@ -2,7 +2,7 @@
 //! Reads tc's codel and pie (iproute2: tc/q_codel.c, tc/q_pie.c).
 
 use super::tc_command::{Made, Word};
-use super::tc_units::{is_bare, size, time_ns, whole};
+use super::tc_units::{size, time_us, whole};
 use crate::text::Mistake;
 
 /// A manager whose limit is in packets, with its keys in the profile.
@@ -35,7 +35,7 @@ impl Aqm {
         while let Some(word) = words.next() {
             if let Some(key) = times.iter().find(|key| **key == word.value) {
                 aqm.times
-                    .push((key, microseconds(&words.argument(key, "15ms")?)?));
+                    .push((key, time_us(&words.argument(key, "15ms")?)?));
                 continue;
             }
             match (name, word.value) {
@@ -57,15 +57,6 @@ impl Aqm {
         }
         Ok(Some(aqm))
     }
-}
-
-/// A time whose unit is otherwise a microsecond.
-fn microseconds(word: &Word) -> Result<u64, Mistake> {
-    let ns = time_ns(word)?;
-    Ok(match is_bare(word) {
-        true => ns.saturating_mul(1000),
-        false => ns,
-    })
 }
 
 /// `1000`, or `1000p` as tc prints it.

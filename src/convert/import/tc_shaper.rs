@@ -2,7 +2,7 @@
 //! The rate limiter of a netem: a tbf, or a class of htb.
 
 use super::tc_command::{Made, Word, Words, begins};
-use super::tc_units::{rate_bits, size, time_ns, whole};
+use super::tc_units::{rate_bits, size, time_us, whole};
 use crate::text::Mistake;
 
 /// The effect on the link.
@@ -72,7 +72,7 @@ impl Shaper {
                 Some("rate") => rate = Some(rate_bits(&value("1mbit")?)?),
                 Some("ceil") => ceil = Some(rate_bits(&value("1mbit")?)?),
                 Some("limit") => shaper.limit = Some(Limit::Bytes(size(&value("10k")?)?)),
-                Some("latency") => shaper.limit = Some(Limit::Ns(time_ns(&value("400ms")?)?)),
+                Some("latency") => shaper.limit = Some(Limit::Ns(time_us(&value("400ms")?)?)),
                 Some("burst" | "buffer" | "maxburst") => shaper.burst = burst(&value("32k")?)?,
                 Some("mpu") => shaper.mpu = whole(&value("64")?, 0..=4096)? as u32,
                 Some("overhead") => shaper.overhead = whole(&value("18")?, -64..=4096)? as i32,

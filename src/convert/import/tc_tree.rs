@@ -3,11 +3,11 @@
 
 use super::netem::{Netem, Under};
 use super::tc_aqm::{Aqm, packets};
-use super::tc_command::{Made, begins, filters, made};
+use super::tc_command::{Made, Word, Words, begins, filters, made};
 use super::tc_filter::Filter;
 use super::tc_handle::{canonical, major, of_qdisc};
 use super::tc_red::Red;
-use super::tc_units::{rate_bits, size, time_ns, whole};
+use super::tc_units::{rate_bits, size, time_us, whole};
 use crate::bottleneck::Schedule;
 use crate::profile::DEFAULT_QUEUE_PACKETS;
 use crate::text::{At, Mistake};
@@ -139,7 +139,7 @@ impl<'a> Tree<'a> {
         }
         for class in all.iter().filter(|m| m.is_class && m.kind.value == "htb") {
             let parent = class.parent.as_deref().map(|id| of_qdisc(id, own));
-            let mut read = htb_class(&mut class.clone())?;
+            let mut read = htb_class(&mut class.clone(), &mut self.warnings)?;
             read.id = of_qdisc(class.handle.as_deref().unwrap_or(""), own);
             read.parent = parent.filter(|parent| !parent.ends_with(':'));
             self.classes.push(read);
@@ -202,7 +202,7 @@ impl<'a> Tree<'a> {
 
     /// A bucket with at most one queue below it.
     fn tbf(&mut self, all: &[Made], root: &Made) -> Result<(), Mistake> {
-        (self.rate, self.queue) = tbf(&mut root.clone())?;
+        (self.rate, self.queue) = tbf(&mut root.clone(), &mut self.warnings)?;
         let below = |made: &&Made| {
             let parent = made.parent.as_deref().map(major);
             !made.is_class && parent.is_some() && parent == root.handle.as_deref().map(major)
@@ -246,7 +246,7 @@ impl<'a> Tree<'a> {
                     class.netem = Some(Netem::parse(text, &mut qdisc, Under::Nothing, None)?)
                 }
                 "tbf" => {
-                    let (rate, queue) = tbf(&mut qdisc)?;
+                    let (rate, queue) = tbf(&mut qdisc, &mut self.warnings)?;
                     (class.ceil, class.queue) = (rate, queue);
                     if self.schedule == Schedule::Htb {
                         class.rate = class.rate.min(rate);
@@ -285,7 +285,7 @@ fn queue(made: &mut Made, warnings: &mut Vec<String>) -> Result<Option<Queue>, M
     Ok(Some(queue))
 }
 
-fn htb_class(made: &mut Made) -> Result<Class, Mistake> {
+fn htb_class(made: &mut Made, warnings: &mut Vec<String>) -> Result<Class, Mistake> {
     let mut class = Class::default();
     let words = &mut made.options;
     while let Some(word) = words.next() {
@@ -299,25 +299,58 @@ fn htb_class(made: &mut Made) -> Result<Class, Mistake> {
             "prio" => class.priority = Some(whole(&words.argument("prio", "0")?, 0..=7)? as u32),
             // A burst makes room for a timer, which emud has not.
             "burst" | "buffer" | "maxburst" | "cburst" | "cbuffer" | "cmaxburst" | "quantum"
-            | "mtu" | "mpu" | "overhead" | "linklayer" => drop(words.next()),
-            _ => {}
+            | "mtu" => drop(words.next()),
+            _ => wire(&word, words, "htb", warnings),
         }
     }
     Ok(class)
 }
 
-fn tbf(made: &mut Made) -> Result<(Option<u64>, Queue), Mistake> {
+/// In tc's order: an abbreviation stands for the first match, and tc prints `lat`.
+const TBF: [&str; 12] = [
+    "limit",
+    "latency",
+    "burst",
+    "buffer",
+    "maxburst",
+    "mtu",
+    "minburst",
+    "mpu",
+    "rate",
+    "peakrate",
+    "overhead",
+    "linklayer",
+];
+
+fn tbf(made: &mut Made, warnings: &mut Vec<String>) -> Result<(Option<u64>, Queue), Mistake> {
     let (mut rate, mut queue) = (None, Queue::default());
     let words = &mut made.options;
     while let Some(word) = words.next() {
-        match word.value {
-            "rate" => rate = Some(rate_bits(&words.argument("rate", "1mbit")?)?.round() as u64),
-            "limit" => queue.bytes = Some(size(&words.argument("limit", "10k")?)?),
-            "latency" => queue.time_ns = Some(time_ns(&words.argument("latency", "50ms")?)?),
-            _ => drop(words.number()),
+        let option = TBF.iter().find(|option| begins(word.value, option));
+        match option.copied() {
+            Some("rate") => {
+                rate = Some(rate_bits(&words.argument("rate", "1mbit")?)?.round() as u64)
+            }
+            Some("limit") => queue.bytes = Some(size(&words.argument("limit", "10k")?)?),
+            Some("latency") => queue.time_ns = Some(time_us(&words.argument("latency", "50ms")?)?),
+            Some("burst" | "buffer" | "maxburst" | "mtu" | "minburst") => drop(words.next()),
+            _ => wire(&word, words, "tbf", warnings),
         }
     }
     Ok((rate, queue))
+}
+
+/// Warns of an option that changes what a packet takes on the wire: a bottleneck counts frames.
+fn wire(word: &Word, words: &mut Words, of: &str, warnings: &mut Vec<String>) {
+    if !matches!(word.value, "mpu" | "overhead" | "linklayer" | "peakrate") {
+        words.number();
+        return;
+    }
+    let value = words.next().map_or("", |word| word.value);
+    let is_usual = matches!(value.trim_end_matches('b'), "0" | "ethernet");
+    if !is_usual {
+        warnings.push(format!("`{} {value}` of {of}", word.value));
+    }
 }
 
 fn limit(made: &mut Made) -> Result<Option<u32>, Mistake> {

@@ -111,6 +111,15 @@ pub(crate) fn time_ns(word: &Word) -> Result<u64, Mistake> {
     Ok(ns as u64)
 }
 
+/// The same for the options of which tc keeps microseconds: those are also meant without a unit.
+pub(crate) fn time_us(word: &Word) -> Result<u64, Mistake> {
+    let ns = time_ns(word)?;
+    Ok(match is_bare(word) {
+        true => ns.saturating_mul(1000),
+        false => ns,
+    })
+}
+
 /// Returns whether `word` has no unit: its meaning changed between versions of iproute2.
 pub(crate) fn is_bare(word: &Word) -> bool {
     bare(word.value).is_some_and(|value| value != 0.0)

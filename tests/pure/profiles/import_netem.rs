@@ -527,6 +527,11 @@ fn the_slower_rate_with_what_belongs_to_it() {
             imported.warnings
         );
     }
+    // Microseconds, unlike a delay of netem.
+    let below = "tc qdisc add dev eth0 root handle 1: netem delay 1ms\n\
+                 tc qdisc add dev eth0 parent 1:1 tbf rate 1mbit burst 5k latency 50000";
+    let up = parse(&import(below).toml).up;
+    assert_eq!(up.queue.time_ns, Some(50_000_000));
 }
 
 /// With a device and an ifb, the ifb is ingress.

@@ -351,3 +351,26 @@ fn a_filter_is_for_its_protocol() {
     );
     assert!(refused(&shown).contains("as tc prints it"));
 }
+
+#[test]
+fn a_bucket_as_tc_reads_and_prints_it() {
+    let queue = |text: &str| {
+        let script = format!("tc qdisc add dev eth0 root tbf rate 2mbit burst 10k {text}");
+        let imported = import(&script, None);
+        let plan = parse(&imported.toml).bottlenecks[0].plan();
+        (plan.classes[0].limits.time_ns, imported.warnings)
+    };
+    for (text, us) in [
+        ("latency 50000", 50_000),
+        ("lat 50ms", 50_000),
+        ("latency 1s", 1_000_000),
+    ] {
+        assert_eq!(queue(text), (Some(us * 1000), vec![]), "{text}");
+    }
+    for text in ["peakrate 3mbit", "overhead 20", "mpu 64", "linklayer atm"] {
+        let (_, warnings) = queue(&format!("latency 50ms {text}"));
+        assert_eq!(warnings, [format!("`{}` of tbf", text)]);
+    }
+    let (time, warnings) = queue("latency 50ms linklayer ethernet overhead 0 mpu 0b");
+    assert_eq!((time, warnings), (Some(50_000_000), vec![]));
+}
