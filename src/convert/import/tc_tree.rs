@@ -163,6 +163,17 @@ impl<'a> Tree<'a> {
                 class.parent.take_if(|parent| *parent == top);
             }
         }
+        let parents: Vec<_> = self
+            .classes
+            .iter()
+            .map(|class| class.parent.clone())
+            .collect();
+        for class in &mut self.classes {
+            // htb has no priority of a class above others.
+            class
+                .priority
+                .take_if(|_| parents.contains(&Some(class.id.clone())));
+        }
         Ok(())
     }
 
@@ -302,6 +313,15 @@ fn htb_class(made: &mut Made, warnings: &mut Vec<String>) -> Result<Class, Mista
             | "mtu" => drop(words.next()),
             _ => wire(&word, words, "htb", warnings),
         }
+    }
+    if let (Some(rate), Some(ceil)) = (class.rate, class.ceil)
+        && ceil < rate
+    {
+        // htb checks the ceiling first.
+        warnings.push(format!(
+            "a rate of {rate} bit/s above its ceil of {ceil} bit/s"
+        ));
+        class.rate = Some(ceil);
     }
     Ok(class)
 }

@@ -31,7 +31,7 @@ pub(super) fn profile(
     let mut out = Writer::default();
     out.key("source", string("imported from tc"));
     let default = tree.default.as_ref();
-    let default = tree.classes.iter().find(|class| Some(&class.id) == default);
+    let default = leaves(tree).find(|class| Some(&class.id) == default);
     if let (true, Some(_)) = (tree.classes.is_empty(), &tree.queue.red) {
         // Packets in the order of arrival: the queue of a link, with every engine.
         out.header(header.word());

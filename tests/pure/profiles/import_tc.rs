@@ -374,3 +374,29 @@ fn a_bucket_as_tc_reads_and_prints_it() {
     let (time, warnings) = queue("latency 50ms linklayer ethernet overhead 0 mpu 0b");
     assert_eq!((time, warnings), (Some(50_000_000), vec![]));
 }
+
+#[test]
+fn classes_as_htb_takes_them() {
+    let script = TREE.replace(
+        "htb rate 10mbit ceil 100mbit prio 2",
+        "htb rate 10mbit ceil 5mbit overhead 24",
+    );
+    let imported = import(&script, None);
+    let class = &parse(&imported.toml).bottlenecks[0].classes[1];
+    assert_eq!((class.rate, class.ceil), (Some(5 * MBIT), Some(5 * MBIT)));
+    let [wire, ceil] = &imported.warnings[..] else {
+        panic!("{:?}", imported.warnings);
+    };
+    assert_eq!(wire, "`overhead 24` of htb");
+    assert!(ceil.contains("above its ceil"), "{ceil}");
+    // A class above others has no priority, and takes no packets.
+    let script = TREE.replace("default 30", "default 20")
+        + "tc class add dev eth1 parent 1:20 classid 1:21 htb rate 1mbit prio 3\n";
+    let profile = parse(&import(&script, None).toml);
+    let priority = |name: &str| {
+        let mut classes = profile.bottlenecks[0].classes.iter();
+        classes.find(|class| class.name == name).unwrap().priority
+    };
+    assert_eq!((priority("class-1-20"), priority("class-1-21")), (0, 3));
+    assert_eq!(profile.up.class, None);
+}
