@@ -42,7 +42,7 @@ impl Red {
     pub fn read(made: &mut Made, warnings: &mut Vec<String>) -> Result<Self, Mistake> {
         let at = made.kind.at.clone();
         let (mut limit, mut min, mut max) = (0, 0, 0);
-        let (mut burst, mut average_packet) = (0, AVERAGE_PACKET);
+        let (mut burst, mut average_packet, mut ewma) = (0, AVERAGE_PACKET, None);
         let (mut probability, mut ecn) = (PROBABILITY, false);
         let words = &mut made.options;
         while let Some(word) = words.next() {
@@ -74,8 +74,15 @@ impl Red {
                 None if word.value == "adaptative" => {
                     warnings.push(format!("`adaptative` of red: {}", instead("adaptive")));
                 }
+                // What tc prints instead of a burst.
+                None if word.value == "ewma" => {
+                    ewma = Some(whole(&words.argument("ewma", "9")?, 0..=31)? as i32);
+                }
                 None => drop(words.number()),
             }
+        }
+        if made.shown && ewma.is_none() {
+            warnings.push("probability and weight of red: tc prints them with -d only".to_owned());
         }
         let mistake = |title: &str, help: &str| Err(Mistake::new(&at, title, help));
         if limit == 0 {
@@ -96,7 +103,8 @@ impl Red {
             let sum = 2 * u64::from(min) + u64::from(max);
             burst = (sum / (3 * u64::from(average_packet))) as u32;
         }
-        let Some(log) = log_of(min, burst, average_packet) else {
+        let log = ewma.or_else(|| log_of(min, burst, average_packet).map(|log| log as i32));
+        let Some(log) = log else {
             let title = format!("red's `burst` of {burst} is too small for its `min`");
             let help = format!(
                 "tc rejects it: write at least burst {}",
@@ -109,7 +117,7 @@ impl Red {
             min,
             max,
             probability,
-            weight: 0.5f64.powi(log as i32),
+            weight: 0.5f64.powi(log),
             ecn,
         })
     }

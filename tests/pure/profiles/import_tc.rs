@@ -400,3 +400,17 @@ fn classes_as_htb_takes_them() {
     assert_eq!((priority("class-1-20"), priority("class-1-21")), (0, 3));
     assert_eq!(profile.up.class, None);
 }
+
+#[test]
+fn red_as_tc_prints_it() {
+    let shown = |more: &str| {
+        import(
+            &format!("qdisc red 1: dev eth0 root refcnt 2 limit 60Kb min 15Kb max 45Kb ecn {more}"),
+            Some(MBIT),
+        )
+    };
+    let imported = shown("ewma 3 probability 0.1 Scell_log 15");
+    assert_eq!(imported.warnings, [""; 0]);
+    assert_eq!(parse(&imported.toml).up.queue, red(0.1, true));
+    assert!(shown("").warnings[0].contains("with -d only"));
+}
