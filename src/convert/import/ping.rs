@@ -87,6 +87,10 @@ impl PingLog {
             } else if let Some(counts) = counts(line) {
                 summary = Some(counts);
             } else if let Some(reply) = reply(line, &at)? {
+                if summary.is_some() {
+                    let help = "the summary ends a run of ping: import one at a time";
+                    return Err(Mistake::new(&at, "a reply behind the summary", help));
+                }
                 log.take(&reply, &at, &mut seen);
             } else {
                 // Replies of every ping have one, in every language.

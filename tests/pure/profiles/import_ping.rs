@@ -222,6 +222,9 @@ fn logs_that_are_none() {
             "ping.log:2:1", "without its time", "-s 16"),
         ("64 bytes from a: icmp_seq=1 ttl=1 time=fast ms\n", "ping.log:1:1", "without its time", "time=11.6 ms"),
         ("PING a (b)\n64 bytes from a: icmp_seq=1 ttl=1 time=1 ms\nPING a (b)\n", "ping.log:3:1", "a second ping", "one run"),
+        // Not 100 % of duplicates.
+        ("64 bytes from a: icmp_seq=1 ttl=1 time=1 ms\n1 packets transmitted, 1 received\n64 bytes from a: icmp_seq=1 ttl=1 time=2 ms\n",
+            "ping.log:3:1", "behind the summary", "one at a time"),
     ] {
         let Err(TextError::Mistakes(found)) = ping(log, "ping.log") else {
             panic!("{log}")
