@@ -47,7 +47,12 @@ impl Options {
             _ => *sd_ns,
         };
         self.table(shape, jitter_ns, *mean_ns);
-        let jitter = Time((jitter_ns.round() as u64).min(MOST_JITTER_NS));
+        let jitter = (jitter_ns.round() as u64).min(MOST_JITTER_NS);
+        if jitter == 0 {
+            self.differ("a jitter of less than a nanosecond: netem's times are whole");
+            return self.add(format!("delay {}", Time(*mean_ns)));
+        }
+        let jitter = Time(jitter);
         let distribution = match shape {
             Distribution::Uniform => String::new(),
             named => format!(" distribution {}", named.word()),

@@ -59,11 +59,23 @@ impl Options {
                 ("random", vec![share])
             }
         };
-        let shares: Vec<_> = shares.iter().map(|p| Percent(*p).to_string()).collect();
+        let shares: Vec<_> = shares.iter().map(|p| self.share("loss", *p)).collect();
         self.add(format!("loss {name} {}", shares.join(" ")));
         if loss.ecn {
             self.add("ecn");
         }
+    }
+
+    /// netem's probabilities are multiples of 2^-32, to which tc rounds.
+    fn share(&mut self, key: &str, share: f64) -> String {
+        let least = 0.5f64.powi(33);
+        if share > 0.0 && share < least {
+            self.differ(format!(
+                "`{key}`: netem rounds {} to 0; its least probability is 2^-32",
+                Percent(share)
+            ));
+        }
+        Percent(share).to_string()
     }
 
     fn correlation(&mut self, key: &str, correlation: f64) {
@@ -96,7 +108,8 @@ impl Options {
                  emud only duplicates packets that are not lost",
             );
         }
-        self.add(format!("duplicate {}", Percent(*probability)));
+        let share = self.share("duplicate", *probability);
+        self.add(format!("duplicate {share}"));
     }
 
     pub(crate) fn corrupt(&mut self, corrupt: &Corrupt) {
@@ -129,7 +142,8 @@ impl Options {
             "netem also flips bits of the link-layer header, and of transmitted data often nothing \
              but headers",
         );
-        self.add(format!("corrupt {}", Percent(*probability)));
+        let share = self.share("corrupt", *probability);
+        self.add(format!("corrupt {share}"));
     }
 
     pub(crate) fn reorder(&mut self, reorder: &Reordering, delay: &Delay, has_rate: bool) {
@@ -149,6 +163,7 @@ impl Options {
             1 => String::new(),
             gap => format!(" gap {gap}"),
         };
-        self.add(format!("reorder {}{gap}", Percent(*probability)));
+        let share = self.share("reorder", *probability);
+        self.add(format!("reorder {share}{gap}"));
     }
 }
