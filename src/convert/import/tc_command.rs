@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use super::netem::OPTIONS;
 use super::tc_filter::{Filter, filter, in_order};
 use super::tc_handle::canonical;
 use crate::text::{At, Located, Mistake, clipped};
@@ -92,6 +93,20 @@ impl<'a> Words<'a> {
         digit.then(|| self.next()).flatten()
     }
 
+    /// Inserts in front of the unread tokens the option `name` with its values from `before`, up to the
+    /// next one of `options`, unless it is given here, too.
+    pub fn keep(&mut self, before: &Self, name: &str, options: &[&str]) -> bool {
+        let given = |words: &Self| words.words.iter().position(|word| word.value == name);
+        let (Some(from), None) = (given(before), given(self)) else {
+            return false;
+        };
+        let behind = before.words[from..].iter().skip(1);
+        let values = behind.take_while(|word| !options.contains(&word.value));
+        let kept = before.words[from..=from + values.count()].to_vec();
+        self.words.splice(self.next..self.next, kept);
+        true
+    }
+
     /// Returns the end of the last token that was read.
     pub fn read_up_to(&self) -> usize {
         let last = self.next.checked_sub(1).and_then(|i| self.words.get(i));
@@ -116,6 +131,10 @@ pub(crate) struct Made<'a> {
     pub is_class: bool,
     /// Whether tc printed it.
     pub shown: bool,
+    /// Whether the command changes what is there already.
+    pub changes: bool,
+    /// Names of options that come from the command before.
+    pub kept: Vec<&'static str>,
     pub device: Option<&'a str>,
     /// `None`: the root.
     pub parent: Option<String>,
@@ -267,13 +286,17 @@ pub(crate) fn made(text: &str) -> Result<Vec<Made<'_>>, Mistake> {
     for words in found {
         let first = words.first().map(|word| word.at.clone());
         match one(words)? {
-            Some(made) => {
+            Some(mut made) => {
                 let same = |m: &Made| {
                     let place =
                         |m: &Made| (m.device.map(str::to_owned), m.is_class, m.parent.clone());
                     place(m) == place(&made) && (!made.is_class || m.handle == made.handle)
                 };
-                all.retain(|before| !same(before));
+                let before = all.iter().position(same);
+                let before = before.map(|place| all.remove(place));
+                if let Some(before) = before.filter(|_| made.changes) {
+                    keep(&mut made, &before);
+                }
                 all.push(made);
             }
             None => other = other.or(first),
@@ -290,6 +313,21 @@ pub(crate) fn made(text: &str) -> Result<Vec<Made<'_>>, Mistake> {
             ))
         }
         _ => Ok(all),
+    }
+}
+
+/// Of a netem that is changed the kernel sets what the command gives and leaves some of the rest as it
+/// is: netem_change() of sch_netem.c.
+fn keep<'a>(made: &mut Made<'a>, before: &Made<'a>) {
+    let is_netem = |made: &Made| made.kind.value == "netem" && !made.is_class;
+    let is_new = made.handle.is_some() && made.handle != before.handle;
+    if is_new || !is_netem(made) || !is_netem(before) {
+        return;
+    }
+    for name in ["rate", "corrupt"] {
+        if made.options.keep(&before.options, name, &OPTIONS) {
+            made.kept.push(name);
+        }
     }
 }
 
@@ -347,6 +385,8 @@ fn alone(commands: Vec<Vec<Word<'_>>>) -> Option<Made<'_>> {
         kind,
         is_class: false,
         shown: false,
+        changes: false,
+        kept: Vec::new(),
         device: None,
         parent: None,
         handle: None,
@@ -411,6 +451,8 @@ fn one(words: Vec<Word<'_>>) -> Result<Option<Made<'_>>, Mistake> {
         kind,
         is_class,
         shown,
+        changes: is(&["change", "replace"]),
+        kept: Vec::new(),
         device,
         parent,
         handle,

@@ -491,6 +491,49 @@ fn variables_of_a_script() {
     }
 }
 
+/// netem_change() of the kernel: a rate and a corruption that are not given stay, a loss does not.
+#[test]
+fn a_change_keeps_what_the_kernel_keeps() {
+    let add =
+        "tc qdisc add dev eth0 root handle 1: netem rate 1mbit 20 loss 1% corrupt 2% delay 5ms\n";
+    for (change, rate, said) in [
+        ("change dev eth0 root netem delay 20ms", "1Mbit", 2),
+        (
+            "replace dev eth0 root handle 1: netem delay 20ms",
+            "1Mbit",
+            2,
+        ),
+        (
+            "change dev eth0 root netem corrupt 3% rate 2mbit delay 20ms",
+            "2Mbit",
+            0,
+        ),
+        // A new one.
+        ("replace dev eth0 root handle 2: netem delay 20ms", "", 0),
+        ("add dev eth0 root netem delay 20ms", "", 0),
+    ] {
+        let imported = import(&format!("{add}tc qdisc {change}\n"));
+        assert_eq!(
+            imported.warnings.len(),
+            said,
+            "{change}: {:?}",
+            imported.warnings
+        );
+        let up = parse(&imported.toml).up;
+        let written = up
+            .rate
+            .map_or(String::new(), |bits| emud::profile::Rate(bits).to_string());
+        assert_eq!(written, rate, "{change}");
+        let corrupts = up.corrupt.probability > 0.0;
+        assert_eq!(
+            (up.delay.mean_ns, corrupts),
+            (20_000_000, !rate.is_empty()),
+            "{change}"
+        );
+        assert!(up.loss.is_none(), "{change}");
+    }
+}
+
 /// The qdisc for arriving packets is beside the root.
 #[test]
 fn an_ingress_qdisc_leaves_the_root() {

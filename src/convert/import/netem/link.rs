@@ -57,6 +57,13 @@ pub(in crate::convert::import) fn link(
                 .to_owned(),
         );
     }
+    for name in &netem.kept {
+        let text = format!(
+            "`{name}` is that of the command before: the kernel keeps it, since the last one changes the netem"
+        );
+        out.note(&text);
+        out.warnings.push(text);
+    }
     let rate = effective_rate(netem);
     faster_rate(out, netem);
     match slower_shaper(netem) {

@@ -16,6 +16,7 @@ use super::tc_shaper::Shaper;
 use crate::text::{At, Located};
 use delay::trimmed;
 pub(super) use link::link;
+pub(super) use read::OPTIONS;
 
 const NARROW: &str = "netem's correlation squeezes its random numbers towards one half, so small \
     probabilities nearly vanish: with 25 % correlation a chance of 1 % becomes 0.0002 %, one of \
@@ -30,6 +31,8 @@ pub(crate) struct Netem {
     pub(crate) shaper: Option<Shaper>,
     /// Whether tc printed it.
     pub(crate) shown: bool,
+    /// Names of options that come from the command before.
+    pub(crate) kept: Vec<&'static str>,
     pub(crate) text: String,
     /// Maximum number of packets in netem, including those in flight; 1000 if not given.
     pub(crate) limit: Option<Located<u32>>,

@@ -9,7 +9,7 @@ use crate::convert::import::tc_units::{is_bare, percent, size, time_ns, whole};
 use crate::text::{At, Located, Mistake, clipped};
 
 /// In the order in which tc compares: an abbreviation stands for the first match.
-const OPTIONS: [&str; 14] = [
+pub(in crate::convert::import) const OPTIONS: [&str; 14] = [
     "limit",
     "latency",
     "delay",
@@ -41,6 +41,7 @@ impl Netem {
             under,
             shaper,
             shown: made.shown,
+            kept: made.kept.clone(),
             ..Self::default()
         };
         while let Some(word) = words.next() {
