@@ -9,6 +9,7 @@ use super::tc_handle::{canonical, major, of_qdisc};
 use super::tc_red::Red;
 use super::tc_units::{rate_bits, size, time_us, whole};
 use crate::bottleneck::Schedule;
+use crate::convert::netem::{MOST_QUEUED, on_their_way};
 use crate::profile::DEFAULT_QUEUE_PACKETS;
 use crate::text::{At, Mistake};
 
@@ -240,6 +241,7 @@ impl<'a> Tree<'a> {
         };
         let mut next = all.iter().find(in_it);
         let mut depth = 0;
+        let mut lowest_is_netem = false;
         while let Some(qdisc) = next.filter(|_| depth < 4) {
             depth += 1;
             let mut qdisc = qdisc.clone();
@@ -252,9 +254,12 @@ impl<'a> Tree<'a> {
             };
             next = all.iter().filter(|made| !made.is_class).find(below);
             let class = &mut self.classes[index];
+            lowest_is_netem = qdisc.kind.value == "netem";
             match qdisc.kind.value {
                 "netem" => {
-                    class.netem = Some(Netem::parse(text, &mut qdisc, Under::Nothing, None)?)
+                    // In the place of a tbf's own queue.
+                    class.queue = Queue::default();
+                    class.netem = Some(Netem::parse(text, &mut qdisc, Under::Nothing, None)?);
                 }
                 "tbf" => {
                     let (rate, queue) = tbf(&mut qdisc, &mut self.warnings)?;
@@ -271,7 +276,27 @@ impl<'a> Tree<'a> {
                 },
             }
         }
+        if lowest_is_netem {
+            self.classes[index].waits_in_netem();
+        }
         Ok(())
+    }
+}
+
+impl Class {
+    /// Without a queue below it netem is the queue of the class, and packets in flight take room in it.
+    fn waits_in_netem(&mut self) {
+        let Some(netem) = self.netem.as_mut().filter(|netem| netem.rate.is_none()) else {
+            return;
+        };
+        let Some(limit) = netem.limit.as_ref().filter(|limit| limit.value > 0) else {
+            return;
+        };
+        let rate = self.rate.or(self.ceil).unwrap_or(0);
+        let waiting = u64::from(limit.value).saturating_sub(on_their_way(rate, netem.latency_ns));
+        let waiting = waiting.clamp(1, MOST_QUEUED.into()) as u32;
+        self.queue.packets = Some(waiting).filter(|packets| *packets != DEFAULT_QUEUE_PACKETS);
+        netem.is_queue = true;
     }
 }
 

@@ -133,6 +133,11 @@ fn class(out: &mut Writer, class: &Class, tree: &Tree) {
 }
 
 fn queue(out: &mut Writer, queue: &Queue) {
+    let bytes = queue.bytes.or(queue.red.map(|red| red.limit));
+    if let Some(bytes) = bytes.filter(|bytes| *bytes < PACKET_BYTES) {
+        let text = "this queue has room for one packet";
+        out.warning(format!("a limit of {bytes} bytes: {text}"));
+    }
     let keys = [
         ("limit", queue.packets.map(|n| quoted(format!("{n}p")))),
         (

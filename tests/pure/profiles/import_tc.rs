@@ -414,3 +414,32 @@ fn red_as_tc_prints_it() {
     assert_eq!(parse(&imported.toml).up.queue, red(0.1, true));
     assert!(shown("").warnings[0].contains("with -d only"));
 }
+
+/// Without a queue below it, netem is the queue of its class, also in the place of that of a tbf.
+#[test]
+fn the_limit_of_netem_is_that_of_its_class() {
+    let of = |netem: &str, below: &str| {
+        let script = TREE.replace("netem loss 1% delay 50ms", netem) + below;
+        let imported = import(&script, None);
+        assert_eq!(imported.warnings, [""; 0]);
+        parse(&imported.toml).bottlenecks[0].plan().classes[0].limits
+    };
+    assert_eq!(of("netem limit 50 loss 1%", ""), limited(50));
+    // 1 Mbit/s for 50 ms: 5 packets are in flight.
+    assert_eq!(of("netem limit 50 delay 50ms", ""), limited(45));
+    let below = "tc qdisc add dev eth1 parent 10:1 pfifo limit 20\n";
+    assert_eq!(of("netem delay 50ms limit 1000000", below), limited(20));
+    let below = below.replace("20", "1000");
+    assert_eq!(of("netem delay 50ms limit 1000000", &below), limited(1000));
+    let script = "tc qdisc add dev eth0 root handle 1: prio\n\
+                  tc qdisc add dev eth0 parent 1:1 handle 10: tbf rate 1mbit burst 5k latency 20ms\n\
+                  tc qdisc add dev eth0 parent 10:1 handle 11: netem delay 5ms\n";
+    let plan = parse(&import(script, Some(10 * MBIT)).toml).bottlenecks[0].plan();
+    assert_eq!(
+        (plan.classes[0].ceil, plan.classes[0].limits),
+        (Some(MBIT), limited(1000))
+    );
+    let short = TREE.replace("pfifo limit 50", "bfifo limit 100");
+    let imported = import(&short, None);
+    assert!(imported.warnings[0].starts_with("a limit of 100 bytes"));
+}

@@ -16,6 +16,10 @@ pub(super) fn limit(out: &mut Writer, netem: &Netem, rate: Option<u64>) {
         out.key("state", quoted("down"));
         return;
     }
+    if netem.is_queue {
+        out.note("The packets of its class wait in netem: its limit, without those in flight, is that of the class.");
+        return;
+    }
     let most = f64::from(limit) / (netem.latency_ns as f64 / 1e9);
     let Some(rate) = rate else {
         if netem.latency_ns > 0 && limit < NO_LIMIT {

@@ -36,6 +36,8 @@ pub(crate) struct Netem {
     pub(crate) text: String,
     /// Maximum number of packets in netem, including those in flight; 1000 if not given.
     pub(crate) limit: Option<Located<u32>>,
+    /// Whether its limit is that of a class whose packets wait in it.
+    pub(crate) is_queue: bool,
     pub(crate) latency_ns: u64,
     pub(crate) jitter_ns: u64,
     pub(crate) delay_correlation: f64,
