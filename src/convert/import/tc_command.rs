@@ -443,7 +443,7 @@ fn one(words: Vec<Word<'_>>) -> Result<Option<Made<'_>>, Mistake> {
     let Some(kind) = kind else {
         return Err(Mistake::new(&words.end, "there is no `netem`", help));
     };
-    // Beside the root of the device, not in its place.
+    // Beside the root of the device, which remains.
     if matches!(kind.value, "ingress" | "clsact") {
         return Ok(None);
     }

@@ -257,7 +257,7 @@ impl<'a> Tree<'a> {
             lowest_is_netem = qdisc.kind.value == "netem";
             match qdisc.kind.value {
                 "netem" => {
-                    // In the place of a tbf's own queue.
+                    // It replaces the queue of a tbf.
                     class.queue = Queue::default();
                     class.netem = Some(Netem::parse(text, &mut qdisc, Under::Nothing, None)?);
                 }

@@ -415,7 +415,7 @@ fn red_as_tc_prints_it() {
     assert!(shown("").warnings[0].contains("with -d only"));
 }
 
-/// Without a queue below it, netem is the queue of its class, also in the place of that of a tbf.
+/// Without a queue below it, netem is the queue of its class, also below a tbf.
 #[test]
 fn the_limit_of_netem_is_that_of_its_class() {
     let of = |netem: &str, below: &str| {
