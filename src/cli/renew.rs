@@ -34,7 +34,7 @@ pub fn start(link: &Done, whose: &Whose) -> Result<(), Failure> {
     match spawn::spawn(command, &[whose.as_fd()], LEASE) {
         Ok(_) => Ok(()),
         Err(e) => {
-            detach::at_end(link.ifindex)?;
+            detach::at_end(link.ifindex, Some(link.link_id))?;
             Err(e.into())
         }
     }

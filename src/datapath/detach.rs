@@ -31,17 +31,18 @@ pub struct Done {
 /// Nothing is attached, or the kernel rejects a step; after the cause is fixed, a new run continues
 /// where this one stopped.
 pub fn detach(interface: &str) -> Result<Done, LinkError> {
-    detach_within(|nl| nl.link(interface), interface::PATIENCE)
+    detach_within(|nl| nl.link(interface), None, interface::PATIENCE)
 }
 
 /// As [`detach`], for the end of a process that must not leave a link behind: by the index, because
 /// another interface may have the name by now. Waits longer for another emud process that is
-/// changing the interface.
+/// changing the interface. `id`: of the link that it attached ([`Maps::id`]), since that may be gone, and
+/// the one that is there another's; `None`: whichever is there.
 ///
 /// # Errors
 /// [`LinkError::StillAttached`]. A missing link or interface is not an error.
-pub fn at_end(ifindex: u32) -> Result<(), LinkError> {
-    match detach_within(|nl| nl.link_by_index(ifindex), LAST_PATIENCE) {
+pub fn at_end(ifindex: u32, id: Option<u32>) -> Result<(), LinkError> {
+    match detach_within(|nl| nl.link_by_index(ifindex), id, LAST_PATIENCE) {
         Ok(_)
         | Err(LinkError::NotAttached { .. })
         | Err(LinkError::Netlink(NetlinkError::NoInterface(_))) => Ok(()),
@@ -54,6 +55,7 @@ pub fn at_end(ifindex: u32) -> Result<(), LinkError> {
 
 fn detach_within(
     find: impl FnOnce(&mut Netlink) -> Result<Link, NetlinkError>,
+    id: Option<u32>,
     patience: Duration,
 ) -> Result<Done, LinkError> {
     // Ctrl-C is handled after everything is done.
@@ -63,6 +65,11 @@ fn detach_within(
     let link = find(&mut nl)?;
     let _lock = interface::lock(link.index, patience)?;
     if let Some(mut there) = attachment::find(&mut nl, link.index)? {
+        if id.is_some_and(|id| id != there.maps.id) {
+            return Err(LinkError::NotAttached {
+                interface: link.name,
+            });
+        }
         let mut done = undo_attachment(&mut nl, &link, &mut there)?;
         done.notes.extend(ending::sweep(&mut nl)?);
         return Ok(done);

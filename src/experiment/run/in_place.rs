@@ -106,7 +106,7 @@ pub fn guard(ifindex: u32, programs: &Path) -> Result<(), RunError> {
         return Ok(());
     }
     let ended = opened.and_then(|programs| programs.end());
-    detach::at_end(ifindex)?;
+    detach::at_end(ifindex, None)?;
     ended.map_err(|error| RunError::System {
         what: "ending the programs",
         error,

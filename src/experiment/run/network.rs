@@ -258,7 +258,7 @@ impl Network {
                 // If attaching failed, the link on the interface belongs to another emud process.
                 let detached = match self.links.is_empty() {
                     true => Ok(()),
-                    false => detach::at_end(ifindex).map_err(RunError::from),
+                    false => detach::at_end(ifindex, None).map_err(RunError::from),
                 };
                 let done = detached.and(ended);
                 // After a failure the guard tries once more.

@@ -40,7 +40,8 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
     named![Test;
         Always:
             cgroup::kernel_and_servers,
-            senders::a_group_has_its_trains;
+            senders::a_group_has_its_trains,
+            restore::foreground_replaced;
         Here:
             background::waits,
             change::set,

@@ -604,3 +604,18 @@ pub fn foreground_renamed(engine: Engine) {
         assert_same(&what, &before, &lab.snapshot());
     }
 }
+
+/// The link that it attached is gone, and another one is there: Ctrl-C leaves that alone. A holder ends with its
+/// link, so with engine hold this shows little.
+pub fn foreground_replaced(engine: Engine) {
+    let lab = Lab::new();
+    let before = lab.snapshot();
+    let mut emud = in_foreground(&lab, engine);
+    lab.detach();
+    lab.attach(engine, "[link]\ndelay = \"1ms\"\n", &[]);
+    sh(&format!("kill -INT {}", emud.id()));
+    assert!(emud.wait().expect("its end").success());
+    // Fails without a link.
+    lab.detach();
+    assert_same("replaced", &before, &lab.snapshot());
+}
