@@ -328,10 +328,11 @@ impl Agent<'_> {
             }
             Err(e) => {
                 let (message, code) = (e.to_string(), e.exit_code());
+                let run = revision.id.clone();
                 send(
                     outbox,
                     self.keys.built(&self.setup.host),
-                    &Built::Failed { message, code },
+                    &Built::Failed { run, message, code },
                 );
             }
         }
@@ -365,8 +366,11 @@ impl Agent<'_> {
     async fn line(&self, active: &mut Active, line: Option<FromChild>, outbox: &Outbox) {
         let host = &self.setup.host;
         match line {
-            Some(FromChild::Built(built)) => {
+            Some(FromChild::Built(mut built)) => {
                 active.built = true;
+                if let Built::Failed { run, .. } = &mut built {
+                    run.clone_from(&active.id);
+                }
                 send(outbox, self.keys.built(host), &built);
             }
             Some(FromChild::Done(node)) => self.sign(active, self.keys.done(&node), outbox),
@@ -380,6 +384,7 @@ impl Agent<'_> {
                 if !active.built {
                     active.built = true;
                     let built = Built::Failed {
+                        run: active.id.clone(),
                         message: message.clone(),
                         code: 70,
                     };

@@ -70,7 +70,8 @@ pub fn run(
     };
     if let Err(e) = part.carry_out(from, setup) {
         let (message, code) = (e.to_string(), e.exit_code());
-        say(&to, &FromChild::Built(Built::Failed { message, code }));
+        let run = String::new();
+        say(&to, &FromChild::Built(Built::Failed { run, message, code }));
     }
     Ok(())
 }

@@ -34,6 +34,8 @@ pub enum Built {
     Ready(Ready),
     /// It could not be built: why, and the exit code.
     Failed {
+        /// Name of the run, from the agent.
+        run: String,
         /// Why.
         message: String,
         /// The exit code.

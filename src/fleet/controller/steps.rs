@@ -281,7 +281,7 @@ impl Controller<'_> {
                         missing.remove(&host);
                         built.insert(host, ready);
                     }
-                    Some(Built::Failed { message, .. }) => {
+                    Some(Built::Failed { run, message, .. }) if run == self.revision.id => {
                         return Err(FleetError::Unmet(format!("{host}: {message}")));
                     }
                     _ => {}

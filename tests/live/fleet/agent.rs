@@ -19,18 +19,18 @@ key = base64.b64encode(sys.argv[1].encode()).rstrip(b'=')[:-1]
 lost = threading.Lock()
 def serve(near):
     far = socket.create_connection(('192.0.2.101', 2379))
-    asked = b''
+    sent = b''
     def back():
         whole = b''
         while data := far.recv(65536):
-            if b'/kv/txn ' in asked and key in asked and lost.acquire(False):
+            if b'/kv/txn ' in sent and key in sent and lost.acquire(False):
                 print('lost', flush=True)
                 return near.shutdown(2)
             try: near.send(data)
             except OSError: return
     threading.Thread(target=back, daemon=True).start()
     while data := near.recv(65536):
-        asked += data
+        sent += data
         far.send(data)
 listener = socket.create_server(('192.0.2.101', 2378))
 print('ready', flush=True)
@@ -74,7 +74,7 @@ impl Drop for Lossy {
 
 const LOSSY_URL: &str = "http://192.0.2.101:2378";
 
-/// The agent asks the next member, which has its key already; or the same one again.
+/// The agent repeats the request at the next member, which has its key already, or at the same one.
 pub fn registers_though_the_answer_is_lost() {
     let mut hosts = Hosts::new(1);
     let member = hosts.urls.clone();
@@ -111,6 +111,35 @@ pub fn runs_though_the_answer_is_lost() {
     hosts.urls = format!("{LOSSY_URL},{}", hosts.urls);
     let (code, text) = hosts.run("[node.one]\nhost = \"a\"\ncommand = \"true\"\n", &[]);
     assert_eq!(lossy.line(), "lost\n");
+    assert!([0, 3].contains(&code), "{code}: {text}");
+}
+
+/// An agent that was cut off for a moment writes late why it could not build its part of an earlier
+/// run.
+pub fn a_failure_of_an_earlier_run_does_not_count() {
+    let hosts = Hosts::new(1).agents(&[]);
+    let gate = hosts.folder.path("gate");
+    let text = format!(
+        "ready-within = \"60s\"\n[node.one]\nhost = \"a\"\ncommand = \"true\"\n\
+         prepare = \"until [ -e {gate} ]; do sleep 0.1; done\"\n"
+    );
+    let mut run = hosts.spawn(&text, &["--verdict-first"]);
+    soon("a builds", || hosts.emud(&["status"]).contains(" building"));
+    let failed = r#"{"failed":{"run":"0-1","message":"no","code":69}}"#;
+    let status = Command::new("ip")
+        .args(["netns", "exec", &hosts.netns("s"), "etcdctl"])
+        .args(["--endpoints", &hosts.urls, "put"])
+        .args(["/emud/default/hosts/a/built", failed])
+        .env("ETCDCTL_API", "3")
+        .status();
+    assert!(status.expect("etcdctl (tests/setup.sh full)").success());
+    // It is seen.
+    soon("the failure is read", || {
+        let status = hosts.emud(&["status"]);
+        status.contains(" failed") || status.contains("no run")
+    });
+    fs::write(&gate, "").unwrap();
+    let (code, text) = ended(&hosts, &mut run);
     assert!([0, 3].contains(&code), "{code}: {text}");
 }
 

@@ -54,6 +54,7 @@ pub fn tests() -> Vec<Trial> {
             clean::one_run_at_a_time,
             agent::registers_though_the_answer_is_lost,
             agent::runs_though_the_answer_is_lost,
+            agent::a_failure_of_an_earlier_run_does_not_count,
             agent::no_run_begins_twice,
             tls::only_with_a_certificate,
             tls::programs_are_not_root;

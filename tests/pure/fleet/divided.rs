@@ -197,7 +197,7 @@ fn no_record_of_a_medium_is_written() {
     assert!(notes[0].contains("no record /etc/shadow"), "{notes:?}");
 }
 
-/// The keys of a table can be written in several ways.
+/// The keys of a table may be dotted or inline.
 #[test]
 fn a_medium_is_built_however_it_is_written() {
     for medium in [
@@ -220,7 +220,7 @@ fn a_medium_is_built_however_it_is_written() {
     }
 }
 
-/// It has no medium, and its text has only the words.
+/// It has no medium, only a text like the header of one.
 #[test]
 fn a_host_without_a_medium_reads_none() {
     let whole = plan(
