@@ -67,6 +67,8 @@ pub(super) struct Counts {
     pub verdict: RunVerdict,
     /// Resources of which the host had too little in the measured phase.
     pub contended: Vec<Resource>,
+    /// It is invalid for nothing but packets that left late.
+    pub only_late: bool,
     /// When the measured phase began, ns of CLOCK_MONOTONIC.
     pub began_ns: u64,
     /// Of all stations of media together: the time with a carrier, and the whole time, ns.
@@ -98,6 +100,7 @@ impl Counts {
         let mut counts = Self {
             verdict,
             contended,
+            only_late: false,
             began_ns: began.map_or(0, |line| line.mono_ns),
             carrier_ns: (logged.stations.iter()).fold([0; 2], |[busy, all], sample| {
                 [busy + sample.counted.busy_ns, all + sample.interval_ns]
@@ -321,6 +324,7 @@ mod tests {
         Counts {
             verdict: RunVerdict::Clean,
             contended: vec![],
+            only_late: false,
             began_ns: 0,
             carrier_ns: [0; 2],
             sent: vec![

@@ -252,6 +252,12 @@ fn mark(seconds: &mut BTreeSet<u64>, measured: [u64; 2], interval: [u64; 2]) {
     }
 }
 
+/// Returns whether a run is invalid only because packets left late: nothing was lost or unwatched.
+pub fn only_late(judgement: &Judgement) -> bool {
+    let late = |why: &String| why.starts_with("packets left ") && why.contains(" late, and no ");
+    !judgement.invalid.is_empty() && judgement.invalid.iter().all(late)
+}
+
 /// Returns one sentence for each link and kind of failure.
 fn sentences(failures: &[Failed], measured: [u64; 2]) -> Vec<String> {
     let mut alarms: BTreeMap<&str, (u64, u64)> = BTreeMap::new();

@@ -180,6 +180,28 @@ fn a_late_emulator_makes_a_run_invalid() {
 }
 
 #[test]
+fn lateness_alone_is_told_from_every_other_failure() {
+    let mut dropped = late(7, 12 * S);
+    let Scope::Link { failure, .. } = &mut dropped.alarm.scope else {
+        panic!()
+    };
+    *failure = "dropped";
+    let of = |episodes: &[Episode]| only_late(&Case::of(episodes.iter().cloned()).judge());
+    assert!(of(&[late(7, 12 * S)]));
+    // With contention it is explained, so no reason at all.
+    assert!(!of(&[late(7, 12 * S), cpu(11 * S, 13 * S)]));
+    assert!(!of(&[]));
+    assert!(!of(&[dropped.clone()]));
+    assert!(!of(&[late(7, 12 * S), dropped]));
+    let mut case = Case::of([late(7, 12 * S)]);
+    case.facts.invalid.push("the holder of up ended".into());
+    assert!(!only_late(&case.judge()));
+    let mut case = Case::of([late(7, 12 * S)]);
+    case.suppressed.insert(Resource::Emulator, 1);
+    assert!(!only_late(&case.judge()));
+}
+
+#[test]
 fn links_of_others_do_not_count() {
     let case = Case {
         netns: Some([8].into()),
