@@ -77,8 +77,8 @@ report=$(
         esac
     done <"$OLDPWD/tests/style-words.txt"
     judge "$regex" "$instead" "${exceptions[@]}"
-    # crate: a Rust package; ECT: ECN-capable transport; the others are misspelt on purpose, in tests.
-    codespell --ignore-words-list crate,crates,ect,bandwith,betwen,comand,fro,lenght,probabilty,sorce,treshold . |
+    # crate: a Rust package; ECT: ECN-capable transport; inflight: a file of sysfs; the others are misspelt on purpose, in tests.
+    codespell --ignore-words-list crate,crates,ect,bandwith,betwen,comand,fro,inflight,lenght,probabilty,sorce,treshold . |
         sed 's,^\./,,; s/: \([^ ]*\) ==> /: \1: /' || true
 )
 if [ -n "$report" ]; then

@@ -8,6 +8,7 @@ mod c_aqm;
 mod c_diffserv;
 mod c_wireless;
 mod counts;
+mod disk_use;
 mod figure;
 mod iperf;
 mod live;
