@@ -1,6 +1,10 @@
 
 # Names that exist now, in front of what is generated above: profiles, scenarios, network namespaces,
 # containers, interfaces (of the namespace after --netns, if it has a name).
+# Plain names only: compgen runs what is in a word, such as $(...), and who has a namespace chooses its names.
+_emud_plain() {
+    grep -x '[[:alnum:]_.@+-]*'
+}
 _emud_interfaces() {
     ip ${1:+-n "$1"} -o link show 2>/dev/null | sed 's/^[0-9]*: \([^:@]*\).*/\1/' | grep . ||
         [ -n "$1" ] || sed -n 's/^ *\([^:]*\):.*/\1/p' /proc/net/dev
@@ -40,9 +44,9 @@ _emud_live() {
     case $kind in
     profile) words="@PROFILES@" ;;
     scenario) words="@SCENARIOS@" ;;
-    netns) words=$(ls /run/netns 2>/dev/null) ;;
-    container) words=$(_emud_containers) ;;
-    interface) words=$(_emud_interfaces "$netns") ;;
+    netns) words=$(ls /run/netns 2>/dev/null | _emud_plain) ;;
+    container) words=$(_emud_containers | _emud_plain) ;;
+    interface) words=$(_emud_interfaces "$netns" | _emud_plain) ;;
     esac
     if [ -z "$words" ]; then
         _emud "$@"

@@ -16,9 +16,13 @@ ip() { if [ "$1" = -n ]; then echo "2: of-$2@if3: <UP>"; else echo "1: lo: <UP>"
 
 /// Completes the end of a line.
 fn completed(line: &str) -> Vec<String> {
+    completed_with(PROGRAMS, line)
+}
+
+fn completed_with(programs: &str, line: &str) -> Vec<String> {
     let emud = support::emud_path();
     let script = format!(
-        "eval \"$({emud} completions bash)\"; {PROGRAMS}
+        "eval \"$({emud} completions bash)\"; {programs}
          COMP_LINE={line:?}; read -ra COMP_WORDS <<<\"$COMP_LINE\"
          case $COMP_LINE in *' ') COMP_WORDS+=('') ;; esac
          COMP_POINT=${{#COMP_LINE}}; COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
@@ -89,6 +93,17 @@ fn verbs_and_options() {
             "{shell}"
         );
     }
+}
+
+/// A container chooses the names of its interfaces.
+#[test]
+fn names_are_not_run() {
+    let names = r#"echo "2: eth\$(echo bad >&2)@if3: <UP>"; echo '3: `echo bad >&2`: <UP>'; echo '4: br-lan.7: <UP>'"#;
+    let programs = format!("ip() {{ {names}; }}\n");
+    assert_eq!(
+        completed_with(&programs, "emud --netns blue show "),
+        ["br-lan.7"]
+    );
 }
 
 /// What a misspelt verb suggests.
