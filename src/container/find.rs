@@ -113,15 +113,20 @@ pub fn running(patience: Duration) -> Result<Running, ContainerError> {
             }
             Ok(listed) => listed,
         };
+        let mut without_group = vec![];
         for (id, name, _) in listed {
             match all.get_mut(&id) {
                 Some(container) => container.name = name,
-                // An engine that makes no control groups; a container that has just ended is none.
-                None => {
-                    if let Some(known) = engine.running(&id)? {
-                        all.insert(id, known.container);
-                    }
-                }
+                None => without_group.push(id),
+            }
+        }
+        // An engine that makes no control groups; a container that has just ended is none.
+        for id in without_group {
+            match engine.running(&id) {
+                Ok(Some(known)) => drop(all.insert(id, known.container)),
+                Ok(None) => {}
+                // One that the engine is removing must not hide all others.
+                Err(e) => notes.push(format!("container {} is not known: {e}", short(&id))),
             }
         }
     }

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::sockets::{self, Engine, Known};
-use super::{ContainerError, PATIENCE};
+use super::{ContainerError, PATIENCE, short};
 
 /// How long to wait before an engine that has ended is contacted again.
 const RETRY: Duration = Duration::from_secs(2);
@@ -67,8 +67,11 @@ fn once(engine: &Engine, sender: &Sender<Seen>) -> Result<(), ContainerError> {
     };
     // Before the list, so that no start is in neither.
     let mut events = engine.events()?;
-    for id in engine.list(PATIENCE)? {
-        report(&id.0)?;
+    for (id, ..) in engine.list(PATIENCE)? {
+        if let Err(e) = report(&id) {
+            // One that the engine is removing must not hold up those behind it.
+            let _ = sender.send(Seen::Note(format!("container {}: {e}", short(&id))));
+        }
     }
     while let Some(event) = events.wait().map_err(|e| engine.failed(e))? {
         report(&event.id)?;

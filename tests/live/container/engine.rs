@@ -85,7 +85,7 @@ impl Engine {
     }
 
     /// A container with a process, or none if it does not run; replaces that of this name. Reports
-    /// the start. Returns the ID.
+    /// the start. Returns the ID. Of one called `broken` the engine knows no more than that it runs.
     pub fn add(&self, name: &str, process: Option<&Process>, labels: &Value) -> String {
         let mut state = self.state.lock().unwrap();
         let same = |c: &Value| c["Name"] == json!(format!("/{name}"));
@@ -184,6 +184,9 @@ fn answer(state: &Mutex<State>, mut stream: UnixStream) {
             state.containers.iter().find(is).cloned()
         }
     };
+    if body.as_ref().is_some_and(|body| body["Name"] == "/broken") {
+        head = head.replace("200 OK", "500 Internal Server Error");
+    }
     let body = body.map(|body| body.to_string()).unwrap_or_else(|| {
         head = head.replace("200 OK", "404 Not Found");
         json!({"message": "no such container", "response": 404}).to_string()

@@ -174,6 +174,7 @@ mod everywhere {
     pub fn listed() {
         let (lab, engine) = (Lab::new(), Engine::new());
         let process = Process::start(&lab.a);
+        engine.add("broken", Some(&process), &json!({}));
         let id = engine.add("emud-test-web", Some(&process), &json!({}));
         lab.emud(&["attach", "va", "-p", "lte", "--engine", "hold"])
             .expect(0);
@@ -181,7 +182,9 @@ mod everywhere {
             "--netns", &lab.b, "attach", "vb", "-p", "dsl", "--engine", "hold",
         ]))
         .expect(0);
-        let listed = engine.emud(&["list", "--all"]).expect(0).out;
+        let said = engine.emud(&["list", "--all"]).expect(0);
+        assert!(said.err.contains("status 500"), "{}", said.err);
+        let listed = said.out;
         let other = format!("netns {}\tvb\tdsl\tboth\tengine hold", lab.b);
         for line in [
             "container emud-test-web\tva\tlte\tboth\tengine hold",
@@ -291,6 +294,7 @@ mod watched {
         let (lab, engine) = (Lab::new(), Engine::new());
         let [in_a, in_b] = [&lab.a, &lab.b].map(|space| Process::start(space));
         let labels = json!({"emud.profile": "lte", "emud.engine": "hold", "emud.seed": "7"});
+        engine.add("broken", Some(&in_b), &labels);
         engine.add("web", Some(&in_a), &labels);
         engine.add("plain", Some(&in_b), &json!({"app": "x"}));
         let log = format!("{}.log", engine.socket.display());
