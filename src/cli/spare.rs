@@ -22,13 +22,11 @@ pub fn apply(profile: &mut Profile, given: &[String]) -> Result<(), Failure> {
             profile.spare(spare);
             continue;
         }
-        let found = ssh::session().map_err(|e| match e.kind() {
+        let (local, remote) = ssh::session().map_err(|e| match e.kind() {
             ErrorKind::NotFound => Failure::new(EX_NOINPUT, format!("--spare ssh: {e}")),
             _ => Failure::os(format!("--spare ssh: cannot find the session: {e}")),
         })?;
-        for (local, remote) in found {
-            profile.spare(Spare::Connection(Connection { local, remote }));
-        }
+        profile.spare(Spare::Connection(Connection { local, remote }));
     }
     Ok(())
 }

@@ -15,19 +15,18 @@ const VARIABLE: &str = "SSH_CONNECTION";
 /// The ends of a TCP connection: this host, the other one.
 pub type Ends = (SocketAddr, SocketAddr);
 
-/// Returns the connections of the SSH session: those of the server among the ancestors of this
+/// Returns the connection of the SSH session: that of the server among the ancestors of this
 /// process, otherwise that of SSH_CONNECTION, if it still exists.
 ///
 /// # Errors
 /// `NotFound`: there is no session.
-pub fn session() -> io::Result<Vec<Ends>> {
+pub fn session() -> io::Result<Ends> {
     let mut pid = std::process::id();
     while pid > 1 {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
         let (name, parent) = of_stat(&stat).ok_or(ErrorKind::InvalidData)?;
         if SERVERS.contains(&name) {
-            let found = of_process(pid)?;
-            if !found.is_empty() {
+            if let Some(found) = of_process(pid)? {
                 return Ok(found);
             }
         }
@@ -45,7 +44,7 @@ pub fn session() -> io::Result<Vec<Ends>> {
     // The caller is where the session is; this process may have entered another network.
     let there = established(std::os::unix::process::parent_id())?;
     match there.iter().any(|(found, _)| *found == ends) {
-        true => Ok(vec![ends]),
+        true => Ok(ends),
         false => Err(io::Error::new(
             ErrorKind::NotFound,
             format!("{none}: the connection of {VARIABLE} ({variable}) no longer exists"),
@@ -53,21 +52,24 @@ pub fn session() -> io::Result<Vec<Ends>> {
     }
 }
 
-/// The established connections of a process.
-fn of_process(pid: u32) -> io::Result<Vec<Ends>> {
-    let sockets: Vec<u64> = fs::read_dir(format!("/proc/{pid}/fd"))?
+/// The first established connection that a process opened: that of its session. Those after it are what
+/// the session forwards (`ssh -L`), which may be the traffic of an experiment.
+fn of_process(pid: u32) -> io::Result<Option<Ends>> {
+    let mut sockets: Vec<(u32, u64)> = fs::read_dir(format!("/proc/{pid}/fd"))?
         .filter_map(|entry| {
-            let target = fs::read_link(entry.ok()?.path()).ok()?;
-            let inode = target
-                .to_str()?
-                .strip_prefix("socket:[")?
-                .strip_suffix(']')?;
-            inode.parse().ok()
+            let entry = entry.ok()?;
+            let number = entry.file_name().to_str()?.parse().ok()?;
+            let target = fs::read_link(entry.path()).ok()?;
+            let inode = target.to_str()?.strip_prefix("socket:[")?;
+            Some((number, inode.strip_suffix(']')?.parse().ok()?))
         })
         .collect();
+    sockets.sort_unstable();
     let all = established(pid)?;
-    let ours = all.into_iter().filter(|(_, inode)| sockets.contains(inode));
-    Ok(ours.map(|(ends, _)| ends).collect())
+    let mut ours = sockets
+        .iter()
+        .filter_map(|(_, socket)| all.iter().find(|(_, inode)| inode == socket));
+    Ok(ours.next().map(|(ends, _)| *ends))
 }
 
 /// All established TCP connections in the network of a process, with the inodes of their sockets.
@@ -139,7 +141,25 @@ fn of_stat(stat: &str) -> Option<(&str, u32)> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::OwnedFd;
+
     use super::*;
+
+    #[test]
+    fn what_a_session_forwards_is_not_the_session() {
+        let listeners = [0, 1].map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+        let [session, forwarded] = listeners.each_ref().map(|l| l.local_addr().unwrap());
+        let connect = |to: SocketAddr| std::net::TcpStream::connect(to).unwrap();
+        let session = (connect(session), session);
+        let forwarded = (connect(forwarded), forwarded);
+        let mut server = std::process::Command::new("sleep");
+        server.arg("60").stdin(OwnedFd::from(session.0));
+        let mut server = server.stdout(OwnedFd::from(forwarded.0)).spawn().unwrap();
+        let found = of_process(server.id());
+        server.kill().unwrap();
+        server.wait().unwrap();
+        assert_eq!(found.unwrap().unwrap().1, session.1);
+    }
 
     #[test]
     fn lines_of_the_kernel() {
