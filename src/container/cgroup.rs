@@ -10,30 +10,53 @@ use super::{Container, short};
 /// Digits of an ID.
 const DIGITS: usize = 64;
 
+/// A process of a container.
+struct Member {
+    container: Container,
+    /// A user of this host may have made the control group: anyone can make one with any name in user.slice.
+    by_user: bool,
+}
+
 /// Returns the container of a process, with the short ID as its name; `None`: it is in none, or it
 /// has ended.
 pub fn of_process(pid: i32) -> Option<Container> {
+    member(pid).map(|member| member.container)
+}
+
+fn member(pid: i32) -> Option<Member> {
     let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
-    let (engine, id) = text.lines().find_map(of_line)?;
-    Some(Container {
+    of_groups(&text, pid)
+}
+
+fn of_groups(text: &str, pid: i32) -> Option<Member> {
+    let (line, (engine, id)) = (text.lines()).find_map(|line| Some((line, of_line(line)?)))?;
+    let container = Container {
         name: short(&id).to_owned(),
         engine: engine.to_owned(),
         id,
         pid,
-    })
+    };
+    let by_user = line.split('/').any(|part| part == "user.slice");
+    Some(Member { container, by_user })
 }
 
 /// Returns the containers of all processes, by ID, each with its lowest process ID.
 pub(super) fn all() -> io::Result<BTreeMap<String, Container>> {
-    let mut found = BTreeMap::new();
     let numbers =
         fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let mut pids: Vec<i32> = numbers.collect();
     pids.sort_unstable();
-    for container in pids.into_iter().filter_map(of_process) {
+    Ok(first(pids.into_iter().filter_map(member).collect()))
+}
+
+/// Returns the first process of each container; that of a user must not pass for one of root's.
+fn first(mut members: Vec<Member>) -> BTreeMap<String, Container> {
+    members.sort_by_key(|member| member.by_user);
+    let mut found = BTreeMap::new();
+    for Member { container, .. } in members {
         found.entry(container.id.clone()).or_insert(container);
     }
-    Ok(found)
+    found
 }
 
 /// Reads a line of /proc/PID/cgroup, `NUMBER:CONTROLLERS:PATH`. Of containers in containers the
@@ -74,6 +97,21 @@ fn engine(prefix: &str, above: &[&str]) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_user_cannot_pass_for_a_container_of_root() {
+        let (id, other) = ("5".repeat(64), "6".repeat(64));
+        let roots = format!("0::/system.slice/docker-{id}.scope");
+        let users = |id: &str| {
+            format!("0::/user.slice/user-1000.slice/user@1000.service/app.slice/docker-{id}.scope")
+        };
+        let groups = [(users(&id), 20), (users(&other), 25), (roots, 30)];
+        let members = groups
+            .iter()
+            .filter_map(|(text, pid)| of_groups(text, *pid));
+        let found = first(members.collect());
+        assert_eq!((found[&id].pid, found[&other].pid), (30, 25));
+    }
 
     #[test]
     fn paths_of_every_engine() {
