@@ -116,7 +116,8 @@ impl Whose {
     /// # Errors
     /// There is none with this ID.
     pub fn find(pid: i32) -> Result<Self, LinkError> {
-        let found = Pid::from_raw(pid).ok_or(rustix::io::Errno::SRCH);
+        // It takes no negative number, and none is that of a process.
+        let found = Pid::from_raw(pid.max(0)).ok_or(rustix::io::Errno::SRCH);
         let found = found.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()));
         found.map(Self).map_err(|e| LinkError::NoProcess {
             pid,
@@ -188,5 +189,18 @@ pub fn renew(index: u32, link_id: u32, mut end: u64, whose: &Whose) -> Result<()
         }
         end = after(LEASE);
         there.maps.end_at(end)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_process_has_a_negative_number() {
+        for pid in [i32::MIN, -5, 0] {
+            let e = Whose::find(pid).unwrap_err();
+            assert_eq!(e.exit_code(), 66, "{e}");
+        }
     }
 }
