@@ -117,14 +117,15 @@ fn uid_of(part: &str) -> Option<String> {
         false => before.is_empty(),
     };
     let uid = normal(uid);
-    let digits = uid.len() == DIGITS && uid.bytes().all(|b| b.is_ascii_hexdigit());
-    (fits && digits).then_some(uid)
+    let digits = uid.bytes().filter(u8::is_ascii_hexdigit).count() == DIGITS;
+    let plain = uid.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit());
+    (fits && digits && plain).then_some(uid)
 }
 
-/// Without separators: systemd's names have underscores, and the UID of a static pod has none.
+/// As the API server writes it: systemd's names have underscores. Separators count: the UID of a static pod
+/// has none, which tells it from that of any other pod.
 fn normal(uid: &str) -> String {
-    let digits = uid.chars().filter(|c| !"-_".contains(*c));
-    digits.map(|c| c.to_ascii_lowercase()).collect()
+    uid.to_ascii_lowercase().replace('_', "-")
 }
 
 #[cfg(test)]
@@ -210,6 +211,9 @@ mod tests {
         let hash = "0123456789abcdef0123456789abcdef";
         let path = format!("/kubepods/pod{hash}/{ID}");
         assert_eq!(pod_of(&path), Some((hash.to_owned(), 1)));
+        // It is not the UID of another pod without its separators.
+        let path = format!("/kubepods/pod{UID}/{ID}");
+        assert_ne!(pod_of(&path).unwrap().0, normal(&UID.replace('-', "")));
     }
 
     #[test]

@@ -298,8 +298,18 @@ fn a_digest_covers_what_is_attached() {
 
 #[test]
 fn a_static_pod_has_the_uid_of_its_file() {
-    let mirror =
-        json!({ "metadata": { "annotations": { "kubernetes.io/config.mirror": "0a1b" } } });
-    assert_eq!(uid(&pod("p", mirror)).as_deref(), Some("0a1b"));
+    let of = |mirror: &str| {
+        let more =
+            json!({ "metadata": { "annotations": { "kubernetes.io/config.mirror": mirror } } });
+        uid(&pod("p", more))
+    };
+    assert_eq!(of("0a1b").as_deref(), Some("0a1b"));
+    // It cannot name the pod of another namespace.
+    for other in [
+        "9a3f2c1e-77d4-4b0e-9d5e-0c1f2a3b4c5d",
+        "9a3f2c1e_77d4_4b0e_9d5e_0c1f2a3b4c5d",
+    ] {
+        assert_eq!(of(other).as_deref(), Some("p"));
+    }
     assert_eq!(uid(&pod("p", json!({}))).as_deref(), Some("p"));
 }
