@@ -280,14 +280,16 @@ impl Agent {
             .await
             .map_err(Problem::Write)?;
         let attach = self.emud.attach(network, setup, seed, lasts).await;
-        let emud = |message: String| {
+        let emud = |applied: Option<String>, message: String| {
             let entry = PodLink {
-                applied: None,
+                applied,
                 ..entry.clone()
             };
             Problem::Emud(Box::new(entry), message)
         };
-        attach.map_err(|e| emud(e.to_string()))?;
+        attach.map_err(|e| emud(None, e.to_string()))?;
+        // From here on it is there, also if it cannot be shown: it must not outlive its Link.
+        let emud = |message| emud(entry.applied.clone(), message);
         let shown = self.emud.show(network, interface).await;
         shown
             .map_err(|e| emud(e.to_string()))?

@@ -2,6 +2,7 @@
 //! What the steps use: objects of the API, the agent, and waiting.
 
 use std::fs::File;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -42,6 +43,32 @@ impl<'a> Lab<'a> {
         }
     }
 
+    /// The file that makes what the agent attaches next impossible to show: until it is removed, under the
+    /// name `unreadable`.
+    pub fn next_is_unreadable(&self) -> std::path::PathBuf {
+        self.cluster.folder.join("next-is-unreadable")
+    }
+
+    /// emud as the agent runs it.
+    fn program(&self) -> Result<std::path::PathBuf> {
+        let program = self.cluster.folder.join("emud");
+        let script = format!(
+            "#!/bin/sh
+cd {folder}
+case \"$*\" in
+*\" show \"*) [ ! -e unreadable ] || {{ echo 'emud: unreadable' >&2; exit 71; }} ;;
+*\" attach \"*) {emud} \"$@\"; code=$?; [ ! -e next-is-unreadable ] || mv next-is-unreadable unreadable; exit $code ;;
+esac
+exec {emud} \"$@\"
+",
+            folder = self.cluster.folder.display(),
+            emud = self.emud,
+        );
+        std::fs::write(&program, script)?;
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755))?;
+        Ok(program)
+    }
+
     /// Starts the agent of node n1, with the rights of its container and of its service account.
     pub fn agent(&self) -> Result<Process> {
         let log = self.cluster.folder.join("agent.log");
@@ -58,7 +85,8 @@ impl<'a> Lab<'a> {
                 "--",
             ])
             .arg(env!("CARGO_BIN_EXE_emud-k8s"))
-            .args(["agent", "--lease", "6s", "--emud", &self.emud])
+            .args(["agent", "--lease", "6s", "--emud"])
+            .arg(self.program()?)
             .env("NODE_NAME", "n1")
             .env_remove("KUBECONFIG")
             .envs(self.cluster.agent_variables())

@@ -40,6 +40,7 @@ pub async fn all(cluster: &Cluster, emud: &str) -> Result<()> {
     deleted(&lab, &web).await?;
     from_config_map(&lab, &web).await?;
     peers(&lab, &web).await?;
+    unreadable(&lab, &web).await?;
     drop(agent_away(&lab, &web, agent).await?);
     Ok(())
 }
@@ -243,6 +244,21 @@ async fn deleted(lab: &Lab<'_>, web: &Sandbox) -> Result<()> {
     within("deleted", web.round_trip(1)?, 0.0, 15.0)?;
     lab.nodes.delete("n2", &DeleteParams::default()).await?;
     lab.gone("slow").await
+}
+
+/// A link that cannot be shown once it is attached does not stay behind when its Link is deleted.
+async fn unreadable(lab: &Lab<'_>, web: &Sandbox) -> Result<()> {
+    let next = lab.next_is_unreadable();
+    std::fs::write(&next, "")?;
+    let spec = json!({ "profile": "link.delay = '30ms'", "duration": "1h" });
+    lab.link("hidden", "web", spec).await?;
+    let is = |e: &PodLink| e.state == State::Failed && e.message.as_deref() == Some("unreadable");
+    lab.entry("hidden", "web", "unreadable", is).await?;
+    lab.delete("hidden").await?;
+    sleep(Duration::from_secs(2)).await;
+    std::fs::remove_file(next.with_file_name("unreadable"))?;
+    lab.gone("hidden").await?;
+    within("deleted", web.round_trip(1)?, 0.0, 15.0)
 }
 
 async fn from_config_map(lab: &Lab<'_>, web: &Sandbox) -> Result<()> {
