@@ -51,8 +51,8 @@ where
                     Ok(_) => changed.notify_one(),
                     Err(e) => {
                         eprintln!("emud-k8s: watch of {}: {e}", K::kind(&()));
-                        if let watcher::Error::InitialListFailed(kube::Error::Api(status)) = e
-                            && told.set(status.message).is_ok()
+                        if let Some(message) = denied_by(e)
+                            && told.set(message).is_ok()
                         {
                             changed.notify_one();
                         }
@@ -78,6 +78,16 @@ where
             (false, Some(message)) => Err(Unknown::Denied(message.clone())),
             (false, None) => Err(Unknown::Yet),
         }
+    }
+}
+
+/// The message of an API server that denies a list. One that is only too busy is asked again, and links stay meanwhile.
+fn denied_by(error: watcher::Error) -> Option<String> {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 403 => {
+            Some(status.message)
+        }
+        _ => None,
     }
 }
 
@@ -154,5 +164,26 @@ impl Others for Watches {
         });
         watch.used = true;
         watch.all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    #[test]
+    fn a_busy_server_denies_nothing() {
+        let of = |code| {
+            let status = Status::failure("why", "Reason").with_code(code);
+            denied_by(watcher::Error::InitialListFailed(kube::Error::Api(
+                status.boxed(),
+            )))
+        };
+        assert_eq!(of(403).as_deref(), Some("why"));
+        for busy in [401, 429, 500, 503, 504] {
+            assert_eq!(of(busy), None, "{busy}");
+        }
     }
 }
