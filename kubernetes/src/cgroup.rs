@@ -123,7 +123,7 @@ fn uid_of(part: &str) -> Option<String> {
 }
 
 /// As the API server writes it: systemd's names have underscores. Separators count: the UID of a static pod
-/// has none, which tells it from that of any other pod.
+/// has none, so it is never that of another pod.
 fn normal(uid: &str) -> String {
     uid.to_ascii_lowercase().replace('_', "-")
 }

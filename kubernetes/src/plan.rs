@@ -125,7 +125,7 @@ pub trait Others {
 
 /// Returns the UID by which the pod's processes are found.
 pub fn uid(pod: &Pod) -> Option<String> {
-    // Whoever may create a pod may write the annotation: with the UID of a pod of another namespace. Those have
+    // Who may create a pod may write the annotation: with the UID of a pod of another namespace. Those have
     // separators, which the hash of a static pod's file has not.
     let is_hash = |uid: &&String| !uid.contains(['-', '_']);
     let mirror = pod.annotations().get(MIRROR).filter(is_hash).cloned();

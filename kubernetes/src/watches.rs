@@ -81,7 +81,7 @@ where
     }
 }
 
-/// The message of an API server that denies a list. One that is only too busy is asked again, and links stay meanwhile.
+/// The message of an API server that denies a list. One that is only too busy gets the request again, and links stay meanwhile.
 fn denied_by(error: watcher::Error) -> Option<String> {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 403 => {
