@@ -3,6 +3,8 @@ use std::{fmt, io};
 
 use netlink_socket2::ReplyError;
 
+use super::socket::Refused;
+
 /// The result of a netlink request.
 pub type Result<T, E = NetlinkError> = std::result::Result<T, E>;
 
@@ -139,22 +141,28 @@ impl NetlinkError {
 
     pub(super) fn reply(attempted: impl Into<String>, err: &ReplyError) -> Self {
         let io = err.as_io_error();
-        let errno = io.raw_os_error().unwrap_or(0);
-        let extack = err.ext_ack().and_then(|a| {
+        let cause = match io.raw_os_error() {
+            Some(errno) => io::Error::from_raw_os_error(errno),
+            None => io::Error::new(io.kind(), io.to_string()),
+        };
+        let message = err.ext_ack().and_then(|a| {
             a.get_msg()
                 .ok()
                 .map(|m| m.to_string_lossy().trim_end().to_string())
         });
-        let message = match extack {
-            Some(text) => text,
-            None if errno == 0 => io.to_string(),
-            None => String::new(),
-        };
-        Self::of(OsFailure {
-            attempted: attempted.into(),
-            errno,
-            message,
-        })
+        Self::refused(attempted, Refused { cause, message })
+    }
+
+    pub(super) fn refused(attempted: impl Into<String>, refused: Refused) -> Self {
+        let Refused { cause, message } = refused;
+        match (cause.raw_os_error(), message) {
+            (Some(errno), Some(message)) => Self::of(OsFailure {
+                attempted: attempted.into(),
+                errno,
+                message,
+            }),
+            _ => Self::io(attempted, &cause),
+        }
     }
 
     /// ENOENT for "add an object of this kind" means that the kernel does not have the kind.

@@ -227,7 +227,7 @@ impl Netlink {
             }
             IngressQdisc::None => {}
         }
-        let mut chain = tc::Chained::new(self.sock.reserve_seq(2));
+        let mut chain = tc::Chained::new(self.route.reserve(2));
         qdisc::clsact_request(chain.request(), ifindex)
             .encode()
             .push_kind(c"clsact");
@@ -241,17 +241,13 @@ impl Netlink {
         drop(second);
         let chain = chain.finalize();
         // In order, and both: the kernel continues after an error.
-        let mut failed = Vec::new();
-        let mut reply = self
-            .sock
-            .request_chained(&chain)
+        let refused = self
+            .route
+            .chain(&chain)
             .map_err(|e| NetlinkError::io(filter.attempted(&name), &e))?;
-        while let Some(answer) = reply.recv() {
-            if let Err(err) = answer {
-                failed.push(NetlinkError::reply(filter.attempted(&name), &err).kind_missing(true));
-            }
-        }
-        match failed.into_iter().next() {
+        let mut failed = (refused.into_iter())
+            .map(|e| NetlinkError::refused(filter.attempted(&name), e).kind_missing(true));
+        match failed.next() {
             None => Ok(true),
             // Another process has created clsact in between: it owns it.
             Some(NetlinkError::Exists(_)) => {

@@ -27,15 +27,17 @@ mod restorable;
 mod route;
 pub(crate) mod setting;
 mod snapshot;
+mod socket;
 mod tcx;
 mod vxlan;
 mod wire;
 
 use std::sync::Arc;
 
-use netlink_bindings::rt_link;
-use netlink_bindings::traits::NetlinkRequest;
+use netlink_bindings::traits::{NetlinkRequest, Protocol};
 use netlink_socket2::NetlinkSocket;
+
+use socket::Socket;
 
 pub use drops::Dropped;
 pub use error::{NetlinkError, OsFailure, Result};
@@ -57,7 +59,9 @@ pub use wire::WireEnd;
 /// Blocking netlink sockets of one network namespace. Each request fails with the answer of the
 /// kernel.
 pub struct Netlink {
-    sock: NetlinkSocket,
+    route: Socket,
+    /// For generic netlink, whose answers are short. It makes its socket with the first request.
+    generic: NetlinkSocket,
     /// What [`Self::qdiscs`] answers from, if it need not be the state of now.
     qdiscs: Option<Arc<Qdiscs>>,
 }
@@ -66,30 +70,25 @@ impl Netlink {
     /// Opens netlink in the network namespace of the calling thread; to use a different one, call
     /// [`enter`] first.
     pub fn open() -> Result<Self> {
-        let mut nl = Self {
-            sock: NetlinkSocket::new(),
+        Ok(Self {
+            route: Socket::open().map_err(|e| NetlinkError::io("open netlink", &e))?,
+            generic: NetlinkSocket::new(),
             qdiscs: None,
-        };
-        // The crate creates its socket with the first request. Send one now, so that the socket
-        // belongs to the current namespace: lo always has index 1.
-        let header = rt_link::Ifinfomsg {
-            ifi_index: 1,
-            ..Default::default()
-        };
-        let request = rt_link::Request::new().op_getlink_do(&header);
-        nl.exchange(&request, || "open netlink".into(), |_| ())?;
-        Ok(nl)
+        })
     }
 
     /// Sends `request`, passes every reply to `each` and waits for the kernel's acknowledgement.
-    /// Always reads to the end: the unread rest of a dump would keep the socket busy.
     fn exchange<R: NetlinkRequest>(
         &mut self,
         request: &R,
         attempted: impl Fn() -> String,
         mut each: impl FnMut(R::ReplyType<'_>),
     ) -> Result<()> {
-        let mut reply = match self.sock.request(request) {
+        if let Protocol::Raw { request_type, .. } = request.protocol() {
+            let done = self.route.request(request, request_type, each);
+            return done.map_err(|e| NetlinkError::refused(attempted(), e));
+        }
+        let mut reply = match self.generic.request(request) {
             Ok(reply) => reply,
             Err(err) => return Err(NetlinkError::io(attempted(), &err)),
         };

@@ -70,6 +70,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             restore::foreground_waits,
             restore::foreground_renamed,
             odd::large_index,
+            odd::many_names,
             odd::odd_name,
             odd::ordinary_user,
             odd::own_device,

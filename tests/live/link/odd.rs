@@ -229,6 +229,21 @@ pub fn odd_name(engine: Engine) {
     }
 }
 
+/// The kernel's message of an interface with many alternative names is longer than 8 KiB.
+pub fn many_names(engine: Engine) {
+    let lab = Lab::new();
+    let long = "x".repeat(100);
+    let add = |n| format!("link property add dev va altname n{n}{long}\n");
+    let names: String = (0..100).map(add).collect();
+    let folder = Scratch::new();
+    let batch = folder.path("names");
+    fs::write(&batch, names).expect("a batch");
+    sh(&format!("ip -n {} -batch {batch}", lab.a));
+    lab.attach(engine, "adsl24", &[]);
+    assert!(lab.emud(&["list"]).expect(0).out.starts_with("va\tadsl24"));
+    lab.emud(&["detach", &format!("n7{long}")]).expect(0);
+}
+
 /// Several emud processes that sweep the same ifbs at the same time do not make each other fail.
 pub fn swept_together() {
     let lab = Lab::empty();

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The netlink socket of interfaces, routes and qdiscs. That of the crate netlink_socket2 has room for 8 KiB, and panics
+//! at a longer message: of an interface with many alternative names, or a filter with many actions.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use netlink_bindings::traits::{NetlinkChained, NetlinkRequest};
+use rustix::io::Errno;
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::{connect, recv, send, socket_with};
+
+use super::attr;
+
+/// An attribute has up to 64 KiB, and no message has many of that size. Memory is used as far as it is filled.
+const BUFFER_LEN: usize = 128 << 10;
+/// struct nlmsghdr.
+const HEADER_LEN: usize = 16;
+/// The number behind the header of NLMSG_ERROR and NLMSG_DONE.
+const CODE_LEN: usize = 4;
+const NLMSGERR_ATTR_MSG: u16 = 1;
+
+/// A socket of NETLINK_ROUTE.
+pub(super) struct Socket {
+    socket: OwnedFd,
+    sequence: u32,
+    buffer: Vec<u8>,
+}
+
+/// The kernel rejected a request.
+pub(super) struct Refused {
+    pub cause: io::Error,
+    /// Its explanation.
+    pub message: Option<String>,
+}
+
+impl From<io::Error> for Refused {
+    fn from(cause: io::Error) -> Self {
+        Self {
+            cause,
+            message: None,
+        }
+    }
+}
+
+impl Socket {
+    /// Opens a socket in the network namespace of the calling thread.
+    pub fn open() -> io::Result<Self> {
+        let protocol = None; // NETLINK_ROUTE is 0.
+        let flags = SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol)?;
+        // Explanations of errors, without a copy of the request.
+        for option in [libc::NETLINK_EXT_ACK, libc::NETLINK_CAP_ACK] {
+            let on: libc::c_int = 1;
+            // SAFETY: the kernel copies the number, whose size is given.
+            let done = unsafe {
+                libc::setsockopt(
+                    socket.as_raw_fd(),
+                    libc::SOL_NETLINK,
+                    option,
+                    (&raw const on).cast(),
+                    size_of_val(&on) as libc::socklen_t,
+                )
+            };
+            if done != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        // Then only the kernel can send to it, and not a process with CAP_NET_ADMIN in the namespace.
+        connect(&socket, &SocketAddrNetlink::new(0, 0))?;
+        Ok(Self {
+            socket,
+            sequence: 1,
+            buffer: vec![0; BUFFER_LEN],
+        })
+    }
+
+    /// Returns the first of so many sequence numbers that no other request has.
+    pub fn reserve(&mut self, count: u32) -> u32 {
+        let first = self.sequence;
+        self.sequence = first.wrapping_add(count);
+        first
+    }
+
+    /// Sends a request of this type, and passes every answer to `each`.
+    pub fn request<R: NetlinkRequest>(
+        &mut self,
+        request: &R,
+        kind: u16,
+        mut each: impl FnMut(R::ReplyType<'_>),
+    ) -> Result<(), Refused> {
+        let sequence = self.reserve(1);
+        let payload = request.payload();
+        let flags = request.flags() | (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
+        let mut message = Vec::with_capacity(HEADER_LEN + payload.len());
+        message.extend(((HEADER_LEN + payload.len()) as u32).to_ne_bytes());
+        message.extend(kind.to_ne_bytes());
+        message.extend(flags.to_ne_bytes());
+        message.extend(sequence.to_ne_bytes());
+        message.extend([0; 4]);
+        message.extend(payload);
+        let is_ours = |number| number == sequence;
+        let refused = self.exchange(&message, 1, is_ours, |body| each(R::decode_reply(body)))?;
+        refused.into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// Sends several requests at once, of which the kernel handles each. Returns those that it rejected.
+    pub fn chain(&mut self, chain: &impl NetlinkChained) -> io::Result<Vec<Refused>> {
+        let is_ours = |number| chain.get_index(number).is_some();
+        self.exchange(chain.payload(), chain.chain_len(), is_ours, |_| ())
+    }
+
+    /// Reads until so many requests have ended: the unread rest of a dump would keep the socket busy.
+    fn exchange(
+        &mut self,
+        requests: &[u8],
+        count: usize,
+        is_ours: impl Fn(u32) -> bool,
+        mut each: impl FnMut(&[u8]),
+    ) -> io::Result<Vec<Refused>> {
+        send(&self.socket, requests, SendFlags::empty())?;
+        let (mut ended, mut refused) = (0, vec![]);
+        while ended < count {
+            let len = receive(&self.socket, &mut self.buffer)?;
+            let mut rest = &self.buffer[..len];
+            while !rest.is_empty() {
+                let message = Message::first(rest).ok_or(io::ErrorKind::InvalidData)?;
+                rest = rest.get(message.len..).unwrap_or_default();
+                if !is_ours(message.sequence) {
+                    continue;
+                }
+                match i32::from(message.kind) {
+                    libc::NLMSG_DONE | libc::NLMSG_ERROR => {
+                        ended += 1;
+                        refused.extend(message.refused());
+                    }
+                    libc::NLMSG_NOOP => {}
+                    libc::NLMSG_OVERRUN => return Err(Errno::OVERFLOW.into()),
+                    _ => each(message.body),
+                }
+            }
+        }
+        Ok(refused)
+    }
+}
+
+/// Receives what the kernel sends at once.
+fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match recv(socket, &mut *buffer, RecvFlags::TRUNC) {
+            Ok((_, sent)) if sent > buffer.len() => return Err(Errno::MSGSIZE.into()),
+            Ok((len, _)) => return Ok(len),
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
+struct Message<'a> {
+    /// With the padding behind it.
+    len: usize,
+    kind: u16,
+    flags: u16,
+    sequence: u32,
+    /// Behind the header.
+    body: &'a [u8],
+}
+
+impl<'a> Message<'a> {
+    /// Reads the first of several messages; `None`: it is incomplete.
+    fn first(messages: &'a [u8]) -> Option<Self> {
+        let len = attr::u32_at(messages, 0)? as usize;
+        let half = |at: usize| {
+            let bytes = messages.get(at..at + 2)?;
+            Some(u16::from_ne_bytes(bytes.try_into().ok()?))
+        };
+        Some(Self {
+            len: len.next_multiple_of(4),
+            kind: half(4)?,
+            flags: half(6)?,
+            sequence: attr::u32_at(messages, 8)?,
+            body: messages.get(HEADER_LEN..len)?,
+        })
+    }
+
+    /// Reads the end of a request; `None`: the kernel has done it.
+    fn refused(&self) -> Option<Refused> {
+        let code = attr::u32_at(self.body, 0).unwrap_or(0).cast_signed();
+        if code == 0 {
+            return None;
+        }
+        // An error has the header of the request before its attributes.
+        let before = match i32::from(self.kind) {
+            libc::NLMSG_ERROR => CODE_LEN + HEADER_LEN,
+            _ => CODE_LEN,
+        };
+        let attrs = match self.flags & libc::NLM_F_ACK_TLVS as u16 {
+            0 => &[],
+            _ => self.body.get(before..).unwrap_or_default(),
+        };
+        let message = attr::find(attrs, NLMSGERR_ATTR_MSG).map(|text| {
+            let text = String::from_utf8_lossy(text);
+            text.trim_end_matches('\0').trim_end().to_owned()
+        });
+        Some(Refused {
+            cause: io::Error::from_raw_os_error(-code),
+            message,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(kind: i32, flags: i32, sequence: u32, body: &[u8]) -> Vec<u8> {
+        let mut out = ((HEADER_LEN + body.len()) as u32).to_ne_bytes().to_vec();
+        out.extend((kind as u16).to_ne_bytes());
+        out.extend((flags as u16).to_ne_bytes());
+        out.extend(sequence.to_ne_bytes());
+        out.extend([0; 4]);
+        out.extend(body);
+        out.resize(out.len().next_multiple_of(4), 0);
+        out
+    }
+
+    #[test]
+    fn messages_follow_one_another() {
+        let mut both = message(16, 0, 7, b"abcde");
+        both.extend(message(libc::NLMSG_DONE, 0, 8, &[0; 4]));
+        let first = Message::first(&both).unwrap();
+        assert_eq!(
+            (first.kind, first.sequence, first.body),
+            (16, 7, &b"abcde"[..])
+        );
+        let second = Message::first(&both[first.len..]).unwrap();
+        assert_eq!((second.sequence, second.len), (8, 20));
+        assert!(second.refused().is_none());
+        // Of none a part is read.
+        for len in 0..21 {
+            assert!(Message::first(&both[..len]).is_none(), "{len}");
+        }
+        let mut short = both.clone();
+        short[..4].copy_from_slice(&8_u32.to_ne_bytes());
+        assert!(Message::first(&short).is_none());
+    }
+
+    #[test]
+    fn errors_are_explained() {
+        let mut text = vec![];
+        attr::push(&mut text, NLMSGERR_ATTR_MSG, false, b"no such thing\0");
+        for (kind, header) in [(libc::NLMSG_ERROR, HEADER_LEN), (libc::NLMSG_DONE, 0)] {
+            let mut body = (-libc::ENOENT).to_ne_bytes().to_vec();
+            body.extend(vec![0; header]);
+            let plain = message(kind, 0, 1, &body);
+            let plain = Message::first(&plain).unwrap().refused().unwrap();
+            assert_eq!(
+                (plain.cause.raw_os_error(), plain.message),
+                (Some(libc::ENOENT), None)
+            );
+            body.extend(&text);
+            let explained = message(kind, libc::NLM_F_ACK_TLVS, 1, &body);
+            let explained = Message::first(&explained).unwrap().refused().unwrap();
+            assert_eq!(explained.message.as_deref(), Some("no such thing"));
+        }
+    }
+}
