@@ -7,9 +7,12 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread;
 use std::time::Duration;
 
-use support::bulk::Bulk;
+use support::bulk::{self, Bulk};
 use support::lab::{Engine, Lab, Verdict, inside, run, sh};
 use support::probe::{Probe, monotonic_ns};
 use support::runs::rtt_ms;
@@ -440,6 +443,10 @@ pub fn two_tags(engine: Engine) {
 
 /// A tun device of the thread's namespace: packets without an Ethernet header.
 pub fn tun(name: &str) -> File {
+    tun_with(name, 0)
+}
+
+fn tun_with(name: &str, flags: libc::c_int) -> File {
     const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
     let file = OpenOptions::new()
         .read(true)
@@ -452,7 +459,7 @@ pub fn tun(name: &str) -> File {
         for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
             *to = from as libc::c_char;
         }
-        request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+        request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | flags) as libc::c_short;
         let done = libc::ioctl(file.as_raw_fd(), TUNSETIFF, &raw mut request);
         assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
     }
@@ -492,7 +499,7 @@ pub fn without_ethernet(engine: Engine) {
     let before = lab.snapshot();
     let mut there = file.try_clone().expect("a descriptor");
     // Ends when the test closes its socket and sends no more: at the packet of 1 byte.
-    let program = std::thread::spawn(move || {
+    let program = thread::spawn(move || {
         let mut held = vec![];
         let mut packet = [0u8; 2048];
         loop {
@@ -543,6 +550,119 @@ pub fn without_ethernet(engine: Engine) {
     verdict.near("up, least ms", 30.0, least(&up), within_ms());
     verdict.near("down, least ms", 50.0, least(&down), within_ms());
     lab.emud(&["detach", "tun0"]).expect(0);
+    assert_eq!(before, lab.snapshot());
+    verdict.end();
+}
+
+/// A tun with the offloads of a network card: its packets have a `struct virtio_net_hdr` in front.
+fn offloading_tun(name: &str) -> File {
+    const TUNSETOFFLOAD: libc::c_ulong = 0x4004_54d0;
+    const CSUM_AND_TSO4: libc::c_uint = 1 | 2;
+    let file = tun_with(name, libc::IFF_VNET_HDR);
+    // SAFETY: the argument is a number.
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), TUNSETOFFLOAD, CSUM_AND_TSO4) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    file
+}
+
+/// Packets on the wire, and their bytes.
+#[derive(Default)]
+struct Wire {
+    packets: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// Passes on what one tun sends to another one, until a namespace is deleted.
+fn wire(mut from: File, mut to: File) -> Arc<Wire> {
+    const VNET_LEN: usize = 10;
+    let wire = Arc::new(Wire::default());
+    let counted = wire.clone();
+    thread::spawn(move || {
+        let mut read = vec![0u8; 68 << 10];
+        while let Ok(len) = from.read(&mut read) {
+            let gso_size = usize::from(u16::from_ne_bytes([read[4], read[5]]));
+            let packet = &read[VNET_LEN..len];
+            let mut size = (1, packet.len());
+            if read[1] != 0 {
+                // IPv4 and TCP, which each packet of the train has in front.
+                let ip = usize::from(packet[0] & 15) * 4;
+                let headers = ip + usize::from(packet[ip + 12] >> 4) * 4;
+                let packets = (packet.len() - headers).div_ceil(gso_size);
+                size = (packets, packet.len() + (packets - 1) * headers);
+            }
+            counted.packets.fetch_add(size.0 as u64, Relaxed);
+            counted.bytes.fetch_add(size.1 as u64, Relaxed);
+            if to.write_all(&read[..len]).is_err() {
+                return;
+            }
+        }
+    });
+    wire
+}
+
+/// `keep` on a device without an Ethernet header: super-packets stay whole, take the time of their packets
+/// on the wire, and count as those.
+pub fn keep_without_ethernet(engine: Engine) {
+    const RATE: f64 = 50e6;
+    let lab = Lab::empty();
+    let [ta, tb] = [(&lab.a, "ta", "10.88.0.1"), (&lab.b, "tb", "10.88.0.2")].map(|of| {
+        let (space, name, address) = of;
+        let file = inside(space, move || offloading_tun(name));
+        let file = file.join().expect("a tun");
+        sh(&format!(
+            "ip -n {space} link set dev {name} addrgenmode none
+             ip -n {space} addr add {address}/24 dev {name}
+             ip -n {space} link set dev {name} up"
+        ));
+        file
+    });
+    let again = |file: &File| file.try_clone().expect("a descriptor");
+    let wires = [wire(again(&ta), again(&tb)), wire(again(&tb), again(&ta))];
+    let before = lab.snapshot();
+    let segmentation = || {
+        let limits = "ip -d link show ta | grep -o \"gso_max_[a-z]* [0-9]*\"";
+        lab.in_a(&format!("{limits}; ethtool -k ta"))
+    };
+    let untouched = segmentation();
+    // A class only holds packets with engine hold.
+    let (limit, bottleneck) = match engine {
+        Engine::Hold => ("class = \"b\"", "[bottleneck.b]\nrate = \"50Mbit\"\n"),
+        Engine::Fq | Engine::Qdisc => ("rate = \"50Mbit\"", ""),
+    };
+    let profile = lab.profile(&format!(
+        "offload = \"keep\"\n[link]\ndelay = \"5ms\"\n[up]\n{limit}\n{bottleneck}"
+    ));
+    lab.emud(&["attach", "ta", "-p", &profile, "--engine", engine.name()])
+        .expect(0);
+    let mut verdict = Verdict::default();
+    assert_eq!(untouched, segmentation());
+    let goodput = Bulk {
+        from: lab.a.clone(),
+        to: lab.b.clone(),
+        address: "10.88.0.2".parse().unwrap(),
+        warm_up: Duration::from_secs(1),
+        duration: Duration::from_secs(2),
+        // Keeps the wire busy, and does not fill the queue.
+        window: Some(256 << 10),
+    }
+    .goodput_bit_s();
+    let allowed = RATE * bulk::SEGMENT / 1500.0;
+    verdict.near("payload bit/s", allowed, goodput, 0.03 * allowed);
+    // Until all has arrived, and the holder has reported.
+    thread::sleep(Duration::from_secs(1));
+    let shown = lab.emud(&["show", "ta", "--json"]).expect(0).json();
+    let shown = &shown["interfaces"][0];
+    for (direction, wire) in ["up", "down"].iter().zip(&wires) {
+        let counters = &shown[direction]["counters"];
+        let of = |key: &str| counters[key].as_u64().expect("a number");
+        verdict.same(direction, of("packets"), of("sent_packets"));
+        verdict.same("packets", wire.packets.load(Relaxed), of("packets"));
+        verdict.same("bytes", wire.bytes.load(Relaxed), of("bytes"));
+        verdict.same("bytes sent", of("bytes"), of("sent_bytes"));
+    }
+    let supers = shown["up"]["counters"]["super_packets"].as_u64();
+    verdict.at_least("super-packets", 1.0, supers.expect("a number") as f64);
+    lab.emud(&["detach", "ta"]).expect(0);
     assert_eq!(before, lab.snapshot());
     verdict.end();
 }

@@ -58,6 +58,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             frames::other_frames,
             frames::own_multicast,
             frames::segmentation,
+            frames::keep_without_ethernet,
             frames::two_tags,
             restore::leaves_no_trace,
             restore::holder_killed,
