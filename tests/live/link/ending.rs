@@ -168,16 +168,19 @@ pub fn changed(engine: Engine) {
         &profile,
         &["--while-pid", &process.id().to_string()],
     );
-    // What attach told the process that renews.
+    // The arguments by attach of the process that renews.
     let renewer = emuds(&lab, "renew").pop().expect("it runs");
-    let told = std::fs::read_to_string(format!("/proc/{renewer}/cmdline")).expect("its arguments");
+    let arguments = std::fs::read_to_string(format!("/proc/{renewer}/cmdline")).expect("cmdline");
     lab.emud(&["set", "va", "--for", "1h"]).expect(0);
     wait_until("renewed no more", SOON, || emuds(&lab, "renew").is_empty());
     // The same process, if it had begun late: on a busy machine it took the new end for its lease.
     let whose = Whose::find(process.id() as i32).expect("sleep");
     let late = inside(&lab.a, move || {
-        let told: Vec<u64> = told.split('\0').filter_map(|n| n.parse().ok()).collect();
-        ending::renew(told[0] as u32, told[1] as u32, told[2], &whose)
+        let numbers: Vec<u64> = arguments
+            .split('\0')
+            .filter_map(|n| n.parse().ok())
+            .collect();
+        ending::renew(numbers[0] as u32, numbers[1] as u32, numbers[2], &whose)
     });
     wait_until("a late one", SOON, || late.is_finished());
     late.join().expect("no panic").expect("nothing to do");
