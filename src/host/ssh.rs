@@ -25,10 +25,10 @@ pub fn session() -> io::Result<Ends> {
     while pid > 1 {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
         let (name, parent) = of_stat(&stat).ok_or(ErrorKind::InvalidData)?;
-        if SERVERS.contains(&name) {
-            if let Some(found) = of_process(pid)? {
-                return Ok(found);
-            }
+        if SERVERS.contains(&name)
+            && let Some(found) = of_process(pid)?
+        {
+            return Ok(found);
         }
         pid = parent;
     }
