@@ -60,8 +60,8 @@ pub use wire::WireEnd;
 /// kernel.
 pub struct Netlink {
     route: Socket,
-    /// For generic netlink, whose answers are short. It makes its socket with the first request.
-    generic: NetlinkSocket,
+    /// For other protocols, whose answers are short. It makes its sockets with the first request.
+    others: NetlinkSocket,
     /// What [`Self::qdiscs`] answers from, if it need not be the state of now.
     qdiscs: Option<Arc<Qdiscs>>,
 }
@@ -72,7 +72,7 @@ impl Netlink {
     pub fn open() -> Result<Self> {
         Ok(Self {
             route: Socket::open().map_err(|e| NetlinkError::io("open netlink", &e))?,
-            generic: NetlinkSocket::new(),
+            others: NetlinkSocket::new(),
             qdiscs: None,
         })
     }
@@ -84,11 +84,16 @@ impl Netlink {
         attempted: impl Fn() -> String,
         mut each: impl FnMut(R::ReplyType<'_>),
     ) -> Result<()> {
-        if let Protocol::Raw { request_type, .. } = request.protocol() {
+        if let Protocol::Raw {
+            protonum,
+            request_type,
+        } = request.protocol()
+            && i32::from(protonum) == libc::NETLINK_ROUTE
+        {
             let done = self.route.request(request, request_type, each);
             return done.map_err(|e| NetlinkError::refused(attempted(), e));
         }
-        let mut reply = match self.generic.request(request) {
+        let mut reply = match self.others.request(request) {
             Ok(reply) => reply,
             Err(err) => return Err(NetlinkError::io(attempted(), &err)),
         };
