@@ -40,8 +40,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
     named![Test;
         Always:
             cgroup::kernel_and_servers,
-            senders::a_group_has_its_trains,
-            restore::foreground_replaced;
+            senders::a_group_has_its_trains;
         Here:
             background::waits,
             change::set,
@@ -70,6 +69,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             restore::foreground,
             restore::foreground_waits,
             restore::foreground_renamed,
+            restore::foreground_replaced,
             odd::large_index,
             odd::many_names,
             odd::odd_name,
