@@ -22,6 +22,7 @@ pub mod netlink;
 pub mod plot;
 pub mod profile;
 pub mod schema;
+mod socket_option;
 pub mod text;
 pub mod top;
 pub mod verify;

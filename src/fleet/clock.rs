@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::datagram::{self, Datagram, Stamp};
 use crate::host::{random, spawn, wall_ns};
+use crate::socket_option;
 
 /// Number of probes; the best one determines the offset, the median one the delay.
 const PROBES: u64 = 100;
@@ -255,7 +256,7 @@ struct Arrival {
 
 fn stamps(socket: &UdpSocket) -> io::Result<()> {
     let on: libc::c_int = 1;
-    datagram::set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)
+    socket_option::set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)
 }
 
 fn receive(socket: &UdpSocket, into: &mut [u8; ANSWER]) -> io::Result<Arrival> {

@@ -2,23 +2,22 @@
 //! The kernel's notifications of changes of interfaces, qdiscs and filters.
 
 use std::collections::BTreeSet;
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use netlink_bindings::utils::find_attr;
 use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with};
 
-use super::{NetlinkError, Result};
+use super::socket::{HEADER_LEN, Message};
+use super::{NetlinkError, Result, attr};
+use crate::socket_option;
 
 /// A notification has up to a page; some are larger.
 const BUFFER_LEN: usize = 32 << 10;
-/// struct nlmsghdr.
-const HEADER_LEN: usize = 16;
 /// struct ifinfomsg; struct tcmsg has its index at the same offset.
 const IFINFO_LEN: usize = 16;
-const INDEX_OFFSET: usize = HEADER_LEN + 4;
+/// Behind the header.
+const INDEX_OFFSET: usize = 4;
 
 /// Notifications of one network namespace since the socket was opened.
 #[derive(Debug)]
@@ -62,23 +61,10 @@ impl Notices {
             len: filter.len() as u16,
             filter: filter.as_mut_ptr(),
         };
-        // SAFETY: the kernel copies the program, whose length is that of the vector.
-        let done = unsafe {
-            libc::setsockopt(
-                self.socket.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_ATTACH_FILTER,
-                (&raw const program).cast(),
-                size_of_val(&program) as libc::socklen_t,
-            )
-        };
-        match done {
-            0 => Ok(()),
-            _ => {
-                let error = io::Error::last_os_error();
-                Err(NetlinkError::io("filter changes of interfaces", &error))
-            }
-        }
+        // It points to the vector, which lives until the kernel has copied it.
+        let option = libc::SO_ATTACH_FILTER;
+        socket_option::set(&self.socket, libc::SOL_SOCKET, option, &program)
+            .map_err(|error| NetlinkError::io("filter changes of interfaces", &error))
     }
 
     /// Returns all pending changes without waiting.
@@ -113,21 +99,18 @@ impl Changes {
     }
 
     fn read(&mut self, mut messages: &[u8]) {
-        while let Some((len, kind)) = header(messages) {
-            let Some(message) = messages.get(..len).filter(|_| len >= HEADER_LEN) else {
-                return;
-            };
-            if let Some(index) = super::attr::u32_at(message, INDEX_OFFSET) {
+        while let Some(message) = Message::first(messages) {
+            if let Some(index) = attr::u32_at(message.body, INDEX_OFFSET) {
                 self.changed.insert(index);
-                if kind == libc::RTM_DELLINK {
-                    let attrs = message.get(HEADER_LEN + IFINFO_LEN..).unwrap_or_default();
-                    match find_attr(attrs, libc::IFLA_NEW_IFINDEX) {
+                if message.kind == libc::RTM_DELLINK {
+                    let attrs = message.body.get(IFINFO_LEN..).unwrap_or_default();
+                    match attr::find(attrs, libc::IFLA_NEW_IFINDEX) {
                         Some(_) => self.moved.insert(index),
                         None => self.deleted.insert(index),
                     };
                 }
             }
-            messages = messages.get(len.next_multiple_of(4)..).unwrap_or_default();
+            messages = messages.get(message.len..).unwrap_or_default();
         }
     }
 }
@@ -143,7 +126,7 @@ fn filter(indexes: &[u32]) -> Vec<libc::sock_filter> {
     let load = step(
         libc::BPF_LD | libc::BPF_W | libc::BPF_ABS,
         0,
-        INDEX_OFFSET as u32,
+        (HEADER_LEN + INDEX_OFFSET) as u32,
     );
     // It loads four bytes as the network orders them.
     let equals = (indexes.iter().enumerate()).map(|(i, index)| {
@@ -161,11 +144,4 @@ fn filter(indexes: &[u32]) -> Vec<libc::sock_filter> {
         .chain(equals)
         .chain([ignore, accept])
         .collect()
-}
-
-/// Reads nlmsg_len and nlmsg_type.
-fn header(messages: &[u8]) -> Option<(usize, u16)> {
-    let len = super::attr::u32_at(messages, 0)?;
-    let kind = messages.get(4..6)?.try_into().ok()?;
-    Some((len as usize, u16::from_ne_bytes(kind)))
 }

@@ -3,7 +3,7 @@
 //! at a longer message: of an interface with many alternative names, or a filter with many actions.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use netlink_bindings::traits::{NetlinkChained, NetlinkRequest};
 use rustix::io::Errno;
@@ -12,11 +12,12 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::net::{connect, recv, send, socket_with};
 
 use super::attr;
+use crate::socket_option;
 
 /// An attribute has up to 64 KiB, and no message has many of that size. Memory is used as far as it is filled.
 const BUFFER_LEN: usize = 128 << 10;
 /// struct nlmsghdr.
-const HEADER_LEN: usize = 16;
+pub(super) const HEADER_LEN: usize = 16;
 /// The number behind the header of NLMSG_ERROR and NLMSG_DONE.
 const CODE_LEN: usize = 4;
 const NLMSGERR_ATTR_MSG: u16 = 1;
@@ -53,19 +54,7 @@ impl Socket {
         // Explanations of errors, without a copy of the request.
         for option in [libc::NETLINK_EXT_ACK, libc::NETLINK_CAP_ACK] {
             let on: libc::c_int = 1;
-            // SAFETY: the kernel copies the number, whose size is given.
-            let done = unsafe {
-                libc::setsockopt(
-                    socket.as_raw_fd(),
-                    libc::SOL_NETLINK,
-                    option,
-                    (&raw const on).cast(),
-                    size_of_val(&on) as libc::socklen_t,
-                )
-            };
-            if done != 0 {
-                return Err(io::Error::last_os_error());
-            }
+            socket_option::set(&socket, libc::SOL_NETLINK, option, &on)?;
         }
         // Then only the kernel can send to it, and not a process with CAP_NET_ADMIN in the namespace.
         connect(&socket, &SocketAddrNetlink::new(0, 0))?;
@@ -157,19 +146,19 @@ fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-struct Message<'a> {
+pub(super) struct Message<'a> {
     /// With the padding behind it.
-    len: usize,
-    kind: u16,
+    pub len: usize,
+    pub kind: u16,
     flags: u16,
     sequence: u32,
     /// Behind the header.
-    body: &'a [u8],
+    pub body: &'a [u8],
 }
 
 impl<'a> Message<'a> {
     /// Reads the first of several messages; `None`: it is incomplete.
-    fn first(messages: &'a [u8]) -> Option<Self> {
+    pub fn first(messages: &'a [u8]) -> Option<Self> {
         let len = attr::u32_at(messages, 0)? as usize;
         let half = |at: usize| {
             let bytes = messages.get(at..at + 2)?;

@@ -152,7 +152,7 @@ fn measured((_, d, s): Stream<'_>, (_, before_d, before): Stream<'_>, interval_s
     let (now, before) = (&s.counters, &before.counters);
     let grown = |of: fn(&Counters) -> u64| of(now).saturating_sub(of(before));
     let arrived = grown(|c| c.packets);
-    let lost = grown(|c| c.lost + c.down + c.queue_dropped + c.aqm_dropped.all() + c.class_dropped);
+    let lost = grown(|c| c.lost + c.down + c.dropped());
     let delays = Delays::counted(
         since(&now.delay_histogram, &before.delay_histogram),
         now.delay_ns.wrapping_sub(before.delay_ns),

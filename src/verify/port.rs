@@ -12,6 +12,7 @@ use rustix::net::{AddressFamily, SendFlags, SocketType, bind, connect, getsockna
 use super::VerifyError;
 use crate::host::datagram::{self, Stamp};
 use crate::host::{now_ns, wall_ns};
+use crate::socket_option;
 
 /// Size of the socket buffers: the prober itself must not drop a packet.
 const BUFFER_BYTES: libc::c_int = 64 << 20;
@@ -141,7 +142,7 @@ impl Port {
     }
 
     fn set<T>(&self, option: i32, value: &T, what: &'static str) -> Result<(), VerifyError> {
-        let done = datagram::set_option(&self.fd, libc::SOL_SOCKET, option, value);
+        let done = socket_option::set(&self.fd, libc::SOL_SOCKET, option, value);
         done.map_err(|source| VerifyError::Socket { what, source })
     }
 }

@@ -51,24 +51,23 @@ pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> 
             artefacts: folder(args, log.as_ref(), n)?,
             ..settings.clone()
         };
-        let outcome = match once(&plan, &settings, log.as_ref()) {
-            Ok(outcome) => outcome,
-            Err(e) => {
-                // The runs before it still have results.
-                let suite = Suite::failed(&e, &plan.name, settings.repeat, settings.seed);
-                if annotated(args) {
-                    say(&suite.annotations());
-                }
-                suites.push(suite);
-                stopped = Err(e);
-                break;
-            }
+        let outcome = once(&plan, &settings, log.as_ref());
+        let suite = match &outcome {
+            Ok(outcome) => Suite::of(outcome, &plan.name, settings.repeat, settings.seed),
+            Err(e) => Suite::failed(e, &plan.name, settings.repeat, settings.seed),
         };
-        let suite = Suite::of(&outcome, &plan.name, settings.repeat, settings.seed);
         if annotated(args) {
             say(&suite.annotations());
         }
         suites.push(suite);
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(e) => {
+                // The runs before it still have results.
+                stopped = Err(e);
+                break;
+            }
+        };
         if args.repeat > 1 {
             runs.extend(log.map(|log| log.read(n)).transpose()?);
         }

@@ -306,6 +306,13 @@ pub(crate) fn counters_of(
     Ok(counters(&*maps.counters_of(number, direction)?, &served))
 }
 
+impl Counters {
+    /// Returns the packets that the queue, its manager or a class dropped.
+    pub fn dropped(&self) -> u64 {
+        self.queue_dropped + self.aqm_dropped.all() + self.class_dropped
+    }
+}
+
 pub(crate) fn counters(c: &abi::emud_counters, served: &abi::emud_served) -> Counters {
     let passed = |why: abi::emud_pass| c.passed[why as usize];
     let delays = Delays::counted(histogram::buckets(&c.delay_hist), c.delay_ns);

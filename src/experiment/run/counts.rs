@@ -41,7 +41,7 @@ impl Counts {
                 passed_packets: c.sent_packets,
                 passed_bytes: c.sent_bytes,
                 lost: c.lost + c.down,
-                dropped: c.queue_dropped + c.aqm_dropped.all() + c.class_dropped,
+                dropped: c.dropped(),
                 marked: c.marked,
                 duplicated: c.duplicated,
                 corrupted: c.corrupted,

@@ -13,6 +13,7 @@ use emud_monitor::log::mono_ns;
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 
 use crate::host::datagram::{self, Ttl};
+use crate::socket_option;
 
 use super::{BIN_NS, Count, DATAGRAM_MIN, Received, Times, TrafficError, failed, number_and_time};
 
@@ -81,7 +82,7 @@ impl Ports {
     pub fn listing(mut self) -> Result<Self, TrafficError> {
         for (_, socket) in &self.udp {
             let on: libc::c_int = 1;
-            datagram::set_option(socket, libc::IPPROTO_IP, libc::IP_RECVTTL, &on)
+            socket_option::set(socket, libc::IPPROTO_IP, libc::IP_RECVTTL, &on)
                 .map_err(failed("the TTL of datagrams"))?;
         }
         self.each = true;
