@@ -523,7 +523,8 @@ pub fn monitored(engine: Engine) {
     let mut verdict = Verdict::default();
     let files = Scratch::new();
     let socket = PathBuf::from(files.path("monitor.sock"));
-    let options = ["--only", "emulator", "--limit", "1000"];
+    // It also hears of the late packets of other links of the host.
+    let options = ["--only", "emulator", "--limit", "1000000"];
     let watch = Watch::spawn_at(Command::new(emud_path()), socket, &options);
     assert!(watch.next(0, SOON, |line| line.is("start")).is_some());
     const MOVED: &Kind = &kind("moved", "", "another network namespace");
@@ -559,6 +560,17 @@ pub fn monitored(engine: Engine) {
             of_it && scope["netns"] == netns && scope["what"].to_string().contains(kind.said)
         });
         verdict.same(&format!("{}: an alarm", kind.name), true, alarm.is_some());
+        if alarm.is_none() {
+            let lines = watch.since(mark);
+            let tampered = lines
+                .iter()
+                .filter(|line| line.json["scope"]["failure"] == "tampered");
+            let tampered: Vec<_> = tampered.map(|line| &line.json).collect();
+            println!(
+                "    {} lines; in {netns} expected, came {tampered:?}",
+                lines.len()
+            );
+        }
         if let Some(alarm) = alarm {
             let s = alarm.mono_ns().saturating_sub(done_ns) as f64 / 1e9;
             verdict.at_most(
