@@ -208,7 +208,10 @@ pub struct Dropped {
     pub ring_full: u64,
     /// Requests to block devices beyond the number that is watched.
     pub disks_unknown: u64,
-    /// Alarms beyond the limit, by resource, in the order of [`Resource::ALL`].
+    /// Events for which the kernel did not run a program, by resource, in the order of
+    /// [`Resource::ALL`].
+    pub skipped: [u64; Resource::ALL.len()],
+    /// Alarms beyond the limit, by resource, in the same order.
     pub suppressed: [u64; Resource::ALL.len()],
 }
 

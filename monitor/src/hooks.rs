@@ -10,7 +10,7 @@ use aya::programs::{Program, ProgramError};
 use aya::{Btf, Ebpf};
 
 use crate::abi;
-use crate::criteria::Attempt;
+use crate::criteria::{Attempt, Resource};
 use crate::event::Hook;
 
 /// Interval of the timer of every CPU and of the timer that also checks for stuck devices: a
@@ -103,6 +103,8 @@ pub struct Attached {
     pub name: String,
     /// Number in `enum emud_hook`.
     pub hook: u32,
+    /// Resource that it watches; `None`: all with a tick.
+    pub resource: Option<Resource>,
 }
 
 /// The attached programs, and the result of every attempt.
@@ -129,7 +131,7 @@ impl Hooks {
     /// Attaches the first candidate that works; returns false if none does.
     pub fn attach_first(&mut self, bpf: &mut Ebpf, attempt: &Attempt) -> bool {
         let mut candidates = attempt.candidates.iter();
-        candidates.any(|candidate| self.attempt(bpf, attempt.label, candidate))
+        candidates.any(|candidate| self.attempt(bpf, attempt, candidate))
     }
 
     /// Returns whether a program is attached.
@@ -138,7 +140,7 @@ impl Hooks {
     }
 
     /// Tries one candidate and records the result; returns false if it does not work.
-    pub fn attempt(&mut self, bpf: &mut Ebpf, criterion: &str, candidate: &Candidate) -> bool {
+    fn attempt(&mut self, bpf: &mut Ebpf, attempt: &Attempt, candidate: &Candidate) -> bool {
         let names: Vec<_> = candidate
             .parts
             .iter()
@@ -146,11 +148,11 @@ impl Hooks {
             .collect();
         let refused = self.attach_all(bpf, candidate).err();
         if refused.is_none() {
-            self.keep(candidate);
+            self.keep(candidate, attempt.resource);
         }
         let holds = refused.is_none();
         self.tried.push(Hook {
-            criterion: criterion.into(),
+            criterion: attempt.label.into(),
             hook: names.join(" + "),
             refused,
             caveat: candidate.caveat.clone(),
@@ -158,7 +160,7 @@ impl Hooks {
         holds
     }
 
-    fn keep(&mut self, candidate: &Candidate) {
+    fn keep(&mut self, candidate: &Candidate, resource: Option<Resource>) {
         for part in &candidate.parts {
             let name = part.point.name();
             if let Some(raising) = self.raising.get_mut(part.hook as usize) {
@@ -168,6 +170,7 @@ impl Hooks {
                 program: part.program,
                 name,
                 hook: part.hook,
+                resource,
             });
         }
     }

@@ -26,6 +26,7 @@ mod monitor;
 mod names;
 pub mod psi;
 pub mod record;
+mod skipped;
 mod swaps;
 
 /// Block devices that are watched at a time.

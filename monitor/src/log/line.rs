@@ -259,6 +259,10 @@ pub struct End {
     pub suppressed: PerResource<u64>,
     /// Records for which the ring buffer had no space.
     pub ring_full: u64,
+    /// Events for which the kernel did not run a program, which would have interrupted itself, by
+    /// resource. With any, the resource is never clean.
+    #[schemars(with = "ForEach<u64>")]
+    pub skipped: PerResource<u64>,
     /// Lines that were dropped because the reader of an output was too slow.
     pub lines_lost: u64,
     /// Cost of each program in the kernel.

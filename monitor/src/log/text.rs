@@ -282,6 +282,13 @@ fn end(end: &End, unknown: &[String]) -> String {
             end.ring_full
         );
     }
+    for (resource, n) in end.skipped.iter().filter(|(_, n)| **n > 0) {
+        let of = resource.name();
+        let _ = writeln!(
+            out,
+            "  {n} EVENTS of {of} SKIPPED: the kernel did not run the program"
+        );
+    }
     if end.lines_lost > 0 {
         let _ = writeln!(
             out,

@@ -10,12 +10,13 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use aya::maps::{Array, HashMap, MapData, RingBuf};
+use aya::programs::Program;
 use aya::{Btf, Ebpf};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::abi::{self, emud_counters, emud_emulated, emud_runs, emud_table};
-use crate::criteria::{Config, Settings, with_links};
+use crate::criteria::{CRITERIA, Config, Settings, with_links};
 use crate::decode::Decoder;
 use crate::empty;
 use crate::event::{Cost, Dropped, Event, Hook, Resource, Share, Watched};
@@ -23,6 +24,7 @@ use crate::hooks::{Attached, Hooks, TICK};
 use crate::log::mono_ns;
 use crate::moments::Moments;
 use crate::names::Names;
+use crate::skipped;
 use crate::swaps::Swaps;
 use attach::{attach, attach_all};
 pub use error::MonitorError;
@@ -184,8 +186,30 @@ impl Monitor {
         Ok(Dropped {
             ring_full: counters.ring_full,
             disks_unknown: counters.disks_unknown,
+            skipped: self.skipped()?,
             suppressed: counters.suppressed,
         })
+    }
+
+    fn skipped(&self) -> Result<[u64; Resource::ALL.len()], MonitorError> {
+        let mut skipped = [0; Resource::ALL.len()];
+        for held in &self.hooks.attached {
+            let n = skipped::skipped(self.program(held.program)?);
+            let n = n.map_err(|e| system("reading the skipped events of a program", e))?;
+            for criterion in &CRITERIA {
+                if held
+                    .resource
+                    .map_or(criterion.ticks, |of| of == criterion.resource)
+                {
+                    skipped[criterion.resource as usize] += n;
+                }
+            }
+        }
+        Ok(skipped)
+    }
+
+    fn program(&self, name: &'static str) -> Result<&Program, MonitorError> {
+        self.bpf.program(name).ok_or(MonitorError::Missing(name))
     }
 
     fn counters(&self) -> Result<emud_counters, MonitorError> {
@@ -228,8 +252,7 @@ impl Monitor {
         let of_cpus = of_cpus.map_err(at("emud_runs"))?;
         let cost = |held: &Attached| {
             let name = held.program;
-            let program = self.bpf.program(name).ok_or(MonitorError::Missing(name))?;
-            let info = program
+            let info = (self.program(name)?)
                 .info()
                 .map_err(|e| system("reading run statistics", io::Error::other(e)))?;
             let (timed, time) = (info.run_count(), info.run_time());

@@ -23,26 +23,28 @@ pub fn attach(bpf: &mut Ebpf, btf: Btf, basis: Basis) -> Result<Attached, Record
     let mut hooks = Hooks::new(btf, vec![]);
     let mut watched = WatchedKinds::new();
     let mut beside = vec![];
-    for recorded in CRITERIA.iter().flat_map(|criterion| criterion.recorded) {
-        let attempt = Attempt {
-            label: recorded.label,
-            candidates: (recorded.candidates)(basis),
-        };
+    let all = CRITERIA.iter().flat_map(|criterion| {
+        let of_it = criterion.recorded.iter();
+        of_it.map(|recorded| (criterion.resource, recorded))
+    });
+    for (resource, recorded) in all {
+        let attempt = Attempt::of(resource, recorded.label, (recorded.candidates)(basis));
         let state = match hooks.attach_first(bpf, &attempt) {
             true => Watched::Yes,
             false => Watched::Unknown,
         };
         watched.insert(recorded.key.into(), state);
         if state == Watched::Yes {
-            beside.extend(recorded.beside.map(|beside| (recorded.label, beside())));
+            let of = |beside: fn() -> _| Attempt::of(resource, recorded.label, [beside()]);
+            beside.extend(recorded.beside.map(of));
         }
     }
     if hooks.attached.is_empty() {
         let refused = hooks.tried.into_iter().next().and_then(|h| h.refused);
         return Err(RecordError::NoHook(refused.unwrap_or_default()));
     }
-    for (label, candidate) in beside {
-        hooks.attempt(bpf, label, &candidate);
+    for attempt in beside {
+        hooks.attach_first(bpf, &attempt);
     }
     Ok(Attached {
         hooks: hooks.tried,

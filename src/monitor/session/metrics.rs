@@ -39,6 +39,8 @@ impl Source for Served {
         lost.inc_by(measures.ring_full);
         let help = "Records of the kernel's programs that found the ring buffer full";
         registry.register("records_lost", help, lost);
+        let help = "Events for which the kernel did not run a program of the monitor";
+        registry.register("skipped_events", help, counters(&measures.skipped));
         // The figures of the host do not depend on the links.
         let links = self.links.snapshot().await;
         let links = links.unwrap_or_else(|why| Snapshot {

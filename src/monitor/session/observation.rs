@@ -362,6 +362,7 @@ impl<S: Source> Observation<S> {
             in_contention: self.tally.in_contention(),
             watched: self.watched(),
             ring_full: dropped.ring_full,
+            skipped: Tally::skipped(&dropped),
             costs: self.source.costs()?,
         })
     }

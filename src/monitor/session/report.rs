@@ -15,7 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::experiment::Asked;
 use super::judge::{Evidence, judge};
 use super::observation::{Observation, Stop};
-use super::tally::Origin;
+use super::tally::{Origin, Tally};
 use super::{Source, Witness};
 
 /// The figures of a run so far.
@@ -31,6 +31,8 @@ pub struct Measures {
     pub watched: PerResource<Watched>,
     /// Events lost because the ring buffer was full.
     pub ring_full: u64,
+    /// Events for which the kernel did not run a program.
+    pub skipped: PerResource<u64>,
     /// Costs of the monitor's programs.
     pub costs: Vec<Cost>,
 }
@@ -156,6 +158,13 @@ impl<S: Source> Observation<S> {
                 emud_monitor::DISKS
             ));
         }
+        let skipped = Tally::skipped(&ended.dropped);
+        blind.extend(skipped.into_iter().filter(|(_, n)| *n > 0).map(|(of, n)| {
+            format!(
+                "the kernel did not run a program of the criterion {} for {n} of its events",
+                of.name()
+            )
+        }));
         blind.extend(self.shares_so_far().err().map(|e| e.to_string()));
         let episodes = self.setup.witness.as_ref().map(Witness::episodes);
         judge(&Evidence {
@@ -228,6 +237,7 @@ impl<S: Source> Observation<S> {
             alarms: self.tally.alarms().clone(),
             suppressed: self.tally.suppressed(&ended.dropped),
             ring_full: ended.dropped.ring_full,
+            skipped: Tally::skipped(&ended.dropped),
             lines_lost: self.setup.log.lost(),
             overhead: Overhead::of(&costs, duration_ns, empty_probe_ns, ended.process_ns),
             costs,

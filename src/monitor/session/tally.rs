@@ -104,6 +104,11 @@ impl Tally {
         each(going_on)
     }
 
+    /// Returns the number of events for which the kernel did not run a program.
+    pub fn skipped(dropped: &Dropped) -> PerResource<u64> {
+        Resource::ALL.into_iter().zip(dropped.skipped).collect()
+    }
+
     /// Returns the verdict of each resource. A lost record may have been an alarm of any of them:
     /// then none is clean.
     pub fn verdicts(
@@ -120,6 +125,7 @@ impl Tally {
             Watched::Yes if resource == Resource::Disk && dropped.disks_unknown > 0 => {
                 Verdict::Unknown
             }
+            Watched::Yes if dropped.skipped[resource as usize] > 0 => Verdict::Unknown,
             Watched::Yes => Verdict::Clean,
             Watched::Unknown => Verdict::Unknown,
             Watched::No => Verdict::NotWatched,
@@ -248,6 +254,12 @@ mod tests {
         let verdicts = Tally::new(3).verdicts(&beyond, all_watched);
         assert_eq!(verdicts[&Resource::Disk], Verdict::Unknown);
         assert_eq!(verdicts[&Resource::Cpu], Verdict::Clean);
+
+        let mut skipped = Dropped::default();
+        skipped.skipped[Resource::Emulator as usize] = 1;
+        let verdicts = Tally::new(3).verdicts(&skipped, all_watched);
+        assert_eq!(verdicts[&Resource::Emulator], Verdict::Unknown);
+        assert_eq!(verdicts[&Resource::Disk], Verdict::Clean);
 
         let lost = Dropped {
             ring_full: 1,
