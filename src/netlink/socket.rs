@@ -21,6 +21,9 @@ pub(super) const HEADER_LEN: usize = 16;
 /// The number behind the header of NLMSG_ERROR and NLMSG_DONE.
 const CODE_LEN: usize = 4;
 const NLMSGERR_ATTR_MSG: u16 = 1;
+/// How often a dump is tried that the kernel marks as interrupted: something changed in between, and an entry may
+/// be missing.
+const DUMPS: usize = 10;
 
 /// A socket of NETLINK_ROUTE.
 pub(super) struct Socket {
@@ -73,12 +76,34 @@ impl Socket {
     }
 
     /// Sends a request of this type, and passes every answer to `each`.
+    ///
+    /// # Errors
+    /// The kernel rejects it, or a dump was interrupted each time.
     pub fn request<R: NetlinkRequest>(
         &mut self,
         request: &R,
         kind: u16,
         mut each: impl FnMut(R::ReplyType<'_>),
     ) -> Result<(), Refused> {
+        for _ in 0..DUMPS {
+            let mut answers = vec![];
+            let answer = |body: &[u8]| answers.push(body.to_vec());
+            if self.once(request, kind, answer)? {
+                answers.iter().for_each(|body| each(R::decode_reply(body)));
+                return Ok(());
+            }
+        }
+        let why = format!("the kernel's list changed during each of {DUMPS} readings");
+        Err(io::Error::new(io::ErrorKind::Interrupted, why).into())
+    }
+
+    /// Returns false if the answers are those of an interrupted dump.
+    fn once<R: NetlinkRequest>(
+        &mut self,
+        request: &R,
+        kind: u16,
+        each: impl FnMut(&[u8]),
+    ) -> Result<bool, Refused> {
         let sequence = self.reserve(1);
         let payload = request.payload();
         let flags = request.flags() | (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
@@ -90,14 +115,15 @@ impl Socket {
         message.extend([0; 4]);
         message.extend(payload);
         let is_ours = |number| number == sequence;
-        let refused = self.exchange(&message, 1, is_ours, |body| each(R::decode_reply(body)))?;
-        refused.into_iter().next().map_or(Ok(()), Err)
+        let mut ended = self.exchange(&message, 1, is_ours, each)?;
+        ended.refused.pop().map_or(Ok(!ended.interrupted), Err)
     }
 
     /// Sends several requests at once, of which the kernel handles each. Returns those that it rejected.
     pub fn chain(&mut self, chain: &impl NetlinkChained) -> io::Result<Vec<Refused>> {
         let is_ours = |number| chain.get_index(number).is_some();
-        self.exchange(chain.payload(), chain.chain_len(), is_ours, |_| ())
+        let ended = self.exchange(chain.payload(), chain.chain_len(), is_ours, |_| ())?;
+        Ok(ended.refused)
     }
 
     /// Reads until so many requests have ended: the unread rest of a dump would keep the socket busy.
@@ -107,9 +133,10 @@ impl Socket {
         count: usize,
         is_ours: impl Fn(u32) -> bool,
         mut each: impl FnMut(&[u8]),
-    ) -> io::Result<Vec<Refused>> {
+    ) -> io::Result<Ended> {
         send(&self.socket, requests, SendFlags::empty())?;
-        let (mut ended, mut refused) = (0, vec![]);
+        let mut ended = 0;
+        let mut out = Ended::default();
         while ended < count {
             let len = receive(&self.socket, &mut self.buffer)?;
             let mut rest = &self.buffer[..len];
@@ -119,10 +146,11 @@ impl Socket {
                 if !is_ours(message.sequence) {
                     continue;
                 }
+                out.interrupted |= message.flags & libc::NLM_F_DUMP_INTR as u16 != 0;
                 match i32::from(message.kind) {
                     libc::NLMSG_DONE | libc::NLMSG_ERROR => {
                         ended += 1;
-                        refused.extend(message.refused());
+                        out.refused.extend(message.refused());
                     }
                     libc::NLMSG_NOOP => {}
                     libc::NLMSG_OVERRUN => return Err(Errno::OVERFLOW.into()),
@@ -130,8 +158,16 @@ impl Socket {
                 }
             }
         }
-        Ok(refused)
+        Ok(out)
     }
+}
+
+/// How requests ended.
+#[derive(Default)]
+struct Ended {
+    refused: Vec<Refused>,
+    /// A dump is incomplete.
+    interrupted: bool,
 }
 
 /// Receives what the kernel sends at once.
@@ -201,6 +237,9 @@ impl<'a> Message<'a> {
 
 #[cfg(test)]
 mod tests {
+    use netlink_bindings::traits::Protocol;
+    use rustix::net::socketpair;
+
     use super::*;
 
     fn message(kind: i32, flags: i32, sequence: u32, body: &[u8]) -> Vec<u8> {
@@ -233,6 +272,88 @@ mod tests {
         let mut short = both.clone();
         short[..4].copy_from_slice(&8_u32.to_ne_bytes());
         assert!(Message::first(&short).is_none());
+    }
+
+    /// A dump of the names of interfaces.
+    struct Dump;
+
+    impl NetlinkRequest for Dump {
+        type ReplyType<'b> = Vec<u8>;
+
+        fn protocol(&self) -> Protocol {
+            Protocol::Raw {
+                protonum: libc::NETLINK_ROUTE as u16,
+                request_type: libc::RTM_GETLINK,
+            }
+        }
+
+        fn flags(&self) -> u16 {
+            libc::NLM_F_DUMP as u16
+        }
+
+        fn payload(&self) -> &[u8] {
+            &[0; 16]
+        }
+
+        fn decode_reply(reply: &[u8]) -> Vec<u8> {
+            reply.to_vec()
+        }
+    }
+
+    /// A kernel whose first dumps are interrupted, in their entries or only at their end.
+    fn dump(
+        interrupted: usize,
+        flags_of: fn(bool) -> [i32; 2],
+    ) -> (Result<(), Refused>, Vec<Vec<u8>>) {
+        let flags = SocketFlags::CLOEXEC;
+        let (socket, kernel) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+        let thread = std::thread::spawn(move || {
+            let mut request = [0; 256];
+            for n in 0.. {
+                let (len, _) = recv(&kernel, &mut request[..], RecvFlags::empty()).unwrap();
+                let Some(asked) = Message::first(&request[..len]) else {
+                    return;
+                };
+                let [entry, end] = flags_of(n < interrupted);
+                for name in [&b"va"[..], b"vb"]
+                    .into_iter()
+                    .skip(usize::from(n < interrupted))
+                {
+                    let entry = message(i32::from(libc::RTM_NEWLINK), entry, asked.sequence, name);
+                    send(&kernel, &entry, SendFlags::empty()).unwrap();
+                }
+                let end = message(libc::NLMSG_DONE, end, asked.sequence, &[0; 4]);
+                send(&kernel, &end, SendFlags::empty()).unwrap();
+            }
+        });
+        let mut socket = Socket {
+            socket,
+            sequence: 1,
+            buffer: vec![0; BUFFER_LEN],
+        };
+        let mut names = vec![];
+        let done = socket.request(&Dump, libc::RTM_GETLINK, |name| names.push(name));
+        drop(socket);
+        thread.join().unwrap();
+        (done, names)
+    }
+
+    #[test]
+    fn an_interrupted_dump_is_repeated() {
+        let in_entries = |yes| [if yes { libc::NLM_F_DUMP_INTR } else { 0 }, 0];
+        let at_end = |yes| [0, if yes { libc::NLM_F_DUMP_INTR } else { 0 }];
+        for flags in [in_entries, at_end] {
+            for interrupted in [0, 1, DUMPS - 1] {
+                let (done, names) = dump(interrupted, flags);
+                assert!(done.is_ok());
+                assert_eq!(names, [b"va", b"vb"]);
+            }
+            let (done, names) = dump(DUMPS, flags);
+            let cause = done.unwrap_err().cause;
+            assert_eq!(cause.kind(), io::ErrorKind::Interrupted);
+            assert!(names.is_empty());
+        }
     }
 
     #[test]
