@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::engine::hold::tell::{self, Link};
-use super::watch::Watch;
+use super::watch::{GONE, Watch};
 use crate::host::now_ns;
 use crate::netlink::{Changes, Netlink, NetlinkError, Notices};
 
@@ -74,11 +74,16 @@ impl Listener {
             }
             if self.concerns(&changes) {
                 let found = self.look();
-                if !found.is_empty() && found != told {
+                // The notification that follows tells a move from an ordinary end, such as that of a node. An
+                // overflow may have lost it.
+                let known = moved || changes.lost || found != [GONE];
+                if known && !found.is_empty() && found != told {
                     let line = tell::tampered_line(&self.link, &found, now_ns());
                     tell::send_all(Path::new(tell::MONITORS), &line);
                 }
-                told = found;
+                if known {
+                    told = found;
+                }
                 thread::sleep(REST);
             }
             if moved {

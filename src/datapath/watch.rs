@@ -12,6 +12,9 @@ use crate::netlink::{Netlink, NetlinkError};
 /// Two checks this far apart must agree: `set` and `detach` change one object after the other.
 const CONFIRM: Duration = Duration::from_millis(20);
 
+/// What [`Watch::look`] returns of an interface that is no longer there.
+pub const GONE: &str = "the interface was deleted or moved to another network namespace";
+
 /// What an interface's link is compared with.
 pub struct Watch {
     ifindex: u32,
@@ -70,10 +73,7 @@ impl Watch {
             Ok(link) => link,
             // Deleted before the first check: the device left its remains behind.
             Err(NetlinkError::NoInterface(_)) if !self.seen => return Ok(vec![]),
-            Err(NetlinkError::NoInterface(_)) => {
-                let gone = "the interface was deleted or moved to another network namespace";
-                return Ok(vec![gone.to_owned()]);
-            }
+            Err(NetlinkError::NoInterface(_)) => return Ok(vec![GONE.to_owned()]),
             Err(e) => return Err(e.into()),
         };
         self.seen = true;

@@ -14,7 +14,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::Request;
 use crate::datapath::emulated::{Found, Search};
 use crate::datapath::engine::Engine;
-use crate::datapath::watch::Watch;
+use crate::datapath::watch::{GONE, Watch};
 use crate::netlink::{Namespace, Netlink};
 use crate::text::to_stderr;
 
@@ -117,25 +117,25 @@ struct Known {
 impl Whole {
     /// Returns an alarm for each link with more missing parts than at the previous check.
     fn look(&mut self, found: &Found) -> Vec<Alarm> {
-        let places: BTreeSet<Place> = (found.links.iter())
-            .map(|link| (link.netns, link.interface))
+        let places: BTreeMap<Place, Engine> = (found.links.iter())
+            .map(|link| ((link.netns, link.interface), link.engine))
             .collect();
-        self.known.retain(|place, _| places.contains(place));
-        let one = |(netns, ifindex): Place| {
+        self.known.retain(|place, _| places.contains_key(place));
+        let one = |((netns, ifindex), engine): (Place, Engine)| {
             let known = self.known.entry((netns, ifindex)).or_insert_with(|| Known {
                 watch: Watch::new(ifindex),
                 name: format!("interface {ifindex}"),
                 told: vec![],
                 unreached: 0,
             });
-            known.look(netns, ifindex)
+            known.look(netns, ifindex, engine)
         };
         places.into_iter().filter_map(one).collect()
     }
 }
 
 impl Known {
-    fn look(&mut self, netns: u32, ifindex: u32) -> Option<Alarm> {
+    fn look(&mut self, netns: u32, ifindex: u32, engine: Engine) -> Option<Alarm> {
         let inside = || {
             let mut nl = Netlink::open()?;
             if let Ok(link) = nl.link_by_index(ifindex) {
@@ -145,7 +145,7 @@ impl Known {
         };
         let found = Namespace::find(&HashSet::from([u64::from(netns)]));
         let space = found.ok().and_then(|mut found| found.pop_first());
-        let what = match space.map(|(_, space)| space.within(inside)) {
+        let mut what = match space.map(|(_, space)| space.within(inside)) {
             Some(Ok(Ok(what))) => what,
             failed => {
                 let why = match failed {
@@ -163,6 +163,10 @@ impl Known {
             }
         };
         self.unreached = 0;
+        if engine == Engine::Hold {
+            // Its holder knows whether the interface was moved, and lives on for a moment after an ordinary end.
+            what.retain(|one| one != GONE);
+        }
         let more = what.iter().any(|one| !self.told.contains(one));
         self.told.clone_from(&what);
         more.then(|| {

@@ -92,7 +92,7 @@ pub struct Observation<S> {
     told: (u64, PerResource<u64>),
     links_unknown: bool,
     /// The parts of a link last reported as missing, and when; by namespace and ifindex.
-    tampered: BTreeMap<(u32, u32), (String, u64)>,
+    tampered: BTreeMap<(u32, u32), ([String; 2], u64)>,
     pub(crate) started: bool,
 }
 
@@ -297,22 +297,23 @@ impl<S: Source> Observation<S> {
         alarm.resource == Resource::Emulator && self.setup.config.emulator.is_none()
     }
 
-    /// A holder and the search for emulated links detect the same tampering.
+    /// A holder and the search for emulated links detect the same tampering. The number of a namespace alone is
+    /// not the link's: the next namespace has it again.
     fn told_before(&mut self, alarm: &Alarm) -> bool {
         let Scope::Link {
             failure: TAMPERED,
             what: Some(what),
+            name,
             ifindex,
             netns,
-            ..
         } = &alarm.scope
         else {
             return false;
         };
-        let said = (what.clone(), alarm.mono_ns);
+        let said = ([name, what].map(String::clone), alarm.mono_ns);
         let before = self.tampered.insert((*netns, *ifindex), said);
         before.is_some_and(|(before, at_ns)| {
-            before == *what && alarm.mono_ns.saturating_sub(at_ns) < SAME_NS
+            before.each_ref() == [name, what] && alarm.mono_ns.saturating_sub(at_ns) < SAME_NS
         })
     }
 

@@ -198,6 +198,8 @@ pub fn tests() -> Vec<Trial> {
         }
         let name = "link::hold::emulated::holder_tells_monitors";
         add(When::Here, name, emulated::holder_tells_monitors);
+        let name = "link::hold::tamper::ends_with_its_interface";
+        add(When::Here, name, tamper::ends_with_its_interface);
         let name = "link::hold::odd::memory";
         add(When::Here, name, odd::memory);
         let name = "link::hold::odd::namespace_held_open";

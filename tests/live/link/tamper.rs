@@ -13,7 +13,7 @@ use serde_json::Value;
 use support::lab::{Engine, Lab, Said, Verdict, emud, emud_path, inside, sh, wait_until};
 use support::place::Scratch;
 use support::probe::monotonic_ns;
-use support::watch::Watch;
+use support::watch::{Line, Watch};
 use support::{full, guest};
 
 use super::restore::{assert_same, holders};
@@ -585,4 +585,26 @@ pub fn monitored(engine: Engine) {
         }
     }
     verdict.end();
+}
+
+/// The end of an interface, such as that of a node, is the end of its link: no alarm, as the holder says.
+pub fn ends_with_its_interface() {
+    let files = Scratch::new();
+    let socket = PathBuf::from(files.path("monitor.sock"));
+    let options = ["--only", "emulator", "--limit", "1000000"];
+    let watch = Watch::spawn_at(Command::new(emud_path()), socket, &options);
+    assert!(watch.next(0, SOON, |line| line.is("start")).is_some());
+    for _ in 0..5 {
+        let lab = lab();
+        lab.attach(Engine::Hold, LINK, &[]);
+        std::thread::sleep(NOTICED);
+        let mark = watch.since(0).len();
+        let netns = std::fs::metadata(format!("/run/netns/{}", lab.a)).expect("a namespace");
+        let of_it = |line: &Line| line.json["scope"]["netns"] == netns.ino();
+        lab.in_a("ip link del va");
+        wait_until("the holder ends", SOON, || holders(&lab).is_empty());
+        let alarms = watch.since(mark);
+        let alarm = alarms.iter().find(|line| line.is("alarm") && of_it(line));
+        assert!(alarm.is_none(), "{:?}", alarm.map(|line| &line.json));
+    }
 }

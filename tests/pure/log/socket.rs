@@ -192,6 +192,25 @@ fn many_and_slow_clients_keep_nobody_from_an_alarm() {
     served.running.stop();
 }
 
+/// A holder and the search report the same; the number of a namespace is used again at once.
+#[test]
+fn a_change_of_a_link_is_one_alarm_and_that_of_another_link_another() {
+    let mut served = Served::new();
+    let mut holder = served.client();
+    for name in ["va", "va", "link0", "va"] {
+        let report = json!({
+            "type": "emulator", "failure": "tampered", "what": "moved", "name": name, "ifindex": 2,
+            "netns": 7, "value": 1, "threshold": 1, "since_mono_ns": 1, "mono_ns": 1,
+        });
+        assert_eq!(holder.ask(&report.to_string()), json!({"ok": true}));
+    }
+    served.running.stop();
+    let alarms = served.running.rest();
+    let alarms = alarms.iter().filter(|line| line["type"] == "alarm");
+    let names: Vec<_> = alarms.map(|line| line["scope"]["name"].clone()).collect();
+    assert_eq!(names, ["va", "link0", "va"]);
+}
+
 /// As when a stall makes all holders of a host report at once.
 #[test]
 fn no_report_of_many_is_lost() {
