@@ -74,7 +74,7 @@ impl Listener {
             }
             if self.concerns(&changes) {
                 let found = self.look();
-                // The notification that follows tells a move from an ordinary end, such as that of a node. An
+                // The notification that follows shows whether it was moved, or just ended, as a node does. An
                 // overflow may have lost it.
                 let known = moved || changes.lost || found != [GONE];
                 if known && !found.is_empty() && found != told {
