@@ -15,8 +15,8 @@ use crate::link::Verdict;
 use crate::plan::Setup;
 use crate::profile::Given;
 
-/// An attach waits up to 2 s for another emud, and some seconds for the kernel.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long an emud may take: an attach waits up to 2 s for another one, and some seconds for the kernel.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// emud failed, or cannot be started.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +27,8 @@ pub struct EmudError(String);
 #[derive(Debug, Clone)]
 pub struct Emud {
     pub program: PathBuf,
+    /// [`PATIENCE`], except in tests.
+    pub patience: Duration,
 }
 
 /// A link that is attached in a network namespace: a part of `emud show --json`.
@@ -164,11 +166,23 @@ impl Emud {
         arguments: &[String],
         input: Option<&str>,
     ) -> Result<String, EmudError> {
-        let name = self.program.display();
         let mut netns = OsString::from("--netns=");
         netns.push(network.path());
         let mut command = Command::new(&self.program);
-        command.arg(netns).args(arguments).kill_on_drop(true);
+        command.arg(netns).args(arguments);
+        self.output(command, &arguments[0], input).await
+    }
+
+    /// Returns what emud prints, within the limit also if it does not read its input, which may be longer
+    /// than a pipe.
+    async fn output(
+        &self,
+        mut command: Command,
+        verb: &str,
+        input: Option<&str>,
+    ) -> Result<String, EmudError> {
+        let name = self.program.display();
+        command.kill_on_drop(true);
         command.stdin(match input {
             Some(_) => Stdio::piped(),
             None => Stdio::null(),
@@ -176,13 +190,17 @@ impl Emud {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let cannot = |e: std::io::Error| EmudError(format!("cannot run {name}: {e}"));
         let mut child = command.spawn().map_err(cannot)?;
-        if let (Some(text), Some(mut pipe)) = (input, child.stdin.take()) {
-            // emud may fail before it reads: its message says why.
-            let _ = pipe.write_all(text.as_bytes()).await;
-        }
-        let done = tokio::time::timeout(PATIENCE, child.wait_with_output())
-            .await
-            .map_err(|_| EmudError(format!("{name} {} takes longer than 60 s", arguments[0])))?
+        let done = async move {
+            if let (Some(text), Some(mut pipe)) = (input, child.stdin.take()) {
+                // emud may fail before it reads: its message says why.
+                let _ = pipe.write_all(text.as_bytes()).await;
+            }
+            child.wait_with_output().await
+        };
+        let seconds = self.patience.as_secs();
+        let late = |_| EmudError(format!("{name} {verb} takes longer than {seconds} s"));
+        let done = (tokio::time::timeout(self.patience, done).await)
+            .map_err(late)?
             .map_err(cannot)?;
         if done.status.success() {
             return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
@@ -285,6 +303,27 @@ mod tests {
             late.as_deref(),
             Some("engine hold sent packets up to 4 ms late")
         );
+    }
+
+    #[test]
+    fn an_emud_that_does_not_read_its_profile_is_ended() {
+        let emud = Emud {
+            program: "/bin/sleep".into(),
+            patience: Duration::from_secs(1),
+        };
+        let mut command = Command::new(&emud.program);
+        command.arg("20");
+        // A pipe takes 64 KiB.
+        let text = "#".repeat(1 << 20);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let begun = std::time::Instant::now();
+        let error = runtime.block_on(emud.output(command, "attach", Some(&text)));
+        assert!(begun.elapsed() < Duration::from_secs(15));
+        let said = "/bin/sleep attach takes longer than 1 s";
+        assert_eq!(error.unwrap_err().to_string(), said);
     }
 
     #[test]

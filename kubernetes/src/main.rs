@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use emud_k8s::agent::Agent;
-use emud_k8s::emud::Emud;
+use emud_k8s::emud::{Emud, PATIENCE};
 use emud_k8s::link::Link;
 use emud_k8s::plan;
 use kube::{Client, CustomResourceExt};
@@ -79,7 +79,10 @@ async fn agent(args: Args) -> Result<(), String> {
     let client = Client::try_default()
         .await
         .map_err(|e| format!("no access to an API server: {e}"))?;
-    let emud = Emud { program: args.emud };
+    let emud = Emud {
+        program: args.emud,
+        patience: PATIENCE,
+    };
     Agent::new(&client, args.node, emud, args.lease).run().await;
     Ok(())
 }
