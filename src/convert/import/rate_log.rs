@@ -249,9 +249,9 @@ fn figures<'a>(
             continue;
         }
         // A first line with names, while the columns are given as numbers.
-        if i == 0 && !table.is_json() && number(row.cell(rate)).is_none() {
-            let words = |column: usize| kind.read(row.cell(column)).is_err();
-            if words(rate) && !is_missing(row.cell(rate)) && named.clone().all(words) {
+        if i == 0 && !table.is_json() && !is_missing(row.cell(rate)) {
+            let is_word = |column: usize| !is_figure(row.cell(column), kind);
+            if named.clone().all(is_word) {
                 continue;
             }
         }
@@ -331,6 +331,26 @@ fn is_missing(cell: &str) -> bool {
     MISSING.contains(&cell.to_ascii_lowercase().as_str())
 }
 
+/// Returns whether a cell is a number, also an infinite one, a quantity or a date.
+fn is_figure(cell: &str, kind: &Kind) -> bool {
+    cell.replacen(',', ".", 1).parse::<f64>().is_ok()
+        || kind.read(cell).is_ok()
+        || cell.parse::<Span>().is_ok()
+        || date_ns(cell).is_some()
+}
+
+/// Rejects `inf` and `nan`, which a program writes after a division by 0.
+fn finite(row: &Row, column: usize) -> Result<(), Mistake> {
+    let cell = row.cell(column);
+    if cell.parse::<f64>().is_ok_and(|value| !value.is_finite()) {
+        let title = format!("{}`{cell}` is not a finite number", row.place());
+        let help = "remove the row, or write - for a rate or delay that is missing: the row before \
+                    continues";
+        return Err(Mistake::new(&row.at, title, help));
+    }
+    Ok(())
+}
+
 /// Reads a plain number; the decimal point may be a comma.
 fn number(cell: &str) -> Option<String> {
     let text = match cell.split_once(',') {
@@ -343,6 +363,7 @@ fn number(cell: &str) -> Option<String> {
 
 /// Returns bits, or bits per second.
 fn bits(row: &Row, column: usize, kind: &Kind, unit: &str) -> Result<f64, Mistake> {
+    finite(row, column)?;
     let cell = row.cell(column);
     let text = match number(cell) {
         Some(text) => format!("{text}{unit}"),
@@ -360,6 +381,7 @@ fn bits(row: &Row, column: usize, kind: &Kind, unit: &str) -> Result<f64, Mistak
 
 /// Reads a bare number in `unit`, a quantity with a unit, or a date.
 fn time_ns(row: &Row, column: usize, unit: &str) -> Result<i128, Mistake> {
+    finite(row, column)?;
     let cell = row.cell(column);
     let wrong = |problem: String| {
         let help = "a time is a number (of --time-unit), has a unit (20ms), or is a \

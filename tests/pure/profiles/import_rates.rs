@@ -276,6 +276,15 @@ fn mistakes_name_the_row() {
         ("0 1\n", "1", "2", "Mbit", "a single row of unknown duration"),
         ("0 0\n1 0\n", "1", "2", "Mbit", "every rate is 0"),
         ("0 2000000\n1 1\n", "1", "2", "Mbit", "check --unit"),
+        // A header has no number; inf and nan are numbers.
+        ("0,inf\n1,2\n2,3\n", "1", "2", "Mbit", "`inf` is not a finite number\n --> log:1:1"),
+        ("inf,inf\n1,2\n2,3\n", "1", "2", "Mbit", "`inf` is not a finite number\n --> log:1:1"),
+        ("0,1\n1,-Infinity\n", "1", "2", "Mbit", "`-Infinity` is not a finite number\n --> log:2:1"),
+        ("0,1\nnan,2\n", "1", "2", "Mbit", "`nan` is not a finite number\n --> log:2:1"),
+        ("0 x\n1 2\n2 3\n", "1", "2", "Mbit", "`x` is not a rate\n --> log:1:1"),
+        ("x 1\n1 2\n2 3\n", "1", "2", "Mbit", "`x` is not a duration\n --> log:1:1"),
+        ("2016-06-01 00:00:05,x\n2016-06-01 00:00:06,2\n", "1", "2", "Mbit", "`x` is not a rate\n --> log:1:1"),
+        ("inf\n1\n", "every:1000", "1", "Mbit", "`inf` is not a finite number\n --> log:1:1"),
         ("", "1", "2", "Mbit", "there is no column 1"),
         ("# nothing\n", "1", "2", "Mbit", "there is no column 1"),
     ] {
