@@ -142,13 +142,9 @@ pub fn tc(
     tables: Tables,
 ) -> Result<Imported, TextError> {
     let text = tc_command::expanded(script);
-    let imported = tc_tree::Tree::read(&text)
+    tc_tree::Tree::read(&text)
         .and_then(|tree| tc_tree_toml::profile(&tree, header, rate, tables))
-        .map_err(|mistake| mistakes(origin, &text, mistake))?;
-    match Profile::parse(&imported.toml, "the profile") {
-        Err(ProfileError::Text(error)) => Err(error),
-        _ => Ok(imported),
-    }
+        .map_err(|mistake| mistakes(origin, &text, mistake))
 }
 
 /// Returns the profile measured by ping; `origin` is the name of the log in messages.
@@ -159,10 +155,7 @@ pub fn ping(log: &str, origin: &str) -> Result<Imported, TextError> {
     let imported = PingLog::parse(log)
         .map(|log| ping_toml::profile(&log, origin))
         .map_err(|mistake| mistakes(origin, log, mistake))?;
-    match Profile::parse(&imported.toml, "the profile") {
-        Err(ProfileError::Text(error)) => Err(error),
-        _ => Ok(imported),
-    }
+    readable(imported, origin)
 }
 
 /// Returns a profile whose delay and loss follow a ping, a row for each echo; `interval_ns` is the time
@@ -180,8 +173,18 @@ pub fn ping_trace(
     let imported = PingLog::parse(log)
         .and_then(|log| ping_trace::profile(&log, origin, interval_ns, beside))
         .map_err(|mistake| mistakes(origin, log, mistake))?;
-    match Profile::parse(&imported.toml, "the profile") {
-        Err(ProfileError::Text(error)) if imported.beside.is_none() => Err(error),
+    match imported.beside {
+        // Its rows are in a file that is not written yet.
+        Some(_) => Ok(imported),
+        None => readable(imported, origin),
+    }
+}
+
+/// Returns the profile, if emud reads it. Its figures are of the whole log: a mistake is shown in the
+/// profile, under a name that says so.
+fn readable(imported: Imported, origin: &str) -> Result<Imported, TextError> {
+    match Profile::parse(&imported.toml, &format!("the profile made of {origin}")) {
+        Err(ProfileError::Text(error)) => Err(error),
         _ => Ok(imported),
     }
 }

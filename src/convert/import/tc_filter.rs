@@ -10,7 +10,7 @@ use super::tc_command::{Word, Words, begins};
 use super::tc_handle::{canonical, major};
 use super::tc_units::whole;
 use super::writer::{quoted, string};
-use crate::text::{Mistake, clipped};
+use crate::text::{At, Mistake, clipped};
 
 /// Bits of the ToS that are the DSCP.
 const DSCP: i64 = 0xfc;
@@ -23,6 +23,8 @@ const IP6: u8 = 2;
 
 /// A filter that selects a class.
 pub(crate) struct Filter<'a> {
+    /// Its verb.
+    pub at: At,
     pub device: Option<&'a str>,
     /// `None`: the root.
     pub parent: Option<String>,
@@ -113,6 +115,7 @@ pub(crate) fn filter<'a>(words: &mut Words<'a>) -> Result<Option<Filter<'a>>, Mi
         };
     }
     let mut filter = Filter {
+        at: verb.at.clone(),
         device: None,
         parent,
         priority: 0,

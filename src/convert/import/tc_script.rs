@@ -14,8 +14,16 @@ pub(crate) struct Script {
     pub netems: Vec<Netem>,
     /// Netems that receive what filters send to their class, with names for the classes.
     pub classes: Vec<(String, Netem)>,
-    /// Keys and values of a match, and the name of a class, in order of priority.
-    pub rules: Vec<(Vec<(&'static str, String)>, String)>,
+    /// In order of priority.
+    pub rules: Vec<ClassRule>,
+}
+
+/// Packets of a class, and the filter that selects them.
+pub(crate) struct ClassRule {
+    pub at: At,
+    /// Keys and values of a match.
+    pub matches: Vec<(&'static str, String)>,
+    pub class: String,
 }
 
 pub(crate) fn read(text: &str) -> Result<Script, Mistake> {
@@ -35,11 +43,13 @@ pub(crate) fn read(text: &str) -> Result<Script, Mistake> {
         }
         let under = under(&all, &all[i]);
         let shaper = match shaper_of(&all, &all[i]) {
-            Some((at, below)) => Shaper::read(&mut all[at].clone())?.map(|shaper| Shaper {
-                // A netem below it is its queue.
-                limit: shaper.limit.filter(|_| below),
-                ..shaper
-            }),
+            Some((at, below)) => Shaper::read(&mut all[at].clone())?
+                .filter(|shaper| shaper.bits() >= 1.0)
+                .map(|shaper| Shaper {
+                    // A netem below it is its queue.
+                    limit: shaper.limit.filter(|_| below),
+                    ..shaper
+                }),
             None => None,
         };
         let made = &mut all[i];
@@ -49,7 +59,11 @@ pub(crate) fn read(text: &str) -> Result<Script, Mistake> {
         let mut chosen = filters.iter().filter(chosen).peekable();
         if let (Under::Class(class), true) = (&under, chosen.peek().is_some()) {
             let name = format!("class-{}", class.replace(':', "-"));
-            let rules = chosen.map(|filter| (filter.matches.clone(), name.clone()));
+            let rules = chosen.map(|filter| ClassRule {
+                at: filter.at.clone(),
+                matches: filter.matches.clone(),
+                class: name.clone(),
+            });
             script.rules.extend(rules);
             let netem = Netem::parse(text, made, Under::Nothing, shaper)?;
             script.classes.push((name, netem));
@@ -69,12 +83,7 @@ pub(crate) fn read(text: &str) -> Result<Script, Mistake> {
         script.netems.push(netem);
     }
     // In the order in which tc checks the filters, whatever the order of the classes.
-    let place = |rule: &(Vec<(&str, String)>, String)| {
-        let is = |f: &Filter| {
-            f.matches == rule.0 && rule.1 == format!("class-{}", f.class.replace(':', "-"))
-        };
-        filters.iter().position(is)
-    };
+    let place = |rule: &ClassRule| filters.iter().position(|filter| filter.at == rule.at);
     script.rules.sort_by_key(place);
     Ok(script)
 }

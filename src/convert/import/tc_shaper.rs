@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rate limiter of a netem: a tbf, or a class of htb.
+//! A rate limiter: a tbf, or a class of htb.
 
-use super::tc_command::{Made, Word, Words, begins};
+use super::tc_command::{Made, Word, begins};
 use super::tc_units::{rate_bits, size, time_us, whole};
 use crate::text::Mistake;
 
-/// The effect on the link.
-#[derive(Debug, Clone, PartialEq)]
+/// The options that change what passes, and when.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Shaper {
     pub kind: String,
-    /// Rate as tc counts it, bit/s.
-    pub bits: f64,
+    /// As tc counts it, bit/s.
+    pub rate: Option<f64>,
+    /// That of a class that may borrow.
+    pub ceil: Option<f64>,
+    pub priority: Option<u32>,
     pub burst: u32,
     /// Limit of the queue before it in bytes or ns; htb has neither.
     pub limit: Option<Limit>,
     pub overhead: i32,
     pub mpu: u32,
     pub is_atm: bool,
-    /// Its other options.
-    pub others: Vec<String>,
+    /// `peakrate`, as written.
+    pub peak: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,57 +58,59 @@ impl Shaper {
         }
         let mut shaper = Self {
             kind: made.kind.value.to_owned(),
-            bits: 0.0,
-            burst: 0,
-            limit: None,
-            overhead: 0,
-            mpu: 0,
-            is_atm: false,
-            others: Vec::new(),
+            ..Self::default()
         };
-        let (mut rate, mut ceil) = (None, None);
         let words = &mut made.options;
         while let Some(word) = words.next() {
             let option = OPTIONS.iter().find(|option| begins(word.value, option));
             let mut value = |example| words.argument(word.value, example);
             match option.copied() {
-                Some("rate") => rate = Some(rate_bits(&value("1mbit")?)?),
-                Some("ceil") => ceil = Some(rate_bits(&value("1mbit")?)?),
+                Some("rate") => shaper.rate = Some(rate_bits(&value("1mbit")?)?),
+                Some("ceil") => shaper.ceil = Some(rate_bits(&value("1mbit")?)?),
                 Some("limit") => shaper.limit = Some(Limit::Bytes(size(&value("10k")?)?)),
                 Some("latency") => shaper.limit = Some(Limit::Ns(time_us(&value("400ms")?)?)),
                 Some("burst" | "buffer" | "maxburst") => shaper.burst = burst(&value("32k")?)?,
-                Some("mpu") => shaper.mpu = whole(&value("64")?, 0..=4096)? as u32,
+                // tc prints it as a size.
+                Some("mpu") => shaper.mpu = size(&value("64")?)?,
                 Some("overhead") => shaper.overhead = whole(&value("18")?, -64..=4096)? as i32,
                 Some("linklayer") => {
                     let layer = value("atm")?.value;
                     shaper.is_atm = matches!(layer, "atm" | "adsl");
                 }
-                Some(other @ "peakrate") => {
-                    let peak = value("1mbit")?.value;
-                    shaper.others.push(format!("{other} {peak}"));
-                }
+                Some("peakrate") => shaper.peak = Some(value("1mbit")?.value.to_owned()),
+                Some("prio") => shaper.priority = Some(whole(&value("0")?, 0..=7)? as u32),
                 // None of these changes the time of an arrival.
                 Some(_) => {
                     value("1")?;
                 }
-                None => skip(words),
+                // The value of an unknown option.
+                None => drop(words.number()),
             }
         }
-        let bits = ceil.or(rate).unwrap_or_default();
-        if let (Some(rate), Some(ceil)) = (rate, ceil)
-            && ceil > rate
-        {
-            let text =
-                format!("a rate of {rate} bit/s that may grow to {ceil} if others leave room");
-            shaper.others.push(text);
-        }
-        Ok((bits >= 1.0).then_some(Self { bits, ..shaper }))
+        Ok(Some(shaper))
     }
-}
 
-/// Skips the value of an unknown option.
-fn skip(words: &mut Words) {
-    words.number();
+    /// The fastest rate at which it lets packets pass, bit/s.
+    pub fn bits(&self) -> f64 {
+        self.ceil.or(self.rate).unwrap_or_default()
+    }
+
+    /// The options that change what a packet takes on the wire, which a bottleneck does not have.
+    pub fn wire(&self) -> impl Iterator<Item = String> {
+        let options = [
+            ("mpu", (self.mpu > 0).then(|| self.mpu.to_string())),
+            (
+                "overhead",
+                (self.overhead != 0).then(|| self.overhead.to_string()),
+            ),
+            ("linklayer", self.is_atm.then(|| "atm".to_owned())),
+            ("peakrate", self.peak.clone()),
+        ];
+        let written = options
+            .into_iter()
+            .filter_map(|(option, value)| Some((option, value?)));
+        written.map(|(option, value)| format!("`{option} {value}` of {}", self.kind))
+    }
 }
 
 /// Reads bytes; the part after a slash, which tc prints, is the cell's.

@@ -3,11 +3,12 @@
 
 use super::netem::{Netem, Under};
 use super::tc_aqm::{Aqm, packets};
-use super::tc_command::{Made, Word, Words, begins, filters, made};
+use super::tc_command::{Made, begins, filters, made};
 use super::tc_filter::Filter;
 use super::tc_handle::{canonical, major, of_qdisc};
 use super::tc_red::Red;
-use super::tc_units::{rate_bits, size, time_us, whole};
+use super::tc_shaper::{Limit, Shaper};
+use super::tc_units::whole;
 use crate::bottleneck::Schedule;
 use crate::convert::netem::{MOST_QUEUED, on_their_way};
 use crate::profile::DEFAULT_QUEUE_PACKETS;
@@ -23,6 +24,7 @@ pub(super) struct Tree<'a> {
     pub schedule: Schedule,
     /// Of one without classes.
     pub queue: Queue,
+    pub queue_at: At,
     pub classes: Vec<Class>,
     /// Id of the class that takes what no filter does.
     pub default: Option<String>,
@@ -37,6 +39,7 @@ pub(super) struct Tree<'a> {
 /// One of its classes.
 #[derive(Default)]
 pub(super) struct Class {
+    pub at: At,
     /// As in `1:10`.
     pub id: String,
     pub parent: Option<String>,
@@ -44,6 +47,7 @@ pub(super) struct Class {
     pub rate: Option<u64>,
     pub ceil: Option<u64>,
     pub queue: Queue,
+    pub queue_at: At,
     pub netem: Option<Netem>,
 }
 
@@ -67,12 +71,8 @@ impl<'a> Tree<'a> {
             .collect();
         let Some(root) = roots.first() else {
             let help = "write tc qdisc add dev eth0 root handle 1: htb ..., and its classes";
-            let start = At {
-                source: 0,
-                span: 0..0,
-            };
             return Err(Mistake::new(
-                &start,
+                &At::START,
                 "there is no qdisc at the root of a device",
                 help,
             ));
@@ -86,6 +86,7 @@ impl<'a> Tree<'a> {
             rate: None,
             schedule: Schedule::Fifo,
             queue: Queue::default(),
+            queue_at: root.kind.at.clone(),
             classes: Vec::new(),
             default: None,
             filters: filters(text)?,
@@ -196,6 +197,7 @@ impl<'a> Tree<'a> {
         let id = |band: usize| format!("{own}:{:x}", band + 1);
         self.classes = (0..bands)
             .map(|band| Class {
+                at: root.kind.at.clone(),
                 id: id(band),
                 priority: Some(band as u32),
                 ..Class::default()
@@ -221,6 +223,7 @@ impl<'a> Tree<'a> {
         };
         if let Some(below) = all.iter().find(below) {
             let mut below = below.clone();
+            self.queue_at = below.kind.at.clone();
             match queue(&mut below, &mut self.warnings)? {
                 Some(queue) => self.queue = queue,
                 None => self.warnings.push(format!(
@@ -254,6 +257,7 @@ impl<'a> Tree<'a> {
             };
             next = all.iter().filter(|made| !made.is_class).find(below);
             let class = &mut self.classes[index];
+            class.queue_at = qdisc.kind.at.clone();
             lowest_is_netem = qdisc.kind.value == "netem";
             match qdisc.kind.value {
                 "netem" => {
@@ -322,23 +326,17 @@ fn queue(made: &mut Made, warnings: &mut Vec<String>) -> Result<Option<Queue>, M
 }
 
 fn htb_class(made: &mut Made, warnings: &mut Vec<String>) -> Result<Class, Mistake> {
-    let mut class = Class::default();
-    let words = &mut made.options;
-    while let Some(word) = words.next() {
-        match word.value {
-            "rate" => {
-                class.rate = Some(rate_bits(&words.argument("rate", "1mbit")?)?.round() as u64)
-            }
-            "ceil" => {
-                class.ceil = Some(rate_bits(&words.argument("ceil", "1mbit")?)?.round() as u64)
-            }
-            "prio" => class.priority = Some(whole(&words.argument("prio", "0")?, 0..=7)? as u32),
-            // A burst makes room for a timer, which emud has not.
-            "burst" | "buffer" | "maxburst" | "cburst" | "cbuffer" | "cmaxburst" | "quantum"
-            | "mtu" => drop(words.next()),
-            _ => wire(&word, words, "htb", warnings),
-        }
-    }
+    // A burst makes room for a timer, which emud has not.
+    let shaper = Shaper::read(made)?.unwrap_or_default();
+    warnings.extend(shaper.wire());
+    let mut class = Class {
+        at: made.kind.at.clone(),
+        queue_at: made.kind.at.clone(),
+        rate: whole_bits(shaper.rate),
+        ceil: whole_bits(shaper.ceil),
+        priority: shaper.priority,
+        ..Class::default()
+    };
     if let (Some(rate), Some(ceil)) = (class.rate, class.ceil)
         && ceil < rate
     {
@@ -351,51 +349,20 @@ fn htb_class(made: &mut Made, warnings: &mut Vec<String>) -> Result<Class, Mista
     Ok(class)
 }
 
-/// In tc's order: an abbreviation stands for the first match, and tc prints `lat`.
-const TBF: [&str; 12] = [
-    "limit",
-    "latency",
-    "burst",
-    "buffer",
-    "maxburst",
-    "mtu",
-    "minburst",
-    "mpu",
-    "rate",
-    "peakrate",
-    "overhead",
-    "linklayer",
-];
-
 fn tbf(made: &mut Made, warnings: &mut Vec<String>) -> Result<(Option<u64>, Queue), Mistake> {
-    let (mut rate, mut queue) = (None, Queue::default());
-    let words = &mut made.options;
-    while let Some(word) = words.next() {
-        let option = TBF.iter().find(|option| begins(word.value, option));
-        match option.copied() {
-            Some("rate") => {
-                rate = Some(rate_bits(&words.argument("rate", "1mbit")?)?.round() as u64)
-            }
-            Some("limit") => queue.bytes = Some(size(&words.argument("limit", "10k")?)?),
-            Some("latency") => queue.time_ns = Some(time_us(&words.argument("latency", "50ms")?)?),
-            Some("burst" | "buffer" | "maxburst" | "mtu" | "minburst") => drop(words.next()),
-            _ => wire(&word, words, "tbf", warnings),
-        }
+    let shaper = Shaper::read(made)?.unwrap_or_default();
+    warnings.extend(shaper.wire());
+    let mut queue = Queue::default();
+    match shaper.limit {
+        Some(Limit::Bytes(bytes)) => queue.bytes = Some(bytes),
+        Some(Limit::Ns(ns)) => queue.time_ns = Some(ns),
+        None => {}
     }
-    Ok((rate, queue))
+    Ok((whole_bits(shaper.rate), queue))
 }
 
-/// Warns of an option that changes what a packet takes on the wire: a bottleneck counts frames.
-fn wire(word: &Word, words: &mut Words, of: &str, warnings: &mut Vec<String>) {
-    if !matches!(word.value, "mpu" | "overhead" | "linklayer" | "peakrate") {
-        words.number();
-        return;
-    }
-    let value = words.next().map_or("", |word| word.value);
-    let is_usual = matches!(value.trim_end_matches('b'), "0" | "ethernet");
-    if !is_usual {
-        warnings.push(format!("`{} {value}` of {of}", word.value));
-    }
+fn whole_bits(rate: Option<f64>) -> Option<u64> {
+    rate.map(|bits| bits.round() as u64)
 }
 
 fn limit(made: &mut Made) -> Result<Option<u32>, Mistake> {

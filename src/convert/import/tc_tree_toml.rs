@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A tree of qdiscs as a profile: a bottleneck, a link for each class, a rule for each filter.
 
-use super::netem::link;
+use super::netem::{link, seed};
+use super::netem_profile::has_table;
 use super::tc_aqm::Aqm;
 use super::tc_red::Red;
 use super::tc_tree::{Class, Queue, Tree};
@@ -9,7 +10,7 @@ use super::writer::{Writer, quoted, string, table};
 use super::{Header, Imported, Tables};
 use crate::bottleneck::Schedule;
 use crate::profile::{PACKET_BYTES, Percent, Rate, Time, Word};
-use crate::text::Mistake;
+use crate::text::{At, Mistake};
 
 /// A key with its value, if it is written.
 type Key = (&'static str, Option<String>);
@@ -29,32 +30,41 @@ pub(super) fn profile(
         return Err(Mistake::new(&tree.at, "the tree has no rate", help));
     };
     let mut out = Writer::default();
+    out.from(&tree.at);
     out.key("source", string("imported from tc"));
+    let netems = || leaves(tree).filter_map(|class| class.netem.as_ref());
+    seed(&mut out, netems());
     let default = tree.default.as_ref();
     let default = leaves(tree).find(|class| Some(&class.id) == default);
     if let (true, Some(_)) = (tree.classes.is_empty(), &tree.queue.red) {
         // Packets in the order of arrival: the queue of a link, with every engine.
         out.header(header.word());
         out.key("rate", quoted(Rate(rate)));
-        queue(&mut out, &tree.queue);
+        queue(&mut out, &tree.queue, &tree.queue_at);
         warnings(&mut out, tree);
+        out.check()?;
         return Ok(out.finish());
     }
     own(&mut out, tree, header, default, tables)?;
     for class in leaves(tree) {
+        out.from(&class.at);
         out.header(&format!("links.{}", name(class)));
         out.key("class", service(class));
         netem(&mut out, class, tables)?;
     }
+    out.from(&tree.at);
     out.header(&format!("bottleneck.{SERVER}"));
     out.key("rate", quoted(Rate(rate)));
     out.key("schedule", quoted(tree.schedule.word()));
-    queue(&mut out, &tree.queue);
+    queue(&mut out, &tree.queue, &tree.queue_at);
     for one in &tree.classes {
         class(&mut out, one, tree);
     }
     warnings(&mut out, tree);
     rules(&mut out, tree, header);
+    if netems().all(|netem| has_table(netem, tables)) {
+        out.check()?;
+    }
     Ok(out.finish())
 }
 
@@ -90,6 +100,7 @@ fn own(
     default: Option<&Class>,
     tables: Tables,
 ) -> Result<(), Mistake> {
+    out.from(&tree.at);
     out.header(header.word());
     match default {
         Some(class) => {
@@ -110,6 +121,7 @@ fn netem(out: &mut Writer, class: &Class, tables: Tables) -> Result<(), Mistake>
 }
 
 fn class(out: &mut Writer, class: &Class, tree: &Tree) {
+    out.from(&class.at);
     out.header(&format!("bottleneck.{SERVER}.class.{}", name(class)));
     if let Some(priority) = class.priority {
         out.key("priority", priority);
@@ -129,10 +141,11 @@ fn class(out: &mut Writer, class: &Class, tree: &Tree) {
             quoted(format!("class-{}", parent.replace(':', "-"))),
         );
     }
-    queue(out, &class.queue);
+    queue(out, &class.queue, &class.queue_at);
 }
 
-fn queue(out: &mut Writer, queue: &Queue) {
+fn queue(out: &mut Writer, queue: &Queue, at: &At) {
+    out.from(at);
     let bytes = queue.bytes.or(queue.red.map(|red| red.limit));
     if let Some(bytes) = bytes.filter(|bytes| *bytes < PACKET_BYTES) {
         let text = "this queue has room for one packet";
@@ -198,6 +211,7 @@ fn rules(out: &mut Writer, tree: &Tree, header: Header) {
             out.warning(text);
             continue;
         };
+        out.from(&filter.at);
         out.header("[rule]");
         let keys = filter
             .matches
@@ -211,6 +225,7 @@ fn rules(out: &mut Writer, tree: &Tree, header: Header) {
         direction(out);
     }
     for (tos, id) in &tree.by_tos {
+        out.from(&tree.at);
         out.header("[rule]");
         out.note("prio chooses the band by the priority that a packet gets from its ToS.");
         out.key(

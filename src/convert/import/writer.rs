@@ -3,8 +3,8 @@
 
 use std::fmt::Display;
 
-use crate::profile::{MAX_BYTES, Trace, TraceSource};
-use crate::text::{At, Mistake, Time};
+use crate::profile::{MAX_BYTES, Profile, ProfileError, Trace, TraceSource};
+use crate::text::{At, Mistake, TextError, Time};
 
 /// Width of a comment's text.
 const WIDTH: usize = 94;
@@ -15,9 +15,16 @@ const INLINE_BYTES: usize = MAX_BYTES / 2;
 pub(crate) struct Writer {
     text: String,
     pub warnings: Vec<String>,
+    /// Lines from which on the profile is made of a part of the text that is imported.
+    origins: Vec<(usize, At)>,
 }
 
 impl Writer {
+    /// Notes the position of what the next lines are made of.
+    pub fn from(&mut self, at: &At) {
+        self.origins.push((self.text.lines().count(), at.clone()));
+    }
+
     pub fn blank(&mut self) {
         self.text.push('\n');
     }
@@ -94,13 +101,25 @@ impl Writer {
         self.text.push('\n');
     }
 
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// Returns the number of lines so far.
-    pub fn lines(&self) -> usize {
-        self.text.lines().count()
+    /// Returns what emud's reader of profiles rejects, at the position of the text from which the line
+    /// was made: its user has never seen the profile.
+    pub fn check(&self) -> Result<(), Mistake> {
+        let cannot = |title: &str| format!("no profile can say this: {title}");
+        let found = match Profile::parse(&self.text, "the profile") {
+            Ok(_) => return Ok(()),
+            Err(ProfileError::Text(TextError::Mistakes(found))) => found,
+            Err(other) => return Err(Mistake::new(&At::START, cannot(&other.to_string()), "")),
+        };
+        let Some(first) = found.iter().next() else {
+            return Ok(());
+        };
+        let number = found.line(first);
+        let before = self.origins.iter().rev().find(|(lines, _)| *lines < number);
+        let at = before.map_or(At::START, |(_, at)| at.clone());
+        let line = self.text.lines().nth(number - 1).unwrap_or_default();
+        let line: String = line.chars().take(WIDTH).collect();
+        let help = format!("{} (line {number} of the profile is `{line}`)", first.help);
+        Err(Mistake::new(&at, cannot(&first.title), help))
     }
 
     pub fn finish(self) -> crate::convert::import::Imported {

@@ -589,6 +589,13 @@ fn a_device_and_its_ifb() {
     assert_eq!(profile.up.delay.mean_ns, 5_000_000);
     assert_eq!(profile.down.delay.mean_ns, 9_000_000);
     assert_eq!(profile.seed, Some(3));
+    // Of two seeds one is in the profile, the other one in a warning.
+    let imported = import(&text.replace("delay 9ms", "delay 9ms seed 4"));
+    assert_eq!(parse(&imported.toml).seed, Some(4));
+    assert_eq!(
+        imported.warnings,
+        ["`seed 3` of another netem: a profile has one seed"]
+    );
 }
 
 /// A property that a profile does not support is in a comment and a warning, never dropped.
@@ -732,6 +739,26 @@ fn mistakes_are_shown_where_they_are() {
         );
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// The second line of a script is not its first one.
+#[test]
+fn a_mistake_of_a_whole_netem_is_at_its_line() {
+    let first = "ip link set dev eth0 up\n";
+    let script = format!("{first}tc qdisc add dev eth0 root netem ecn\n");
+    let error = netem(&script, Header::Up, &table).unwrap_err().to_string();
+    let said = "`ecn` without `loss`\n --> command:2:28";
+    assert!(error.contains(said), "{error}");
+    // Of a profile that its reader rejects, at the filter.
+    let script = "tc qdisc add dev eth0 root handle 1: prio\n\
+        tc qdisc add dev eth0 parent 1:3 handle 30: netem delay 200ms\n\
+        tc filter add dev eth0 parent 1: protocol ip flower ip_proto bogus classid 1:3\n";
+    let error = netem(script, Header::Up, &table).unwrap_err().to_string();
+    let place = "command:3:11";
+    assert!(
+        error.contains("`bogus`") && error.contains(place),
+        "{error}"
+    );
 }
 
 proptest! {

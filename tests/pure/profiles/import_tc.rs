@@ -252,6 +252,74 @@ fn what_is_no_tree_is_refused() {
     assert!(imported.warnings[0].contains("a filter to class 1:11"));
 }
 
+/// A profile has one seed, and a seed that is not in it is in a warning.
+#[test]
+fn the_seed_of_a_netem_in_a_tree() {
+    let seeds = |first: &str, second: &str| {
+        let script = (TREE.replace("delay 50ms", &format!("delay 50ms {first}")))
+            .replace("delay 200ms", &format!("delay 200ms {second}"));
+        let imported = import(&script, None);
+        (parse(&imported.toml).seed, imported.warnings)
+    };
+    assert_eq!(seeds("", ""), (None, vec![]));
+    assert_eq!(seeds("", "seed 7"), (Some(7), vec![]));
+    assert_eq!(seeds("seed 7", "seed 7"), (Some(7), vec![]));
+    let other = "`seed 8` of another netem: a profile has one seed".to_owned();
+    assert_eq!(seeds("seed 7", "seed 8"), (Some(7), vec![other]));
+}
+
+/// The user wrote a script and has never seen the profile.
+#[test]
+fn a_mistake_of_the_profile_is_shown_in_the_script() {
+    for (from, to, at, line, title) in [
+        (
+            "htb rate 1mbit",
+            "htb rate 0",
+            "x.sh:5:47",
+            "tc class add dev eth1 parent 1:1 classid 1:10 htb rate 0 ceil",
+            "no profile can say this: the class `class-1-10` has no `rate`",
+        ),
+        (
+            "pfifo limit 50",
+            "pie limit 100000",
+            "x.sh:10:46",
+            "tc qdisc add dev eth1 parent 1:30 handle 30: pie limit 100000",
+            "no profile can say this: `100000p` is too long",
+        ),
+        (
+            "u32 match ip dst 10.0.2.0/24",
+            "flower ip_proto bogus",
+            "x.sh:12:11",
+            "prio 1 flower ip_proto bogus flowid 1:20",
+            "no profile can say this: there is no protocol `bogus`",
+        ),
+    ] {
+        let text = refused(&TREE.replace(from, to));
+        for said in [at, line, title] {
+            assert!(text.contains(said), "{said}\n{text}");
+        }
+        assert!(!text.contains("the profile:"), "{text}");
+    }
+    // The line of the profile is in the help.
+    let text = refused(&TREE.replace("pfifo limit 50", "pie limit 100000"));
+    let line = "of the profile is `queue = { limit = \"100000p\", aqm = \"pie\" }`)";
+    assert!(text.contains(line), "{text}");
+}
+
+/// One reader for both: what tc prints of a tbf, beside netem and as a server.
+#[test]
+fn a_bucket_is_read_alike_beside_netem_and_in_a_tree() {
+    let bucket = "qdisc tbf 1: dev eth0 root refcnt 2 rate 8Mbit burst 4Kb mpu 64b lat 50ms";
+    let imported = import(bucket, None);
+    assert_eq!(imported.warnings, ["`mpu 64` of tbf"]);
+    let limits = parse(&imported.toml).bottlenecks[0].plan().classes[0].limits;
+    assert_eq!(limits.time_ns, Some(50_000_000));
+    let beside = format!("{bucket}\nqdisc netem 10: dev eth0 parent 1:1 limit 1000 delay 5ms");
+    let link = import::netem(&beside, Header::Up, &|_| None).unwrap();
+    let rate = "rate = { rate = \"8Mbit\", burst = \"4096B\", mpu = 64 }";
+    assert!(link.toml.contains(rate), "{}", link.toml);
+}
+
 /// The keys of its rules, and where they lead.
 fn rules(imported: &Imported) -> Vec<String> {
     let rules = parse(&imported.toml).rules;

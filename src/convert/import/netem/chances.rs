@@ -68,6 +68,7 @@ pub(super) fn reorder(out: &mut Writer, netem: &Netem, has_rate: bool) -> Result
 pub(super) fn alter(out: &mut Writer, netem: &Netem, has_rate: bool) {
     let some = |chance: Option<Chance>| chance.filter(|chance| chance.probability > 0.0);
     if let Some(chance) = some(netem.duplicate) {
+        out.from(&netem.place_of(&["duplicate"]));
         if netem.loss.is_some() {
             out.note(
                 "netem's loss removes one of two copies if it decides to do both, and copies pass \
@@ -86,6 +87,7 @@ pub(super) fn alter(out: &mut Writer, netem: &Netem, has_rate: bool) {
         chance_key(out, "duplicate", &chance);
     }
     if let Some(chance) = some(netem.corrupt) {
+        out.from(&netem.place_of(&["corrupt"]));
         out.note(
             "netem flips one bit of the packet's first buffer, which includes the link-layer header \
              and, for transmitted data, often nothing else; emud flips one from the IP header's start on.",

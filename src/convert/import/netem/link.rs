@@ -15,6 +15,25 @@ use crate::convert::import::Tables;
 use crate::convert::import::writer::{Writer, quoted};
 use crate::text::Mistake;
 
+/// A profile has one seed, for all of its links.
+pub(in crate::convert::import) fn seed<'a>(
+    out: &mut Writer,
+    netems: impl Iterator<Item = &'a Netem>,
+) {
+    let mut seeds = netems.filter_map(|netem| Some((netem, netem.seed?)));
+    let Some((first, seed)) = seeds.next() else {
+        return;
+    };
+    out.from(&first.place_of(&["seed"]));
+    out.note("The same seed repeats emud's decisions, not those of netem.");
+    out.key("seed", seed);
+    for (_, other) in seeds.filter(|(_, other)| *other != seed) {
+        out.warning(format!(
+            "`seed {other}` of another netem: a profile has one seed"
+        ));
+    }
+}
+
 /// `both`: the other direction is another netem.
 pub(in crate::convert::import) fn link(
     out: &mut Writer,
@@ -64,6 +83,8 @@ pub(in crate::convert::import) fn link(
         out.note(&text);
         out.warnings.push(text);
     }
+    let from = |out: &mut Writer, options: &[&str]| out.from(&netem.place_of(options));
+    from(out, &["rate"]);
     let rate = effective_rate(netem);
     faster_rate(out, netem);
     match slower_shaper(netem) {
@@ -74,16 +95,22 @@ pub(in crate::convert::import) fn link(
             }
         }
     }
+    from(out, &["limit"]);
     limit(out, netem, rate);
     // A rate of netem keeps packets in order, and does not delay those sent at once.
     let own = rate.is_some() && netem.rate.is_some();
+    from(out, &["delay", "latency", "distribution"]);
     netem.delay_keys(out, own, tables)?;
+    from(out, &["reorder", "gap"]);
     reorder(out, netem, own)?;
+    from(out, &["loss", "drop"]);
     loss(out, netem, rate.is_some());
     alter(out, netem, rate.is_some());
     if let Some(slot) = &netem.slot {
+        from(out, &["slot"]);
         slots(out, slot);
     }
+    out.from(&netem.at);
     out.note(
         "netem treats ARP and IPv6 neighbour discovery like any packet; without this line emud \
          leaves them alone.",

@@ -15,7 +15,7 @@ mod values;
 use super::tc_shaper::Shaper;
 use crate::text::{At, Located};
 use delay::trimmed;
-pub(super) use link::link;
+pub(super) use link::{link, seed};
 pub(super) use read::OPTIONS;
 
 const NARROW: &str = "netem's correlation squeezes its random numbers towards one half, so small \
@@ -25,6 +25,8 @@ const NARROW: &str = "netem's correlation squeezes its random numbers towards on
 /// A netem command; options that were not given are `None` or netem's default.
 #[derive(Debug, Default)]
 pub(crate) struct Netem {
+    /// Its start.
+    pub(crate) at: At,
     pub(crate) device: Option<String>,
     pub(crate) under: Under,
     /// The rate limiter beside it, if any.

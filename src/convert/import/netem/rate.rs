@@ -13,8 +13,15 @@ pub(super) fn shaper_keys(out: &mut Writer, shaper: &Shaper, rate: u64) {
     out.note(&format!(
         "The rate is that of the {kind} beside netem, which delays and loses packets before it."
     ));
-    for other in &shaper.others {
-        out.warning(format!("of the {kind} {other}"));
+    if let Some(peak) = &shaper.peak {
+        out.warning(format!("of the {kind} peakrate {peak}"));
+    }
+    if let (Some(rate), Some(ceil)) = (shaper.rate, shaper.ceil)
+        && ceil > rate
+    {
+        out.warning(format!(
+            "of the {kind} a rate of {rate} bit/s that may grow to {ceil} if others leave room"
+        ));
     }
     let burst = (shaper.burst > 0).then(|| quoted(format!("{}B", shaper.burst)));
     let cell = shaper.is_atm.then(|| quoted("atm"));
@@ -35,7 +42,7 @@ pub(super) fn shaper_keys(out: &mut Writer, shaper: &Shaper, rate: u64) {
 pub(super) fn slower_shaper(netem: &Netem) -> Option<&Shaper> {
     let shaper = netem.shaper.as_ref()?;
     own_rate(netem)
-        .is_none_or(|own| shaper.bits < own)
+        .is_none_or(|own| shaper.bits() < own)
         .then_some(shaper)
 }
 
@@ -47,7 +54,7 @@ fn own_rate(netem: &Netem) -> Option<f64> {
 
 /// In bit/s, in whole bytes per second as netem rounds it; `None`: no limit.
 pub(super) fn effective_rate(netem: &Netem) -> Option<u64> {
-    let shaped = slower_shaper(netem).map(|shaper| shaper.bits);
+    let shaped = slower_shaper(netem).map(Shaper::bits);
     let bytes = (shaped.or(own_rate(netem))? / 8.0).floor() as u64;
     (bytes > 0).then_some(bytes * 8)
 }
@@ -64,7 +71,8 @@ pub(super) fn faster_rate(out: &mut Writer, netem: &Netem) {
         ),
         None => format!(
             "the {} of {} bit/s beside netem: netem's own rate is slower",
-            shaper.kind, shaper.bits
+            shaper.kind,
+            shaper.bits()
         ),
     });
 }

@@ -36,7 +36,12 @@ impl Netem {
     ) -> Result<Self, Mistake> {
         let words = &mut made.options;
         words.check()?;
+        let start = made.kind.at.span.start;
         let mut netem = Self {
+            at: At {
+                source: 0,
+                span: start..start,
+            },
             device: made.device.map(str::to_owned),
             under,
             shaper,
@@ -61,17 +66,17 @@ impl Netem {
         Ok(netem)
     }
 
-    /// Returns the position of the last of these options, or the line's start.
+    /// Returns the position of the last of these options, or the start of the netem.
     pub(in crate::convert::import) fn place_of(&self, options: &[&str]) -> At {
         let mut spans = self.spans.iter().rev();
         let found = spans.find(|(option, _)| options.contains(option));
-        found.map_or_else(text_start, |(_, at)| at.clone())
+        found.map_or_else(|| self.at.clone(), |(_, at)| at.clone())
     }
 
     /// Returns the position of its first option.
     pub(in crate::convert::import) fn start(&self) -> At {
         let first = self.spans.first();
-        first.map_or_else(text_start, |(_, at)| at.clone())
+        first.map_or_else(|| self.at.clone(), |(_, at)| at.clone())
     }
 
     fn option(&mut self, word: &Word, words: &mut Words) -> Result<&'static str, Mistake> {
@@ -179,8 +184,7 @@ impl Netem {
 
     /// Rejects what tc rejects at the end of the line.
     fn check(&self) -> Result<(), Mistake> {
-        let start = text_start();
-        let delay_at = self.delay_at.as_ref().unwrap_or(&start);
+        let delay_at = self.delay_at.as_ref().unwrap_or(&self.at);
         let reorders = self
             .reorder
             .is_some_and(|reorder| reorder.probability > 0.0);
@@ -201,7 +205,7 @@ impl Netem {
         };
         if self.ecn && !loses {
             let help = "netem marks packets instead of losing them: add loss 1%, or leave ecn out";
-            return Err(Mistake::new(&start, "`ecn` without `loss`", help));
+            return Err(Mistake::new(&self.at, "`ecn` without `loss`", help));
         }
         if let (Some(name), true) = (
             &self.distribution,
@@ -212,13 +216,6 @@ impl Netem {
             return Err(Mistake::new(&name.at, title, help));
         }
         Ok(())
-    }
-}
-
-const fn text_start() -> At {
-    At {
-        source: 0,
-        span: 0..0,
     }
 }
 
