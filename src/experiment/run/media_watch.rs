@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use emud_monitor::log::{Line, LineSender, mono_ns};
 
 use crate::datapath::radio::Status;
-use crate::monitor::session::experiment::Failure;
+use crate::monitor::session::experiment::{Failure, LOAD, LOAD_AND_DISK};
 
 use super::media::OnAir;
 use super::network::Network;
@@ -63,6 +63,11 @@ impl MediaWatch {
             found.failures.extend(failures.map(|what| Failure {
                 since_mono_ns: since,
                 until_mono_ns: now,
+                // A record is written by the thread that delivers.
+                explained_by: match medium.plan.record {
+                    Some(_) => LOAD_AND_DISK,
+                    None => LOAD,
+                },
                 sentence: format!("{} {}: {what}", medium.plan.word(), medium.name),
             }));
             let ended = status.ended.iter().filter(|_| before.ended.is_none());

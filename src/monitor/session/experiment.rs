@@ -17,7 +17,7 @@ use emud_monitor::log::{
 use tokio::sync::{oneshot, watch};
 
 use super::judge::lowers;
-pub use super::judge::{Facts, Failure, only_late};
+pub use super::judge::{Facts, Failure, LOAD, LOAD_AND_DISK, only_late};
 pub use super::observing::SETTLED;
 use super::observing::{Begun, Parts, observe};
 pub use super::witness::Episodes;

@@ -21,23 +21,41 @@ const AFTERMATH_NS: u64 = 500_000_000;
 /// Maximum number of groups in a span, as in an alarm.
 const GROUPS: usize = 8;
 const SECOND_NS: u64 = 1_000_000_000;
+/// Resources that the emulator needs while packets pass: docs/log-format.md has the reason for each.
+/// Not disks, and not what a program reports of itself.
+pub const LOAD: &[Resource] = &[
+    Resource::Cpu,
+    Resource::Steal,
+    Resource::Network,
+    Resource::Memory,
+];
+/// The same of an emulator that writes to a file meanwhile.
+pub const LOAD_AND_DISK: &[Resource] = &[
+    Resource::Cpu,
+    Resource::Steal,
+    Resource::Network,
+    Resource::Memory,
+    Resource::Disk,
+];
 
 /// Facts that the monitor does not have.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
     /// Sentences that make the run invalid, with or without contention, such as a removed link.
     pub invalid: Vec<String>,
-    /// Failures of the emulator according to counters; contention at the same time explains them.
+    /// Failures of the emulator according to counters; contention at the same time may explain them.
     pub failures: Vec<Failure>,
 }
 
-/// The emulator released packets late or dropped them.
+/// The emulator released packets late, dropped them, or let them pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// Start of the interval between two readings of the counters.
     pub since_mono_ns: u64,
     /// End of that interval.
     pub until_mono_ns: u64,
+    /// Resources whose contention can be the cause; none for packets that this engine never emulates.
+    pub explained_by: &'static [Resource],
     /// What failed, for people.
     pub sentence: String,
 }
@@ -179,6 +197,7 @@ fn join(last: &mut Span, next: Span) {
 /// A failure of the emulator, from an alarm or from counters.
 struct Failed {
     interval: [u64; 2],
+    explained_by: &'static [Resource],
     /// The sentence; for an alarm still without count and time.
     sentence: String,
     alarm: bool,
@@ -192,12 +211,14 @@ fn failures(evidence: &Evidence, measured: [u64; 2]) -> Vec<Failed> {
         let since = episode.alarm.since_mono_ns;
         Some(Failed {
             interval: [since, until.max(since)],
+            explained_by: LOAD,
             sentence,
             alarm: true,
         })
     });
     let counted = evidence.facts.failures.iter().map(|failure| Failed {
         interval: [failure.since_mono_ns, failure.until_mono_ns],
+        explained_by: failure.explained_by,
         sentence: failure.sentence.clone(),
         alarm: false,
     });
@@ -240,7 +261,9 @@ fn touch(a: [u64; 2], b: [u64; 2]) -> bool {
 
 fn explains(span: &Span, failure: &Failed) -> bool {
     let until = span.until_mono_ns.saturating_add(AFTERMATH_NS);
-    touch([span.since_mono_ns, until], failure.interval)
+    let mut resources = failure.explained_by.iter();
+    resources.any(|resource| resource.name() == span.resource)
+        && touch([span.since_mono_ns, until], failure.interval)
 }
 
 /// Adds the seconds of the measured phase that overlap with an interval.

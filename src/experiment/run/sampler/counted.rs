@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What links counted in an interval, and the emulator's failures in it.
 
+use emud_monitor::event::Resource;
 use emud_monitor::log::{ClassSample, Line, Sample, mono_ns};
 
 use super::Work;
 use crate::datapath::show::report::Report;
 use crate::experiment::run::counts::{Counts, of_class, sample};
 use crate::experiment::scenario::Link;
-use crate::monitor::session::experiment::Failure;
+use crate::monitor::session::experiment::{Failure, LOAD};
 use crate::profile::Offload;
 
 impl Work {
@@ -83,40 +84,53 @@ impl Work {
     }
 
     fn failures(&mut self, link: &Link, direction: &str, before: &Counts, now: &Counts) {
-        let grown = now.counted.since(&before.counted);
-        // A link that has just been changed has no count of before; with `keep` it is intended.
-        let super_packets = (now.super_packets.zip(before.super_packets))
-            .filter(|_| link.profile.offload != Offload::Keep)
-            .map_or(0, |(now, before)| now.saturating_sub(before));
-        let failed = [
-            (
-                grown.engine_dropped,
-                "packets were dropped by the engine, not by the link",
-            ),
-            (grown.untouched, "packets passed without emulation"),
-            (
-                foreign(now.not_ip.saturating_sub(before.not_ip), grown.packets),
-                "packets passed without emulation, which are not IP: at ingress only engine hold delays them",
-            ),
-            (
-                now.disordered.saturating_sub(before.disordered),
-                "packets were read after their bottleneck had decided on later ones",
-            ),
-            (
-                super_packets,
-                "super-packets had one fate each, where the link decides packet by packet",
-            ),
-        ];
-        let failed = failed.into_iter().filter(|(number, _)| *number > 0);
+        let failed = failed(before, now, link.profile.offload).into_iter();
+        let failed = failed.filter(|(number, ..)| *number > 0);
         self.found
             .failures
-            .extend(failed.map(|(number, what)| Failure {
+            .extend(failed.map(|(number, explained_by, what)| Failure {
                 since_mono_ns: before.mono_ns,
                 // The counters were read after the time of the report.
                 until_mono_ns: mono_ns(),
+                explained_by,
                 sentence: format!("link {}, {direction}: {number} {what}", link.name),
             }));
     }
+}
+
+/// A number of packets, the resources that can be the cause, and what they are.
+type Failing = (u64, &'static [Resource], &'static str);
+
+/// Returns the failures of an interval.
+fn failed(before: &Counts, now: &Counts, offload: Offload) -> [Failing; 5] {
+    let grown = now.counted.since(&before.counted);
+    // A link that has just been changed has no count of before; with `keep` it is intended.
+    let super_packets = (now.super_packets.zip(before.super_packets))
+        .filter(|_| offload != Offload::Keep)
+        .map_or(0, |(now, before)| now.saturating_sub(before));
+    [
+        (
+            grown.engine_dropped,
+            LOAD,
+            "packets were dropped by the engine, not by the link",
+        ),
+        (grown.untouched, LOAD, "packets passed without emulation"),
+        (
+            foreign(now.not_ip.saturating_sub(before.not_ip), grown.packets),
+            &[],
+            "packets passed without emulation, which are not IP: at ingress only engine hold delays them",
+        ),
+        (
+            now.disordered.saturating_sub(before.disordered),
+            LOAD,
+            "packets were read after their bottleneck had decided on later ones",
+        ),
+        (
+            super_packets,
+            &[],
+            "super-packets had one fate each, where the link decides packet by packet",
+        ),
+    ]
 }
 
 /// Protocols of the network itself, such as LLDP and spanning trees, send a packet now and then. More
@@ -130,7 +144,30 @@ fn foreign(not_ip: u64, others: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use emud_monitor::log::Counted;
+
     use super::*;
+
+    /// A busy host makes no packet another protocol.
+    #[test]
+    fn what_load_cannot_cause() {
+        let [mut before, mut now] = [Counts::default(), Counts::default()];
+        before.super_packets = Some(0);
+        now.super_packets = Some(5);
+        (now.not_ip, now.disordered) = (30, 4);
+        now.counted = Counted {
+            engine_dropped: 1,
+            untouched: 2,
+            ..Counted::default()
+        };
+        let of = |offload| {
+            failed(&before, &now, offload).map(|(number, explained_by, _)| (number, explained_by))
+        };
+        let mut want = [(1, LOAD), (2, LOAD), (30, &[][..]), (4, LOAD), (5, &[])];
+        assert_eq!(of(Offload::Auto), want);
+        want[4].0 = 0;
+        assert_eq!(of(Offload::Keep), want);
+    }
 
     #[test]
     fn traffic_is_not_the_networks_own() {

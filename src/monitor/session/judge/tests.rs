@@ -253,6 +253,7 @@ fn counters_of_the_emulator_are_explained_as_alarms_are() {
     let failure = Failure {
         since_mono_ns: 11 * S,
         until_mono_ns: 12 * S,
+        explained_by: LOAD,
         sentence: "link up: 3 packets dropped by the engine".into(),
     };
     let mut case = Case::default();
@@ -261,6 +262,66 @@ fn counters_of_the_emulator_are_explained_as_alarms_are() {
     case.episodes
         .push(cpu(11 * S + 400 * MS, 11 * S + 700 * MS));
     assert_eq!(case.verdict(), RunVerdict::Contended);
+}
+
+/// Only a resource that the emulator needs while packets pass.
+#[test]
+fn contention_of_another_resource_explains_nothing() {
+    use RunVerdict::{Contended, Invalid};
+    let device = |name: &str| Scope::Device {
+        name: name.into(),
+        ifindex: 3,
+        netns: 9,
+    };
+    let disk = Scope::Disk {
+        name: "sda".into(),
+        major: 8,
+        minor: 0,
+    };
+    let paging = Scope::Paging {
+        direction: "page-in",
+    };
+    let program = Scope::Application {
+        name: "player".into(),
+    };
+    for (resource, scope, want) in [
+        (Resource::Cpu, Scope::Cpu { cpu: 1 }, Contended),
+        (Resource::Cpu, Scope::Psi { of: "cpu" }, Contended),
+        (Resource::Steal, Scope::Cpu { cpu: 1 }, Contended),
+        (Resource::Network, device("eth1"), Contended),
+        (Resource::Memory, paging, Contended),
+        (Resource::Disk, disk, Invalid),
+        (Resource::Disk, Scope::Psi { of: "io" }, Invalid),
+        (Resource::Application, program, Invalid),
+    ] {
+        let span = || episode(resource, scope.clone(), 12 * S, Some(13 * S));
+        let judgement = Case::of([span(), late(7, 12 * S + MS)]).judge();
+        assert_eq!(judgement.verdict, want, "{scope:?}");
+        // It is contention all the same.
+        assert_eq!(judgement.contention.len(), 1, "{scope:?}");
+        assert_eq!(verdict([span()]), Contended, "{scope:?}");
+    }
+}
+
+#[test]
+fn packets_that_are_never_emulated_are_not_explained() {
+    let mut case = Case::of([cpu(11 * S, 13 * S)]);
+    case.facts.failures.push(Failure {
+        since_mono_ns: 11 * S,
+        until_mono_ns: 12 * S,
+        explained_by: &[],
+        sentence: "link up: 30 packets passed without emulation, which are not IP".into(),
+    });
+    let judgement = case.judge();
+    assert_eq!(judgement.verdict, RunVerdict::Invalid);
+    assert_eq!(judgement.invalid, [case.facts.failures[0].sentence.clone()]);
+    // A medium that writes a record waits for the disk.
+    case.facts.failures[0].explained_by = LOAD_AND_DISK;
+    let disk = |until| episode(Resource::Disk, Scope::Psi { of: "io" }, 11 * S, Some(until));
+    case.episodes = vec![disk(12 * S)];
+    assert_eq!(case.verdict(), RunVerdict::Contended);
+    case.facts.failures[0].explained_by = LOAD;
+    assert_eq!(case.verdict(), RunVerdict::Invalid);
 }
 
 #[test]
