@@ -49,6 +49,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 
 use clap::{Parser, Subcommand};
+use emud::host::clock_ahead_ns;
 use emud::text::printable;
 use serde::Serialize;
 
@@ -197,6 +198,40 @@ impl Verb {
             _ => false,
         }
     }
+
+    /// Returns whether the verb, or a process that it starts, compares its clock with the kernel's.
+    fn needs_clock(&self) -> bool {
+        !matches!(
+            self,
+            Self::Detach(_)
+                | Self::List(_)
+                | Self::Report(_)
+                | Self::Compare(_)
+                | Self::Profile(_)
+                | Self::Scenario(_)
+                | Self::Fleet(_)
+                | Self::Import(_)
+                | Self::Export(_)
+                | Self::Completions(_)
+                | Self::Man(_)
+        )
+    }
+}
+
+/// Times in BPF maps, and those at which packets leave, would be wrong by the offset.
+fn has_clock_of_kernel() -> Result<(), Failure> {
+    let ahead_ns = clock_ahead_ns();
+    if ahead_ns == 0 {
+        return Ok(());
+    }
+    Err(Failure::new(
+        failure::EX_UNAVAILABLE,
+        format!(
+            "CLOCK_MONOTONIC is {} s ahead of the kernel's in this time namespace, and packets leave by the \
+             kernel's: start emud outside of it (nsenter --target 1 --time)",
+            ahead_ns as f64 / 1e9
+        ),
+    ))
 }
 
 impl Cli {
@@ -205,6 +240,9 @@ impl Cli {
     /// # Errors
     /// The failure, with its exit code.
     pub fn run(self) -> Result<u8, Failure> {
+        if self.verb.needs_clock() {
+            has_clock_of_kernel()?;
+        }
         let place = Place::enter(self.netns.as_deref(), self.container.as_deref())?;
         if !self.verb.takes_interface() {
             place.without_interface()?;

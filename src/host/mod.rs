@@ -24,6 +24,20 @@ pub fn now_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
+/// Returns how many ns [`now_ns`] is ahead of the kernel's clock, by which BPF programs and qdiscs
+/// measure: not 0 in a time namespace that shifts it.
+pub fn clock_ahead_ns() -> i64 {
+    // The file also counts for children, such as a holder. Kernels without time namespaces have none.
+    let text = std::fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("monotonic "));
+    let mut figures = line.unwrap_or_default().split_whitespace();
+    let mut figure = || figures.next().and_then(|figure| figure.parse::<i64>().ok());
+    let [seconds, ns] = [figure(), figure()].map(Option::unwrap_or_default);
+    seconds.saturating_mul(1_000_000_000).saturating_add(ns)
+}
+
 /// Returns the time of day in ns since 1970 (CLOCK_REALTIME), the clock of the kernel's timestamps.
 pub(crate) fn wall_ns() -> u64 {
     let t = rustix::time::clock_gettime(ClockId::Realtime);

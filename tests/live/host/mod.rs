@@ -2,6 +2,7 @@
 //! What concerns many or all links of the host: `emud metrics` beside a real Prometheus, `emud top`,
 //! and links that end. The full run needs `tmux`, and Debian's `prometheus`, which `tests/prometheus.sh` fetches.
 
+mod clock;
 mod expiry;
 mod prometheus;
 mod thousand;
@@ -13,6 +14,7 @@ use support::{named, trial};
 pub fn tests() -> Vec<Trial> {
     named![fn();
         Here:
+            clock::of_another_time_namespace,
             top::lines;
         Full:
             expiry::at_their_deadlines,
