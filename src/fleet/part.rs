@@ -14,10 +14,11 @@ use emud_monitor::Config;
 use emud_monitor::log::mono_ns;
 use tokio::sync::{mpsc, watch};
 
+use super::FleetError;
 use super::clock::{Estimate, here, path_mtu, probe};
 use super::plan::{HostPlan, Peer};
 use super::protocol::{Asked, Built, FromChild, HostResult, Ready, SetDone, ToChild, Turn, digest};
-use super::{FleetError, underlay};
+use super::underlay::{self, Added};
 use crate::datapath::attach::HolderStart;
 use crate::experiment::lab::free_interface;
 use crate::experiment::run::{Heard, Said, Set, Settings, Together, User, conduct};
@@ -123,15 +124,15 @@ impl<W: Write + Send + 'static> Part<W> {
             notes: notes.clone(),
         };
         let ready = self.forward(said, built);
-        let between = self.plan.links.iter().filter_map(|link| {
-            let found = measured.underlay.get(link.across.as_ref()?)?;
-            Some((link.name.clone(), found.delay_ns))
-        });
-        let between: BTreeMap<String, u64> = between.collect();
-        let change = move |link: &str, before: &Profile, changes: &[String]| {
-            underlay::change(before, between.get(link).copied().unwrap_or(0), changes)
-        };
         let options = &self.plan.options;
+        let added: BTreeMap<String, Added> = (self.plan.links.iter())
+            .map(|link| (link.name.clone(), link.added(&measured.underlay)))
+            .collect();
+        let tolerance_ns = options.tolerance_ns;
+        let change = move |link: &str, before: &Profile, changes: &[String]| {
+            let added = added.get(link).cloned().unwrap_or_default();
+            underlay::change(before, &added, tolerance_ns, changes)
+        };
         let settings = Settings {
             sample: options.sample_ns.map(std::time::Duration::from_nanos),
             root_prepares: false,

@@ -77,14 +77,8 @@ impl HostPlan {
         underlay: &BTreeMap<String, Estimate>,
         notes: &mut Vec<String>,
     ) -> Result<Link, FleetError> {
-        let delay = |host: &String| underlay.get(host).map_or(0, |found| found.delay_ns);
         let asked = Profile::parse(&link.profile, &link.asked)?;
-        let added = Added {
-            own_ns: link.across.as_ref().map_or(0, delay),
-            peers: (link.peers.iter())
-                .map(|(host, addresses)| (host.clone(), (delay(host), addresses.clone())))
-                .collect(),
-        };
+        let added = link.added(underlay);
         let profile = reduce(&asked, &added, self.options.tolerance_ns, notes);
         let profile = profile.map_err(|why| {
             FleetError::Unmet(format!("link {} of {}: {why}", link.name, self.host))
@@ -136,6 +130,19 @@ impl HostPlan {
             }
         }
         Ok(media)
+    }
+}
+
+impl LinkPlan {
+    /// Returns what the underlay adds to this link.
+    pub fn added(&self, underlay: &BTreeMap<String, Estimate>) -> Added {
+        let delay = |host: &String| underlay.get(host).map_or(0, |found| found.delay_ns);
+        Added {
+            own_ns: self.across.as_ref().map_or(0, delay),
+            peers: (self.peers.iter())
+                .map(|(host, addresses)| (host.clone(), (delay(host), addresses.clone())))
+                .collect(),
+        }
     }
 }
 

@@ -178,15 +178,21 @@ fn in_force(profile: &mut Profile) -> impl Iterator<Item = &mut Link> {
 }
 
 /// Returns a reduced profile of a link between hosts after assignments of `emud set`, which mean the
-/// link together with the underlay's `added_ns`.
+/// link together with the underlay. `tolerance_ns`: for peers of a bridge, as at the start.
 ///
 /// # Errors
 /// A mistake in them; [`LinkError::BetweenHosts`]: a delay is shorter than the underlay's.
 pub fn change(
     reduced: &Profile,
-    added_ns: u64,
+    added: &Added,
+    tolerance_ns: u64,
     assignments: &[String],
 ) -> Result<Profile, LinkError> {
+    let added_ns = added.own_ns;
+    if !added.peers.is_empty() {
+        let asked = joined(reduced, added.peers.len()).with_changes(assignments)?;
+        return reduce(&asked, added, tolerance_ns, &mut vec![]).map_err(LinkError::BetweenHosts);
+    }
     if added_ns == 0 {
         return Ok(reduced.with_changes(assignments)?);
     }
@@ -205,11 +211,24 @@ pub fn change(
             Time(added_ns)
         )));
     }
-    let added = Added {
-        own_ns: added_ns,
-        ..Added::default()
+    reduce(&asked, added, 0, &mut vec![]).map_err(LinkError::BetweenHosts)
+}
+
+/// Returns a profile without what [`split`] has added for each of so many hosts.
+fn joined(reduced: &Profile, hosts: usize) -> Profile {
+    let is_added = |name: &String| {
+        let from = |link: &NamedLink| (0..hosts).any(|n| *name == split_name(n, &link.name));
+        reduced.links.iter().any(from)
     };
-    reduce(&asked, &added, 0, &mut vec![]).map_err(LinkError::BetweenHosts)
+    let mut whole = reduced.clone();
+    whole.links.retain(|link| !is_added(&link.name));
+    (whole.rules).retain(|rule| !matches!(&rule.target, Target::Named(name) if is_added(name)));
+    whole
+}
+
+/// Returns the name of the link of peers on host `n`.
+fn split_name(n: usize, name: &str) -> String {
+    format!("h{n}-{name}").chars().take(NAME_BYTES).collect()
 }
 
 fn less(
@@ -267,10 +286,7 @@ fn split(
     for named in &asked.links {
         let (mut up, mut down) = (named.up.clone(), named.down.clone());
         let mut used = false;
-        let name: String = format!("h{n}-{}", named.name)
-            .chars()
-            .take(NAME_BYTES)
-            .collect();
+        let name = split_name(n, &named.name);
         for rule in asked
             .rules
             .iter()

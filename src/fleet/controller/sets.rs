@@ -117,8 +117,6 @@ impl Controller<'_> {
 
 /// Keys with which nothing can be taken off a delay. Between hosts, the underlay's is.
 const NOT_REDUCED: [&str; 3] = ["reorder", "matrix", "trace"];
-/// Keys of the delay.
-const DELAY: [&str; 2] = ["delay", "distance"];
 
 /// Returns why these changes of a link cannot be made; `None`: they can, as far as is known without
 /// its host.
@@ -129,15 +127,7 @@ pub fn fixed(link: &LinkPlan, changes: &[String]) -> Option<String> {
         let path = change.split('=').next().unwrap_or_default().trim();
         // As the profile reads them.
         let keys: Vec<&str> = path.split('.').map(str::trim).collect();
-        if !link.peers.is_empty() && keys.len() > 1 && keys[0] == "links" {
-            return Some(format!(
-                "{path} of {name}: its peers on other hosts have separate links, which a \
-                 change does not reach; give them the same `host`"
-            ));
-        }
-        let has = |all: &[&str]| keys.iter().any(|key| all.contains(key));
-        // Of a star, each peer elsewhere has its own delay to it.
-        let wrong = has(&NOT_REDUCED) || !link.peers.is_empty() && has(&DELAY);
+        let wrong = keys.iter().any(|key| NOT_REDUCED.contains(key));
         (between && path != "trace.restart" && wrong).then(|| {
             format!(
                 "{path} of {name}: {name} is between hosts, whose network is part of its delay; \
@@ -212,11 +202,6 @@ mod tests {
     fn what_the_network_between_hosts_is_part_of_cannot_change() {
         let refused = |link: &LinkPlan, change: &str| fixed(link, &[change.to_owned()]).is_some();
         let (here, between, star) = (link(None, &[]), link(Some("b"), &[]), link(None, &["b"]));
-        for change in ["delay=7ms", "up.delay.jitter=1ms", "up. delay =7ms"] {
-            assert!(!refused(&here, change), "{change}");
-            assert!(!refused(&between, change), "{change}");
-            assert!(refused(&star, change), "{change}");
-        }
         for change in [
             "down.reorder=1%",
             "trace={file=\"t.csv\"}",
@@ -226,13 +211,19 @@ mod tests {
             assert!(refused(&between, change), "{change}");
             assert!(refused(&star, change), "{change}");
         }
-        for change in ["rate=2Mbit", "up.loss=1%", "trace.restart"] {
-            assert!(!refused(&between, change), "{change}");
-            assert!(!refused(&star, change), "{change}");
+        assert!(refused(&star, "links.far.up. reorder =1%"));
+        // The underlay is reckoned with.
+        for change in [
+            "delay=7ms",
+            "up.delay.jitter=1ms",
+            "links.far.delay=7ms",
+            "links .far.rate=2Mbit",
+            "up.loss=1%",
+            "trace.restart",
+        ] {
+            for link in [&here, &between, &star] {
+                assert!(!refused(link, change), "{change}");
+            }
         }
-        // Its peers on other hosts would keep theirs.
-        assert!(refused(&star, "links.far.rate=2Mbit"));
-        assert!(refused(&star, "links .far.rate=2Mbit"));
-        assert!(!refused(&between, "links.far.rate=2Mbit"));
     }
 }

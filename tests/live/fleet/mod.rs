@@ -40,6 +40,7 @@ pub fn tests() -> Vec<Trial> {
             set::on_all_hosts_at_one_time,
             set::delay_of_a_link_between_hosts,
             simulate::thirty_agents,
+            set::delay_of_a_star_between_hosts,
             clean::after_a_killed_agent,
             clean::after_a_killed_controller,
             clean::after_a_partition,

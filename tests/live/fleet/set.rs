@@ -117,6 +117,51 @@ pub fn on_all_hosts_at_one_time() {
     );
 }
 
+/// Peers of one class on three hosts have one new delay.
+pub fn delay_of_a_star_between_hosts() {
+    let hosts = Hosts::new(1).agents(&[]);
+    let path = hosts.folder.path("set.log");
+    let peer = |name: &str, host: &str| {
+        format!("[node.{name}]\nhost = \"{host}\"\ncommand = \"exec ping -D -i 0.01 -w 8 hub\"\n")
+    };
+    let text = format!(
+        "[topology]\nkind = \"star\"\n[topology.class.far]\npeers = 3\n\
+         [topology.class.far.profile.link]\ndelay = \"10ms\"\n[node.hub]\nhost = \"a\"\n{}{}{}",
+        peer("far1", "a"),
+        peer("far2", "b"),
+        peer("far3", "c")
+    );
+    support::host::ip(&format!(
+        "netns exec {} {} attach eth0 --profile {}",
+        hosts.netns("c"),
+        support::emud_path().display(),
+        hosts.folder.file("slow.toml", "[link]\ndelay = \"2ms\"\n")
+    ));
+    let mut run = hosts.start_with(&text, &["--log", &path, "--clock-bound", "10ms"]);
+    let refused = hosts.emud(&["set", "star", "links.far.delay=1ms"]);
+    assert!(refused.contains("cannot be met"), "{refused}");
+    let done = hosts.emud(&["set", "star", "links.far.delay=20ms"]);
+    assert!(done.starts_with("in effect at "), "{done}");
+    let status = run.wait().unwrap();
+    println!("{}", fs::read_to_string(hosts.printed()).unwrap());
+    assert!([0, 3, 4].contains(&status.code().unwrap()), "{status}");
+    for node in ["far1", "far2", "far3"] {
+        let [before, after] = before_and_after(&path, node);
+        println!("    {node}: {before:.3} ms, then {after:.3} ms");
+        assert!((19.5..21.0).contains(&before), "{node}: {before}");
+        assert!((39.5..41.0).contains(&after), "{node}: {after}");
+    }
+}
+
+/// The smallest round trip in ms of all pings of a node, and of those of its last second: before, they
+/// may meet the new link in one direction only.
+fn before_and_after(path: &str, node: &str) -> [f64; 2] {
+    let all: Vec<f64> = pings(path, node).iter().map(|(_, rtt)| *rtt).collect();
+    let last = all.len().saturating_sub(100);
+    let least = |some: &[f64]| some.iter().copied().fold(f64::INFINITY, f64::min);
+    [least(&all), least(&all[last..])]
+}
+
 /// The round trip is the requested one, also of a link that crosses the network between the hosts.
 pub fn delay_of_a_link_between_hosts() {
     let hosts = Hosts::new(1).agents(&[]);
@@ -138,13 +183,7 @@ pub fn delay_of_a_link_between_hosts() {
     let status = run.wait().unwrap();
     println!("{}", std::fs::read_to_string(hosts.printed()).unwrap());
     assert!([0, 3, 4].contains(&status.code().unwrap()), "{status}");
-    let all: Vec<f64> = pings(&path, "one").iter().map(|(_, rtt)| *rtt).collect();
-    // Those of its last second: before, packets may meet the new link in one direction only.
-    let last = all.len().saturating_sub(100);
-    let [before, after] = [&all[..], &all[last..]].map(|some| {
-        let least = |least: f64, rtt: &f64| least.min(*rtt);
-        some.iter().fold(f64::INFINITY, least)
-    });
+    let [before, after] = before_and_after(&path, "one");
     println!("    {before:.3} ms, then {after:.3} ms");
     assert!((9.5..11.0).contains(&before), "{before}");
     assert!((39.5..41.0).contains(&after), "{after}");

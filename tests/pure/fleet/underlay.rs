@@ -107,7 +107,11 @@ fn a_jitter_that_no_longer_fits_is_refused() {
 fn changed(link: &str, changes: &[&str]) -> Result<Profile, String> {
     let (running, _) = reduced(link, 50_000, 100_000).unwrap();
     let changes: Vec<String> = changes.iter().map(|change| (*change).to_owned()).collect();
-    change(&running, 50_000, &changes).map_err(|e| e.to_string())
+    let added = Added {
+        own_ns: 50_000,
+        ..Added::default()
+    };
+    change(&running, &added, 100_000, &changes).map_err(|e| e.to_string())
 }
 
 #[test]
@@ -149,4 +153,100 @@ fn a_change_to_less_than_the_underlay_is_refused() {
     // Within the tolerance at the start: it stays as it is.
     let given = changed("delay = \"20us\"", &["loss=1%"]).unwrap();
     assert_eq!(given.up.delay.mean_ns, 0);
+}
+
+const STAR: &str = "
+[links.far]
+delay = \"20ms\"
+[links.near]
+delay = \"5ms\"
+[[rule]]
+match = { source = \"10.77.1.0/24\" }
+link = \"far\"
+direction = \"up\"
+per = \"source\"
+[[rule]]
+match = { destination = \"10.77.1.0/24\" }
+link = \"far\"
+direction = \"down\"
+per = \"destination\"
+[[rule]]
+match = { source = \"10.77.2.0/24\" }
+link = \"near\"
+direction = \"up\"
+per = \"source\"
+[[rule]]
+link = \"none\"
+";
+
+/// A star with peers of two classes on one other host, and of one on another.
+fn star(text: &str) -> (Profile, Profile, Added) {
+    let asked = Profile::parse(text, "t").unwrap_or_else(|e| panic!("{e}"));
+    let net = |text: &str| text.parse().unwrap();
+    let b = (1_000_000, vec![net("10.77.1.2/32"), net("10.77.2.1/32")]);
+    let c = (3_000_000, vec![net("10.77.1.3/32")]);
+    let added = Added {
+        own_ns: 0,
+        peers: [("b".to_owned(), b), ("c".to_owned(), c)].into(),
+    };
+    let running = reduce(&asked, &added, 0, &mut vec![]).unwrap();
+    (asked, running, added)
+}
+
+/// All peers of a class have the new delay, each less what the way to its host takes; also after a
+/// second change.
+#[test]
+fn a_change_of_a_star_reaches_peers_on_all_hosts() {
+    let (asked, mut running, added) = star(STAR);
+    assert_eq!(running.links.len(), 5);
+    let changes = ["links.far.delay=30ms", "links.near.rate=2Mbit"].map(str::to_owned);
+    for change_now in &changes {
+        let now = std::slice::from_ref(change_now);
+        running = change(&running, &added, 0, now).unwrap_or_else(|e| panic!("{e}"));
+    }
+    let asked = asked.with_changes(&changes).unwrap();
+    assert_eq!(running, reduce(&asked, &added, 0, &mut vec![]).unwrap());
+    let of = |name: &str| running.links.iter().find(|link| link.name == name).unwrap();
+    let delay = |name: &str| [&of(name).up, &of(name).down].map(|l| l.delay.mean_ns / 1_000_000);
+    let given = ["far", "h0-far", "h1-far", "h0-near"].map(delay);
+    assert_eq!(given, [[30, 30], [29, 29], [27, 27], [4, 4]]);
+    assert_eq!(of("h0-near").up.rate, of("near").up.rate);
+    assert!(of("near").up.rate.is_some());
+}
+
+#[test]
+fn a_change_of_a_star_to_less_than_the_underlay_is_refused() {
+    let (_, running, added) = star(STAR);
+    let why = |text: &str| {
+        let changed = change(&running, &added, 100_000, &[text.to_owned()]);
+        changed.expect_err(text).to_string()
+    };
+    let short = why("links.far.delay=2ms");
+    assert!(
+        short.contains("2ms") && short.contains("3ms") && short.contains("same `host`"),
+        "{short}"
+    );
+    assert!(why("links.far.delay.share=50%").contains("share"));
+    // As at the start, up to the tolerance.
+    assert!(
+        change(
+            &running,
+            &added,
+            100_000,
+            &["links.far.delay=2950us".to_owned()]
+        )
+        .is_ok()
+    );
+}
+
+/// A class may have a name like those of separate links.
+#[test]
+fn a_class_keeps_its_name_in_a_change_of_a_star() {
+    let (asked, running, added) = star(&STAR.replace("near", "h0-near"));
+    let changed = change(&running, &added, 0, &["links.h0-near.delay=7ms".to_owned()]);
+    let asked = asked.with_changes(&["links.h0-near.delay=7ms".to_owned()]);
+    assert_eq!(
+        changed.unwrap_or_else(|e| panic!("{e}")),
+        reduce(&asked.unwrap(), &added, 0, &mut vec![]).unwrap()
+    );
 }
