@@ -96,6 +96,7 @@ impl<W: Write + Send + 'static> Part<W> {
         from: impl BufRead + Send + 'static,
         setup: Setup,
     ) -> Result<(), FleetError> {
+        let begun_ns = mono_ns();
         let measured = self.measure()?;
         let interface = free_interface().map_err(crate::experiment::run::RunError::from)?;
         let plan = || self.plan.to_plan(&measured.underlay, &interface);
@@ -116,7 +117,7 @@ impl<W: Write + Send + 'static> Part<W> {
         listen(from, tell_heard, offset_ns);
         let built = Ready {
             digest: self.digest.clone(),
-            mono_ns: 0,
+            mono_ns: begun_ns,
             clock: measured.clock,
             underlay_ns: (measured.underlay.iter())
                 .map(|(host, found)| (host.clone(), found.delay_ns))
@@ -264,12 +265,7 @@ impl<W: Write + Send + 'static> Part<W> {
                         if let Ok(mut flag) = flag.lock() {
                             *flag = true;
                         }
-                        let mono_ns = mono_ns();
-                        let built = Ready {
-                            mono_ns,
-                            ..built.clone()
-                        };
-                        say(&to, &FromChild::Built(Built::Ready(built)));
+                        say(&to, &FromChild::Built(Built::Ready(built.clone())));
                     }
                     Said::Done(node) if awaited.contains(&node) => say(&to, &FromChild::Done(node)),
                     Said::Done(_) => {}

@@ -48,7 +48,7 @@ pub enum Built {
 pub struct Ready {
     /// Digest of the plan that was built.
     pub digest: String,
-    /// CLOCK_MONOTONIC of the host in ns at the time of the report.
+    /// CLOCK_MONOTONIC of the host in ns when its part began.
     pub mono_ns: u64,
     /// From the reference host to this one; `None`: this is the reference.
     pub clock: Option<Estimate>,
@@ -56,6 +56,16 @@ pub struct Ready {
     pub underlay_ns: BTreeMap<String, u64>,
     /// What the links differ from the scenario in.
     pub notes: Vec<String>,
+}
+
+/// Returns the reference's clock in ns when the first part began. The report of that may be read any
+/// time later.
+pub fn first_begin<'a>(built: impl Iterator<Item = &'a Ready>) -> u64 {
+    let at = |ready: &Ready| {
+        let offset_ns = ready.clock.map_or(0, |clock| clock.offset_ns);
+        ready.mono_ns.saturating_add_signed(offset_ns)
+    };
+    built.map(at).min().unwrap_or(0)
 }
 
 /// The start.

@@ -200,6 +200,7 @@ pub(super) async fn carry_out(
             name: request.plan.name.clone(),
         },
         digests: BTreeMap::new(),
+        begun: Instant::now(),
         sets: Sets::default(),
     };
     let done = controller.carry_out(signals).await;

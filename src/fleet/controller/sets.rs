@@ -7,11 +7,11 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 use super::steps::Controller;
+use crate::fleet::FleetError;
 use crate::fleet::etcd::{Client, Compare, Lease, Op, mirror};
 use crate::fleet::keys::Keys;
 use crate::fleet::plan::LinkPlan;
 use crate::fleet::protocol::{Asked, SetDone, Start, Turn};
-use crate::fleet::{FleetError, LEAD};
 
 /// How far ahead a change is when all hosts have prepared it.
 const AHEAD: Duration = Duration::from_secs(1);
@@ -30,9 +30,9 @@ pub(super) struct Sets {
 }
 
 impl Sets {
-    /// Notes the start, which is to be written now.
-    pub fn begin(&mut self, start: Start) {
-        self.start = Some((start, Instant::now() + LEAD));
+    /// Notes the start, and when it is.
+    pub fn begin(&mut self, start: Start, at: Instant) {
+        self.start = Some((start, at));
     }
 
     /// When the next change has to be decided.

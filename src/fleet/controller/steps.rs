@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::sets::Sets;
 use super::{Divided, Ended, Request, Times};
@@ -14,7 +14,7 @@ use crate::fleet::etcd::{Client, Compare, Lease, Op, Snapshot};
 use crate::fleet::keys::Keys;
 use crate::fleet::merge::{HostClock, HostLog};
 use crate::fleet::plan::HostPlan;
-use crate::fleet::protocol::{Built, HostResult, Ready, Revision, Start, digest};
+use crate::fleet::protocol::{Built, HostResult, Ready, Revision, Start, digest, first_begin};
 use crate::fleet::verdict::HostEnd;
 use crate::fleet::{FleetError, LEAD, LEASE};
 use crate::host::signals::Signals;
@@ -23,6 +23,8 @@ use crate::host::signals::Signals;
 const BUILD: Duration = Duration::from_secs(60);
 /// Besides the scenario's own time for the clean-up of a host.
 const REPORT: Duration = Duration::from_secs(30);
+/// Pause before the start is requested again.
+const AGAIN: Duration = Duration::from_millis(100);
 /// etcd's default limit of a request is 1.5 MiB, and base64 adds a third.
 const MAX_BYTES: usize = 1024 * 1024;
 /// Its default limit of steps in a transaction is 128.
@@ -41,6 +43,8 @@ pub(super) struct Controller<'a> {
     pub(super) revision: Revision,
     /// Of each host's plan.
     pub(super) digests: BTreeMap<String, String>,
+    /// Before the request that wrote the run, with which the parts begin.
+    pub(super) begun: Instant,
     pub(super) sets: Sets,
 }
 
@@ -98,14 +102,14 @@ impl Controller<'_> {
         self.divided.plans.keys().map(of).collect()
     }
 
-    /// The report that each host has built its digest is still the same one: it expires with the
-    /// lease of its agent.
+    /// The report that each host has built its digest is still there: it expires with the lease of
+    /// its agent, which writes it again if the answer was lost.
     fn built_is_there(&self) -> Vec<Compare> {
         let now = self.hosts.borrow();
         let of = |host: &String| {
             let key = self.keys.built(host);
-            let modified = now.entries.get(&key).map_or(0, |entry| entry.modified);
-            Compare::Modified(key, modified)
+            let created = now.entries.get(&key).map_or(0, |entry| entry.created);
+            Compare::Created(key, created)
         };
         let mut all: Vec<_> = self.divided.plans.keys().map(of).collect();
         all.push(self.is_mine());
@@ -141,6 +145,7 @@ impl Controller<'_> {
         let mut when = self.agents_are_there();
         when.extend(mine);
         let put = Op::Put(self.keys.revision(), self.own(), self.lease);
+        self.begun = Instant::now();
         match self.client.txn(&when, &[put]).await {
             Ok(true) => {}
             Ok(false) => {
@@ -309,40 +314,53 @@ impl Controller<'_> {
         }
     }
 
-    /// Writes the time of the start, if all hosts still have what they have built.
+    /// Writes the time of the start, if all hosts still have what they have built. A cluster that
+    /// elects a leader takes nothing for some seconds: each further request has a later start.
     async fn start(&mut self, built: &BTreeMap<String, Ready>) -> Result<(), FleetError> {
-        // The reference's clock at its report, and the time since then: how far ahead
-        // the start is does not matter much, that all use one clock does.
-        let reference = built.values().find(|ready| ready.clock.is_none());
-        let reference_ns = reference.map_or(0, |ready| ready.mono_ns);
-        let waited = self.reported(built);
-        let start = Start {
-            reference_ns: reference_ns + waited + u64::try_from(LEAD.as_nanos()).unwrap_or(0),
-        };
-        self.sets.begin(start);
-        let when = self.built_is_there();
-        let text = serde_json::to_vec(&start).unwrap_or_default();
-        let put = Op::Put(self.keys.t0(), text, self.lease);
-        match self.client.txn(&when, &[put]).await {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(FleetError::Absent(
-                "a host was lost before the start".into(),
-            )),
-            Err(e) => Err(self.too_many(e)),
+        let key = self.keys.t0();
+        let mut when = self.built_is_there();
+        when.push(Compare::Absent(key.clone()));
+        // No part began before the request to write the run, so that the start is not too early,
+        // however late the reports were read.
+        let begun_ns = first_begin(built.values());
+        loop {
+            let at = Instant::now() + LEAD;
+            let since = u64::try_from((at - self.begun).as_nanos()).unwrap_or(u64::MAX);
+            let start = Start {
+                reference_ns: begun_ns.saturating_add(since),
+            };
+            let text = serde_json::to_vec(&start).unwrap_or_default();
+            let put = Op::Put(key.clone(), text, self.lease);
+            let rejected = match self.client.txn_once(&when, &[put]).await {
+                Ok(true) => {
+                    self.sets.begin(start, at);
+                    return Ok(());
+                }
+                Ok(false) => true,
+                Err(FleetError::Unreachable(_)) => false,
+                Err(e) => return Err(self.too_many(e)),
+            };
+            // An earlier request may have happened, though its answer was lost.
+            match self.client.get(&key).await {
+                Ok(Some(entry)) => {
+                    let start: Start = serde_json::from_slice(&entry.value)
+                        .map_err(|e| FleetError::Plan(format!("the start: {e}")))?;
+                    let since_ns = start.reference_ns.saturating_sub(begun_ns);
+                    let at = self.begun + Duration::from_nanos(since_ns);
+                    self.sets.begin(start, at);
+                    return Ok(());
+                }
+                Ok(None) if rejected => {
+                    let why = "a host was lost before the start";
+                    return Err(FleetError::Absent(why.into()));
+                }
+                Ok(None) | Err(FleetError::Unreachable(_)) => sleep(AGAIN).await,
+                Err(e) => return Err(e),
+            }
+            if *self.lost.borrow() {
+                return Err(FleetError::LeaseLost(LEASE.as_secs()));
+            }
         }
-    }
-
-    /// Returns the time in ns between the reference's report and that of the last host, on the
-    /// reference's clock.
-    fn reported(&self, built: &BTreeMap<String, Ready>) -> u64 {
-        let reference = built.values().find(|ready| ready.clock.is_none());
-        let Some(reference) = reference else { return 0 };
-        let at = |ready: &Ready| {
-            let offset_ns = ready.clock.map_or(0, |clock| clock.offset_ns);
-            ready.mono_ns.saturating_add_signed(offset_ns)
-        };
-        let last = built.values().map(at).max().unwrap_or(0);
-        last.saturating_sub(reference.mono_ns)
     }
 
     /// Waits until the programs of all hosts have ended, a host is lost, or it is stopped.

@@ -24,8 +24,6 @@ pub struct Entry {
     pub value: Vec<u8>,
     /// Revision of the store at which it was created.
     pub created: i64,
-    /// Revision of the store at which it was written last.
-    pub modified: i64,
     /// 0: none.
     pub lease: i64,
 }
@@ -37,8 +35,6 @@ pub enum Compare {
     Absent(String),
     /// The key is the one created at this revision.
     Created(String, i64),
-    /// The key was last written at this revision.
-    Modified(String, i64),
     /// The key has this value.
     Value(String, Vec<u8>),
 }
@@ -61,8 +57,6 @@ pub(super) struct Kv {
     #[serde(default)]
     create_revision: String,
     #[serde(default)]
-    mod_revision: String,
-    #[serde(default)]
     lease: String,
 }
 
@@ -72,7 +66,6 @@ impl Kv {
         let entry = Entry {
             value: STANDARD.decode(&self.value).ok()?,
             created: number(&self.create_revision),
-            modified: number(&self.mod_revision),
             lease: number(&self.lease),
         };
         Some((self.name()?, entry))
@@ -96,12 +89,6 @@ impl Compare {
                 "target": "CREATE",
                 "result": "EQUAL",
                 "create_revision": revision.to_string(),
-            }),
-            Self::Modified(key, revision) => json!({
-                "key": encode(key),
-                "target": "MOD",
-                "result": "EQUAL",
-                "mod_revision": revision.to_string(),
             }),
             Self::Value(key, value) => json!({
                 "key": encode(key),
@@ -181,12 +168,17 @@ impl Client {
     /// # Errors
     /// As [`Client::range`]. After [`FleetError::Unreachable`] it may or may not have happened.
     pub async fn txn(&self, when: &[Compare], then: &[Op]) -> Result<bool, FleetError> {
-        let body = json!({
-            "compare": when.iter().map(Compare::to_json).collect::<Vec<_>>(),
-            "success": then.iter().map(Op::to_json).collect::<Vec<_>>(),
-        });
-        let answer = self.call("/v3/kv/txn", &body).await?;
-        Ok(answer["succeeded"].as_bool().unwrap_or(false))
+        let answer = self.call(TXN, &transaction(when, then)).await?;
+        Ok(succeeded(&answer))
+    }
+
+    /// [`Client::txn`] at one member, for what is soon out of date.
+    ///
+    /// # Errors
+    /// As [`Client::txn`].
+    pub async fn txn_once(&self, when: &[Compare], then: &[Op]) -> Result<bool, FleetError> {
+        let answer = self.call_some(1, TXN, &transaction(when, then)).await?;
+        Ok(succeeded(&answer))
     }
 
     /// Writes a key.
@@ -234,6 +226,19 @@ impl Client {
         let body = json!({ "ID": lease.0.to_string() });
         self.call("/v3/lease/revoke", &body).await.map(drop)
     }
+}
+
+const TXN: &str = "/v3/kv/txn";
+
+fn transaction(when: &[Compare], then: &[Op]) -> Value {
+    json!({
+        "compare": when.iter().map(Compare::to_json).collect::<Vec<_>>(),
+        "success": then.iter().map(Op::to_json).collect::<Vec<_>>(),
+    })
+}
+
+fn succeeded(answer: &Value) -> bool {
+    answer["succeeded"].as_bool().unwrap_or(false)
 }
 
 fn from<T: for<'a> Deserialize<'a>>(path: &str, value: Value) -> Result<T, FleetError> {

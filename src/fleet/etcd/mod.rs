@@ -16,7 +16,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::FleetError;
 use http::Endpoint;
@@ -26,6 +26,11 @@ pub use mirror::{Snapshot, mirror};
 
 /// A member that has not answered after this time is left for another one.
 const PATIENCE: Duration = Duration::from_millis(1500);
+/// How long a cluster may be without a leader. etcd waits 1 to 2 s for the old one by default, and
+/// again if an election has no result.
+const ELECTION: Duration = Duration::from_secs(4);
+/// Pause before all members are requested again.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// How etcd is reached.
 #[derive(Debug, Clone, Default)]
@@ -87,17 +92,37 @@ impl Client {
         self.0.current.load(Ordering::Relaxed) % self.0.members.len()
     }
 
-    /// Sends a request to a member; if that does not answer, to the others, one after the other.
+    /// Sends a request to a member; if that does not answer, to the others, one after the other, and
+    /// again while they may elect a leader.
     pub(crate) async fn call(&self, path: &str, body: &Value) -> Result<Value, FleetError> {
+        let all = self.0.members.len();
+        let until = Instant::now() + ELECTION;
+        loop {
+            match self.call_some(all, path, body).await {
+                Err(FleetError::Unreachable(_)) if all > 1 && Instant::now() < until => {
+                    sleep(AGAIN).await;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// [`Self::call`] of this many members, once each.
+    async fn call_some(
+        &self,
+        members: usize,
+        path: &str,
+        body: &Value,
+    ) -> Result<Value, FleetError> {
         let token = self.token().await?;
-        match self.any(path, body, token.as_deref()).await {
+        match self.any(members, path, body, token.as_deref()).await {
             // The token has expired, or the member was restarted.
             Err(FleetError::Denied { message, .. })
                 if self.0.user.is_some() && message.contains("token") =>
             {
                 *self.0.token.lock().await = None;
                 let token = self.token().await?;
-                self.any(path, body, token.as_deref()).await
+                self.any(members, path, body, token.as_deref()).await
             }
             done => done,
         }
@@ -105,12 +130,13 @@ impl Client {
 
     async fn any(
         &self,
+        members: usize,
         path: &str,
         body: &Value,
         token: Option<&str>,
     ) -> Result<Value, FleetError> {
         let mut last = None;
-        for _ in 0..self.0.members.len() {
+        for _ in 0..members {
             let n = self.0.current.load(Ordering::Relaxed);
             let member = &self.0.members[n % self.0.members.len()];
             let asked = http::ask(member, self.0.tls.clone(), path, body, token);
@@ -165,7 +191,8 @@ impl Client {
         let mut token = self.0.token.lock().await;
         if token.is_none() {
             let body = json!({ "name": name, "password": password });
-            let answer = self.any("/v3/auth/authenticate", &body, None).await?;
+            let all = self.0.members.len();
+            let answer = self.any(all, "/v3/auth/authenticate", &body, None).await?;
             *token = answer["token"].as_str().map(str::to_owned);
         }
         Ok(token.clone())

@@ -3,9 +3,11 @@
 
 mod clock;
 mod divided;
+mod etcd;
 mod keys;
 mod merge;
 mod placement;
+mod start;
 mod underlay;
 mod verdict;
 
