@@ -20,7 +20,12 @@ fn shifted(arguments: &[&str], emud: &[&str]) -> (i32, String) {
 pub fn of_another_time_namespace() {
     let agent = ["agent", "--etcd", "http://127.0.0.1:9", "--host", "a"];
     let attach = ["attach", "lo", "--profile", "hsdpa"];
-    for verb in [&["run", "--", "true"][..], &attach, &["monitor"], &agent] {
+    for verb in [
+        &["run", "--profile", "hsdpa", "--", "true"][..],
+        &attach,
+        &["monitor"],
+        &agent,
+    ] {
         for (by, ahead) in [("100", "100 s"), ("-1", "-1 s")] {
             let (code, text) = shifted(&["--monotonic", by], verb);
             assert_eq!(code, 69, "{verb:?} {text}");
