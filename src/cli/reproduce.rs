@@ -45,7 +45,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Number of runs of each variant until one is clean [default: 1 with --quick, otherwise 3]
+    /// Number of runs of each variant until one is clean [default: 2 with --quick, otherwise 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     attempts: Option<u32>,
 
@@ -83,7 +83,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         quick: args.quick,
         settings: &settings,
         holder: super::hold_run::command,
-        attempts: args.attempts.unwrap_or(if args.quick { 1 } else { 3 }),
+        attempts: args.attempts.unwrap_or(if args.quick { 2 } else { 3 }),
         progress: &|step| to_stderr(format_args!("emud: {step}")),
     };
     let mut reproduced = vec![];
