@@ -128,10 +128,16 @@ impl Hooks {
         }
     }
 
-    /// Attaches the first candidate that works; returns false if none does.
-    pub fn attach_first(&mut self, bpf: &mut Ebpf, attempt: &Attempt) -> bool {
+    /// Attaches the first candidate that works; returns false if none does. `resource`: what it watches;
+    /// `None`: all with a tick.
+    pub fn attach_first(
+        &mut self,
+        bpf: &mut Ebpf,
+        resource: Option<Resource>,
+        attempt: &Attempt,
+    ) -> bool {
         let mut candidates = attempt.candidates.iter();
-        candidates.any(|candidate| self.attempt(bpf, attempt, candidate))
+        candidates.any(|candidate| self.attempt(bpf, resource, attempt.label, candidate))
     }
 
     /// Returns whether a program is attached.
@@ -140,7 +146,13 @@ impl Hooks {
     }
 
     /// Tries one candidate and records the result; returns false if it does not work.
-    fn attempt(&mut self, bpf: &mut Ebpf, attempt: &Attempt, candidate: &Candidate) -> bool {
+    fn attempt(
+        &mut self,
+        bpf: &mut Ebpf,
+        resource: Option<Resource>,
+        criterion: &str,
+        candidate: &Candidate,
+    ) -> bool {
         let names: Vec<_> = candidate
             .parts
             .iter()
@@ -148,11 +160,11 @@ impl Hooks {
             .collect();
         let refused = self.attach_all(bpf, candidate).err();
         if refused.is_none() {
-            self.keep(candidate, attempt.resource);
+            self.keep(candidate, resource);
         }
         let holds = refused.is_none();
         self.tried.push(Hook {
-            criterion: attempt.label.into(),
+            criterion: criterion.into(),
             hook: names.join(" + "),
             refused,
             caveat: candidate.caveat.clone(),

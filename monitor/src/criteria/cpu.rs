@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::table::{HOUR, Key, Kind, MS, Table as _, Usual, Values, Word as _, ns, table, words};
-use super::{Attempt, Resource, GroupBy, Measured, Recorded, Settings, Watch};
+use super::{Attempt, GroupBy, Measured, Recorded, Settings, Watch};
 use crate::abi::{self, emud_alarm};
 use crate::event::{Scope, Unit};
 use crate::hooks::Point::Tracepoint;
@@ -65,7 +65,7 @@ impl Watch for Cpu {
                 .but("softirqs on top of the idle task count as idle (--cpu-basis idle)"),
             Basis::Idle => Candidate::of([idle, switch]),
         };
-        vec![Attempt::of(Resource::Cpu, "cpu", [candidate])]
+        vec![Attempt::of("cpu", [candidate])]
     }
 
     fn scope(alarm: &emud_alarm, _: &[String]) -> (Scope, Unit) {

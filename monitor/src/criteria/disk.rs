@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::table::{Conflict, Device, HOUR, Key, Kind, MS, Of, Table as _, Usual, Values, ns, table};
-use super::{Attempt, Resource, GroupBy, Measured, Recorded, Settings, Watch, name, text};
+use super::{Attempt, GroupBy, Measured, Recorded, Settings, Watch, name, text};
 use crate::abi::{self, emud_alarm};
 use crate::event::{Scope, Unit};
 use crate::hooks::Point::Tracepoint;
@@ -113,7 +113,7 @@ impl Watch for Disk {
         );
         let unqueued = "a request counts from its issue to the driver, without its time in the queue";
         let requests = [queued.unless(host::endless_requests()), issued.but(unqueued)];
-        vec![Attempt::of(Resource::Disk, "disk: requests", requests), Attempt::of(Resource::Disk, "disk: bios", [bios])]
+        vec![Attempt::of("disk: requests", requests), Attempt::of("disk: bios", [bios])]
     }
 
     fn scope(alarm: &emud_alarm, _: &[String]) -> (Scope, Unit) {

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::table::{HOUR, Key, Kind, US, Usual, Values, ns, table};
-use super::{Attempt, Resource, Settings, Watch, text};
+use super::{Attempt, Settings, Watch, text};
 use crate::abi::{self, emud_alarm};
 use crate::event::{Scope, Unit};
 use crate::hooks::Point::Tracepoint;
@@ -65,7 +65,7 @@ impl Watch for Emulator {
 pub(crate) fn with_links() -> [Attempt; 2] {
     let one = |program, tracepoint, hook| {
         let candidate = Candidate::of([part(program, Tracepoint(tracepoint), hook)]);
-        Attempt::of(Resource::Emulator, "emulator", [candidate])
+        Attempt::of("emulator", [candidate])
     };
     [
         one("emud_late", "net_dev_start_xmit", abi::EMUD_HOOK_LATE),

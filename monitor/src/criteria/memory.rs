@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::table::{Key, Kind, MS, SECOND, Table as _, Usual, Values, table};
-use super::{Attempt, Resource, GroupBy, Measured, Recorded, Settings, Watch};
+use super::{Attempt, GroupBy, Measured, Recorded, Settings, Watch};
 use crate::abi::{self, emud_alarm};
 use crate::event::{Scope, Unit};
 use crate::hooks::Point::{Fentry, Kprobe, MajorFaults, Tracepoint};
@@ -75,7 +75,7 @@ impl Watch for Memory {
             Tracepoint("mm_vmscan_write_folio"),
             abi::EMUD_HOOK_PAGE_OUT,
         );
-        let outs = Attempt::of(Resource::Memory, "memory: page-out", [Candidate::of([written])]);
+        let outs = Attempt::of("memory: page-out", [Candidate::of([written])]);
         let outs = self.page_outs.map(|_| outs).into_iter();
         outs.chain(self.page_ins.map(|_| page_ins())).collect()
     }
@@ -115,7 +115,7 @@ fn page_ins() -> Attempt {
         one("emud_page_in_fault", MajorFaults)
             .but("all major faults: demand paging of files counts, too"),
     ];
-    Attempt::of(Resource::Memory, "memory: page-in", candidates)
+    Attempt::of("memory: page-in", candidates)
 }
 
 /// The blocks of a swap file cannot be distinguished from others on its device.

@@ -68,8 +68,6 @@ pub(crate) trait Watch: Table {
 /// Candidates for a hook, of which one is needed, the best first. They were determined by trying
 /// the kernels 6.1, 6.12, 6.18 and 7.2.
 pub(crate) struct Attempt {
-    /// Resource that the hook watches; `None`: all with a tick.
-    pub resource: Option<Resource>,
     pub label: &'static str,
     pub candidates: Vec<Candidate>,
 }
@@ -102,16 +100,9 @@ pub struct Measured {
 }
 
 impl Attempt {
-    pub fn of(
-        resource: impl Into<Option<Resource>>,
-        label: &'static str,
-        candidates: impl Into<Vec<Candidate>>,
-    ) -> Self {
-        Self {
-            resource: resource.into(),
-            label,
-            candidates: candidates.into(),
-        }
+    pub fn of(label: &'static str, candidates: impl Into<Vec<Candidate>>) -> Self {
+        let candidates = candidates.into();
+        Self { label, candidates }
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::table::{
     Conflict, Device, Key, Kind, MS, Of, SECOND, Table as _, Usual, Values, Word as _, table, words,
 };
-use super::{Attempt, Resource, GroupBy, Measured, Recorded, Settings, Watch, name};
+use super::{Attempt, GroupBy, Measured, Recorded, Settings, Watch, name};
 use crate::abi::{self, emud_alarm, emud_netdev_rule};
 use crate::event::{Scope, Unit};
 use crate::hooks::Point::Tracepoint;
@@ -149,7 +149,7 @@ impl Watch for Network {
                 "a packet sent in softirq is counted for the task that was interrupted; {twice}"
             ))],
         };
-        vec![Attempt::of(Resource::Network, "network", candidates)]
+        vec![Attempt::of("network", candidates)]
     }
 
     fn scope(alarm: &emud_alarm, devices: &[String]) -> (Scope, Unit) {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::table::{Key, Kind, MS, SECOND, Usual, Values, ns, table};
-use super::{Attempt, Resource, GroupBy, Settings, Watch};
+use super::{Attempt, GroupBy, Settings, Watch};
 use crate::abi::{self, emud_alarm};
 use crate::event::{Scope, Unit};
 use crate::hooks::Point::Timer;
@@ -48,7 +48,7 @@ impl Watch for Steal {
     fn hooks(&self, _: GroupBy) -> Vec<Attempt> {
         let timer = Candidate::of([part("emud_steal", Timer, abi::EMUD_HOOK_STEAL)])
             .but("the guest detects it at its next scheduler tick; no shares: the hypervisor causes it");
-        vec![Attempt::of(Resource::Steal, "steal", [timer])]
+        vec![Attempt::of("steal", [timer])]
     }
 
     fn scope(alarm: &emud_alarm, _: &[String]) -> (Scope, Unit) {

@@ -14,5 +14,5 @@ pub(crate) fn hooks() -> Attempt {
         Candidate::of([part("emud_tick_stat", stat, abi::EMUD_HOOK_TICK)])
             .but("runs on busy CPUs only: a stuck device, or an end, may be detected late"),
     ];
-    Attempt::of(None, "tick", candidates)
+    Attempt::of("tick", candidates)
 }

@@ -24,7 +24,7 @@ pub(super) fn attach(
             continue;
         };
         let index = criterion.resource as usize;
-        watched[index] = match attach_all(bpf, hooks, &attempts) {
+        watched[index] = match attach_all(bpf, hooks, criterion.resource, &attempts) {
             true => Watched::Yes,
             false => Watched::Unknown,
         };
@@ -34,7 +34,7 @@ pub(super) fn attach(
     }
     // Last: the tick would judge a CPU as busy before the hooks that detect its idle time are
     // attached.
-    if !hooks.attach_first(bpf, &tick::hooks()) {
+    if !hooks.attach_first(bpf, None, &tick::hooks()) {
         let blind = (CRITERIA.iter().zip(&mut watched)).filter(|(of, _)| of.ticks);
         let asked_for = blind.filter(|(_, state)| **state == Watched::Yes);
         asked_for.for_each(|(_, state)| *state = Watched::Unknown);
@@ -53,10 +53,15 @@ pub(super) fn attach(
 }
 
 /// Tries all of them, so that the log lists every one; returns true if each works.
-pub(super) fn attach_all(bpf: &mut Ebpf, hooks: &mut Hooks, attempts: &[Attempt]) -> bool {
+pub(super) fn attach_all(
+    bpf: &mut Ebpf,
+    hooks: &mut Hooks,
+    resource: Resource,
+    attempts: &[Attempt],
+) -> bool {
     let mut holds = true;
     for attempt in attempts {
-        holds &= hooks.attach_first(bpf, attempt);
+        holds &= hooks.attach_first(bpf, Some(resource), attempt);
     }
     holds
 }

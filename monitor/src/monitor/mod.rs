@@ -306,7 +306,8 @@ impl Monitor {
             numbered.push((*new, number));
         }
         if self.known.is_empty() && !wanted.is_empty() && !self.hooks.has("emud_late") {
-            if !attach_all(&mut self.bpf, &mut self.hooks, &with_links()) {
+            let resource = Resource::Emulator;
+            if !attach_all(&mut self.bpf, &mut self.hooks, resource, &with_links()) {
                 self.watched[Resource::Emulator as usize] = Watched::Unknown;
             }
             self.decoder.hooks.clone_from(&self.hooks.raising);

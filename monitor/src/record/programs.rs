@@ -25,17 +25,17 @@ pub fn attach(bpf: &mut Ebpf, btf: Btf, basis: Basis) -> Result<Attached, Record
     let mut beside = vec![];
     let all = CRITERIA.iter().flat_map(|criterion| {
         let of_it = criterion.recorded.iter();
-        of_it.map(|recorded| (criterion.resource, recorded))
+        of_it.map(|recorded| (Some(criterion.resource), recorded))
     });
     for (resource, recorded) in all {
-        let attempt = Attempt::of(resource, recorded.label, (recorded.candidates)(basis));
-        let state = match hooks.attach_first(bpf, &attempt) {
+        let attempt = Attempt::of(recorded.label, (recorded.candidates)(basis));
+        let state = match hooks.attach_first(bpf, resource, &attempt) {
             true => Watched::Yes,
             false => Watched::Unknown,
         };
         watched.insert(recorded.key.into(), state);
         if state == Watched::Yes {
-            let of = |beside: fn() -> _| Attempt::of(resource, recorded.label, [beside()]);
+            let of = |beside: fn() -> _| (resource, Attempt::of(recorded.label, [beside()]));
             beside.extend(recorded.beside.map(of));
         }
     }
@@ -43,8 +43,8 @@ pub fn attach(bpf: &mut Ebpf, btf: Btf, basis: Basis) -> Result<Attached, Record
         let refused = hooks.tried.into_iter().next().and_then(|h| h.refused);
         return Err(RecordError::NoHook(refused.unwrap_or_default()));
     }
-    for attempt in beside {
-        hooks.attach_first(bpf, &attempt);
+    for (resource, attempt) in beside {
+        hooks.attach_first(bpf, resource, &attempt);
     }
     Ok(Attached {
         hooks: hooks.tried,
