@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
 use std::fs;
+use std::process::Child;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -10,10 +11,8 @@ use support::lab::sh;
 use super::clean::ended;
 use super::hosts::Hosts;
 
-/// The process of host c's part is stopped when it has built it, until after the start. The others
-/// begin in time; that c did not is in the verdict.
-pub fn start_is_named() {
-    let hosts = Hosts::new(1).agents(&[]);
+/// A run on hosts a and c, of which a is built when the file exists.
+fn gated(hosts: &Hosts) -> (String, Child) {
     let gate = hosts.folder.path("gate");
     let text = format!(
         "ready-within = \"60s\"\n\
@@ -21,19 +20,29 @@ pub fn start_is_named() {
          command = \"sleep 1\"\n[node.two]\nhost = \"c\"\ncommand = \"sleep 1\"\n\
          [link.l]\nbetween = [\"one\", \"two\"]\nprofile.link.delay = \"5ms\"\n"
     );
-    let mut run = hosts.spawn(&text, &["--verdict-first"]);
-    let hosts_with = |state: &str| {
-        let status = hosts.emud(&["status"]);
-        status.lines().filter(|line| line.ends_with(state)).count()
-    };
-    soon("c is built", || hosts_with(" built") == 1);
+    let run = hosts.spawn(&text, &["--verdict-first"]);
+    (gate, run)
+}
+
+/// The number of hosts whose line of the status ends so.
+fn in_state(hosts: &Hosts, state: &str) -> usize {
+    let status = hosts.emud(&["status"]);
+    status.lines().filter(|line| line.ends_with(state)).count()
+}
+
+/// The process of host c's part is stopped when it has built it, until after the start. The others
+/// begin in time; that c did not is in the verdict.
+pub fn start_is_named() {
+    let hosts = Hosts::new(1).agents(&[]);
+    let (gate, mut run) = gated(&hosts);
+    soon("c is built", || in_state(&hosts, " built") == 1);
     let agent = hosts.agents[2].id();
     let part = *pids(|pid| parent(pid) == Some(agent))
         .first()
         .expect("a part");
     sh(&format!("kill -STOP {part}"));
     fs::write(&gate, "").unwrap();
-    soon("the start is written", || hosts_with(" running") == 2);
+    soon("the start is written", || in_state(&hosts, " running") == 2);
     // It lies 2 s ahead.
     sleep(Duration::from_millis(2500));
     sh(&format!("kill -CONT {part}"));
@@ -47,28 +56,13 @@ pub fn start_is_named() {
 /// still lies ahead, on all hosts.
 pub fn reports_do_not_delay_the_start() {
     let hosts = Hosts::new(1).agents(&[]);
-    let gate = hosts.folder.path("gate");
-    let text = format!(
-        "ready-within = \"60s\"\n\
-         [node.one]\nhost = \"a\"\nprepare = \"until [ -e {gate} ]; do sleep 0.1; done\"\n\
-         command = \"sleep 1\"\n[node.two]\nhost = \"c\"\ncommand = \"sleep 1\"\n\
-         [link.l]\nbetween = [\"one\", \"two\"]\nprofile.link.delay = \"5ms\"\n"
-    );
-    let mut run = hosts.spawn(&text, &["--verdict-first"]);
-    let built = |count| {
-        let status = hosts.emud(&["status"]);
-        status
-            .lines()
-            .filter(|line| line.ends_with(" built"))
-            .count()
-            == count
-    };
-    soon("c is built", || built(1));
+    let (gate, mut run) = gated(&hosts);
+    soon("c is built", || in_state(&hosts, " built") == 1);
     // `ip netns exec` becomes the command.
     let controller = run.id();
     sh(&format!("kill -STOP {controller}"));
     fs::write(&gate, "").unwrap();
-    soon("a is built", || built(2));
+    soon("a is built", || in_state(&hosts, " built") == 2);
     // Its lease lasts 6 s.
     sleep(Duration::from_secs(3));
     sh(&format!("kill -CONT {controller}"));

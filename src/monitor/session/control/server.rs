@@ -201,6 +201,9 @@ mod tests {
         let mut seats: Vec<Vec<Seat>> = (60_000..60_010).map(all).collect();
         let taken: Vec<usize> = seats.iter().map(Vec::len).collect();
         assert_eq!(taken, [64, 64, 64, 64, 0, 0, 0, 0, 0, 0]);
+        let refused = room.seat(60_009).unwrap_err();
+        let why = answer(&Err(refused));
+        assert!(why.contains("too many connections"), "{why}");
         let root = all(0);
         assert_eq!(root.len(), 1000, "each may be a holder's");
         seats.remove(0);
