@@ -69,7 +69,7 @@ pub fn cpu() {
 fn spin(verdict: &mut Verdict, watch: &Watch) {
     let cpu = clock::spare_cpu();
     // With priority over other tasks on this CPU, so that the interval is the load's.
-    let mut load = Load::start("cpu", &[("cpu", &cpu), ("policy", "fifo")]);
+    let mut load = Load::start("cpu", &[("cpu", &cpu), ("policy", "rr")]);
     // Its start keeps the CPU busy, too.
     sleep(Duration::from_millis(200));
     let spun = load.ask(&format!("spin {}", 300 * MS));

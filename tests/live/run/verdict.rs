@@ -250,7 +250,7 @@ pub fn a_busy_cpu_is_contention() {
     folder.file("m.toml", only);
     let own = std::env::current_exe().unwrap();
     let hog = format!(
-        "echo 'spin 1000000000' | {} {} cpu cpu={} policy=fifo name={HOG}",
+        "echo 'spin 1000000000' | {} {} cpu cpu={} policy=rr name={HOG}",
         own.display(),
         load::ARGUMENT,
         clock::spare_cpu(),

@@ -57,11 +57,16 @@ pub fn pin(cpu: usize) {
 
 /// The calling thread becomes SCHED_FIFO.
 pub fn real_time(priority: i32) {
+    schedule(libc::SCHED_FIFO, priority);
+}
+
+/// The calling thread gets this real-time policy.
+pub fn schedule(policy: i32, priority: i32) {
     let parameters = libc::sched_param {
         sched_priority: priority,
     };
     // SAFETY: the parameters outlive the call.
-    let done = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
+    let done = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
     assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
 }
 
