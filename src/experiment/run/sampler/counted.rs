@@ -102,8 +102,9 @@ impl Work {
 type Failing = (u64, &'static [Resource], &'static str);
 
 /// Returns the failures of an interval.
-fn failed(before: &Counts, now: &Counts, offload: Offload) -> [Failing; 5] {
+fn failed(before: &Counts, now: &Counts, offload: Offload) -> [Failing; 6] {
     let grown = now.counted.since(&before.counted);
+    let failed = now.failed.saturating_sub(before.failed);
     // A link that has just been changed has no count of before; with `keep` it is intended.
     let super_packets = (now.super_packets.zip(before.super_packets))
         .filter(|_| offload != Offload::Keep)
@@ -114,7 +115,16 @@ fn failed(before: &Counts, now: &Counts, offload: Offload) -> [Failing; 5] {
             LOAD,
             "packets were dropped by the engine, not by the link",
         ),
-        (grown.untouched, LOAD, "packets passed without emulation"),
+        (
+            grown.untouched.saturating_sub(failed),
+            LOAD,
+            "packets passed without emulation",
+        ),
+        (
+            failed,
+            &[],
+            "packets passed without emulation, since the kernel could not hand them to the engine",
+        ),
         (
             foreign(now.not_ip.saturating_sub(before.not_ip), grown.packets),
             &[],
@@ -154,18 +164,19 @@ mod tests {
         let [mut before, mut now] = [Counts::default(), Counts::default()];
         before.super_packets = Some(0);
         now.super_packets = Some(5);
-        (now.not_ip, now.disordered) = (30, 4);
+        (now.not_ip, now.disordered, now.failed) = (30, 4, 6);
         now.counted = Counted {
             engine_dropped: 1,
-            untouched: 2,
+            untouched: 8,
             ..Counted::default()
         };
         let of = |offload| {
             failed(&before, &now, offload).map(|(number, explained_by, _)| (number, explained_by))
         };
-        let mut want = [(1, LOAD), (2, LOAD), (30, &[][..]), (4, LOAD), (5, &[])];
+        let none = &[][..];
+        let mut want = [(1, LOAD), (2, LOAD), (6, none), (30, none), (4, LOAD), (5, none)];
         assert_eq!(of(Offload::Auto), want);
-        want[4].0 = 0;
+        want[5].0 = 0;
         assert_eq!(of(Offload::Keep), want);
     }
 
