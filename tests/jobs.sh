@@ -15,9 +15,24 @@ broken=()
 unchecked=()
 began_all=$SECONDS
 
+# Deletes the network namespaces of tests that a signal ended, and with them their links: each has the process
+# ID of its test in its name.
+# shellcheck disable=SC2317 # called by the trap
+sweep() {
+    local name
+    for name in /run/netns/*; do
+        [[ $name =~ /(live|mfv|netem|netlink|json|alter)-([0-9]+)(-[^/]*)?$ ]] || continue
+        [ -e "/proc/${BASH_REMATCH[2]}" ] || ip netns delete "${name##*/}"
+    done
+}
+
 # shellcheck disable=SC2317 # called by the trap
 cleanup() {
-    [ -z "$pool" ] || kill -TERM -- "-$pool" 2>/dev/null
+    if [ -n "$pool" ]; then
+        kill -TERM -- "-$pool" 2>/dev/null
+        sleep 0.5
+    fi
+    sweep
     rm -rf "$jobs"
 }
 trap cleanup EXIT
