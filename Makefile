@@ -38,7 +38,7 @@ test: ## all tests, here and in guest kernels 6.1 and 7.2, within 10 minutes (ro
 	@tests/setup.sh test
 	@tests/run.sh
 
-test-full: ## the same with all statistics and timings, and kernel 6.12: hours (root)
+test-full: ## the same with all statistics and timings, also on kernel 6.12: hours (root)
 	@tests/setup.sh full
 	@tests/run.sh --full
 

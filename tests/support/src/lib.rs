@@ -67,10 +67,14 @@ pub fn full() -> bool {
     std::env::var_os("EMUD_TEST_FULL").is_some()
 }
 
-/// The size of a sample: `whole` in the full run, two fifths of it else. What it is compared with
-/// follows from the size.
+/// The size of a sample: `whole` in the full run, two fifths of it else, and a tenth in a guest, whose kernel
+/// runs the same program. What it is compared with follows from the size.
 pub fn count(whole: u64) -> u64 {
-    if full() { whole } else { whole * 2 / 5 }
+    match (full(), guest()) {
+        (true, _) => whole,
+        (false, true) => whole / 10,
+        (false, false) => whole * 2 / 5,
+    }
 }
 
 /// Whether this is a guest kernel (`EMUD_GUEST`): all features are expected, an attach takes
