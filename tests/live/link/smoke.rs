@@ -8,11 +8,11 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use support::emud_path;
 use support::lab::{Engine, Lab, Verdict, run};
 use support::probe::Probe;
 use support::stats::{median, quantile};
 use support::watch::Watch;
+use support::{emud_path, guest};
 
 use super::restore::assert_same;
 
@@ -62,7 +62,10 @@ fn delays(lab: &Lab, engine: Engine, verdict: &mut Verdict) {
         );
         let most = delay_ms + LATE_MS;
         verdict.at_most(&format!("{name}: median, ms"), most, median(&delays));
-        verdict.at_most(&format!("{name}: 99 %, ms"), most, quantile(&delays, 0.99));
+        // A machine that stands still for a hundredth of the time makes a hundredth of the packets late.
+        let share = if guest() { 0.99 } else { 0.9 };
+        let name_of = format!("{name}: {} %, ms", 100.0 * share);
+        verdict.at_most(&name_of, most, quantile(&delays, share));
         let lost = arrivals.lost(COUNT);
         let first = lost.first().copied().unwrap_or(0);
         let tenth: Vec<u32> = (first..COUNT).step_by(10).collect();

@@ -174,7 +174,14 @@ mod tests {
             failed(&before, &now, offload).map(|(number, explained_by, _)| (number, explained_by))
         };
         let none = &[][..];
-        let mut want = [(1, LOAD), (2, LOAD), (6, none), (30, none), (4, LOAD), (5, none)];
+        let mut want = [
+            (1, LOAD),
+            (2, LOAD),
+            (6, none),
+            (30, none),
+            (4, LOAD),
+            (5, none),
+        ];
         assert_eq!(of(Offload::Auto), want);
         want[5].0 = 0;
         assert_eq!(of(Offload::Keep), want);
