@@ -63,7 +63,7 @@ fn no_fault_of_ours(
 pub fn idle() {
     let mut verdict = Verdict::default();
     let duration = match (full(), guest()) {
-        (true, false) => "10min",
+        (true, false) => "5min",
         (true, true) => "1min",
         _ => "20s",
     };
