@@ -344,13 +344,18 @@ fn carry_out(what: &What, log: Option<&Path>, verdict_first: bool) -> Result<u8,
             }
         }
     }
-    if let Some(path) = log {
-        write(path, &ended.logs)?;
-    }
+    // Whether or not it can be written, the verdict is printed.
+    let written = log.map_or(Ok(()), |path| {
+        let lost = |(host, end): (&String, &_)| {
+            matches!(end, verdict::HostEnd::Lost(_)).then(|| host.clone())
+        };
+        let lost: Vec<String> = ended.hosts.iter().filter_map(lost).collect();
+        write(path, &ended.logs, &lost)
+    });
     if let Some(signal) = ended.signal
         && ended.hosts.is_empty()
     {
-        return Ok(u8::try_from(128 + signal).unwrap_or(u8::MAX));
+        return written.map(|()| u8::try_from(128 + signal).unwrap_or(u8::MAX));
     }
     for line in lines(&merge(&ended.logs)) {
         super::out(&line)?;
@@ -376,7 +381,7 @@ fn carry_out(what: &What, log: Option<&Path>, verdict_first: bool) -> Result<u8,
         ended.signal,
     );
     say(judged.text().trim_end());
-    Ok(judged.exit_code)
+    written.map(|()| judged.exit_code)
 }
 
 /// Returns what the programs of all hosts printed, in the order of time.
@@ -389,20 +394,30 @@ fn lines(merged: &[u8]) -> Vec<String> {
     merged.split(|byte| *byte == b'\n').filter_map(of).collect()
 }
 
-/// The merged log, and beside it those of the hosts, which `emud report` reads.
-fn write(path: &Path, logs: &[HostLog]) -> Result<(), Failure> {
+/// The merged log, and beside it those of the hosts, which `emud report` reads. That of an earlier run
+/// would look like the one of a host that was lost.
+fn write(path: &Path, logs: &[HostLog], lost: &[String]) -> Result<(), Failure> {
     let failed =
         |path: &Path, e| Failure::new(EX_IOERR, format!("cannot write {}: {e}", path.display()));
-    std::fs::write(path, merge(logs)).map_err(|e| failed(path, e))?;
-    for log in logs {
+    let of_host = |host: &str| {
         let mut name = path.file_stem().unwrap_or_default().to_owned();
-        name.push(format!(".{}", log.host));
+        name.push(format!(".{host}"));
         if let Some(end) = path.extension() {
             name.push(".");
             name.push(end);
         }
-        let own = path.with_file_name(name);
+        path.with_file_name(name)
+    };
+    std::fs::write(path, merge(logs)).map_err(|e| failed(path, e))?;
+    for log in logs {
+        let own = of_host(&log.host);
         std::fs::write(&own, &log.text).map_err(|e| failed(&own, e))?;
+    }
+    for own in lost.iter().map(|host| of_host(host)) {
+        match std::fs::remove_file(&own) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(failed(&own, e)),
+            _ => {}
+        }
     }
     Ok(())
 }

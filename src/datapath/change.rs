@@ -38,8 +38,9 @@ pub struct Change {
     there: Attachment,
     both: [Vec<Compiled>; 2],
     prepared: Prepared,
-    /// The profile after the change.
-    text: String,
+    after: Profile,
+    /// Whether traces and phases restart with the change.
+    restarts: bool,
     new_rules: bool,
     caps: bool,
     _lock: interface::InterfaceLock,
@@ -85,8 +86,9 @@ impl Change {
         // Reservations that can fail come before anything is active.
         let prepared = prepare(&mut nl, &link, &mut there, &both, &rules)?;
         Ok(Self {
-            text: timeline::kept(&after).to_toml(),
             new_rules: before.rules != after.rules,
+            restarts: !restarts.is_empty(),
+            after,
             nl,
             link,
             there,
@@ -112,13 +114,27 @@ impl Change {
     /// # Errors
     /// As [`Self::apply`].
     pub fn schedule(mut self, at_ns: u64) -> Result<Scheduled, LinkError> {
+        if self.restarts {
+            // It was prepared when that time was not known.
+            self.there.saved.restarted_ns = Some(at_ns);
+            self.both = compile_there(&self.there.maps, &self.after, &self.there.saved)?;
+            let rules = compile_rules(&self.after)?;
+            self.prepared = prepare(
+                &mut self.nl,
+                &self.link,
+                &mut self.there,
+                &self.both,
+                &rules,
+            )?;
+        }
         self.enforce(Some(at_ns))?;
         Ok(Scheduled(self))
     }
 
     fn enforce(&mut self, at_ns: Option<u64>) -> Result<(), LinkError> {
         let there = &mut self.there;
-        let before = std::mem::replace(&mut there.saved.profile, std::mem::take(&mut self.text));
+        let after = timeline::kept(&self.after).to_toml();
+        let before = std::mem::replace(&mut there.saved.profile, after);
         // The record lists what detach has to revert before it is done.
         there.saved.write(&mut there.maps)?;
         let new = (self.prepared, at_ns);

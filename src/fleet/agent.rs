@@ -102,6 +102,7 @@ pub(super) async fn serve(setup: &Setup, client: &Client, facts: Facts) -> Resul
         facts,
         since: 0,
         begun: None,
+        broken: None,
     };
     loop {
         match agent.registered().await {
@@ -127,6 +128,8 @@ struct Agent<'a> {
     since: i64,
     /// The last run that it has begun, or in which it has no part.
     begun: Option<String>,
+    /// Why the keys of the run cannot be followed at present.
+    broken: Option<String>,
 }
 
 /// A run in progress.
@@ -154,7 +157,13 @@ impl Agent<'_> {
         ));
         let (outbox, letters) = mpsc::unbounded_channel();
         let (tell, mut lost) = watch::channel(false);
-        let tasks = tokio::spawn(keep(self.client.clone(), lease, letters, tell));
+        let tasks = tokio::spawn(keep(
+            self.client.clone(),
+            lease,
+            letters,
+            tell,
+            self.setup.note,
+        ));
         let mut run = mirror(self.client, self.keys.run());
         let mut active = None;
         let mut facts = interval(FACTS_EVERY);
@@ -232,6 +241,12 @@ impl Agent<'_> {
 
     /// Follows the keys of the run.
     async fn changed(&mut self, active: &mut Option<Active>, now: &Snapshot, outbox: &Outbox) {
+        if now.broken != self.broken {
+            self.broken.clone_from(&now.broken);
+            if let Some(why) = &now.broken {
+                (self.setup.note)(&format!("the keys of the run cannot be followed: {why}"));
+            }
+        }
         if now.broken.is_some() || !now.known {
             // The lease decides.
             return;
@@ -415,7 +430,8 @@ impl Agent<'_> {
     fn result(&self, active: &mut Active, mut result: HostResult, outbox: &Outbox) {
         let mut offset = 0;
         while offset < LONGEST_LOG {
-            let chunk = match active.child.log(offset, CHUNK) {
+            let room = usize::try_from(LONGEST_LOG - offset).unwrap_or(CHUNK);
+            let chunk = match active.child.log(offset, CHUNK.min(room)) {
                 Ok(chunk) if chunk.is_empty() => break,
                 Ok(chunk) => chunk,
                 Err(e) => {

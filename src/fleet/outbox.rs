@@ -30,12 +30,13 @@ pub(super) fn send(outbox: &Outbox, key: String, value: &impl serde::Serialize) 
     ));
 }
 
-/// Renews the lease and writes keys under it, until it is lost.
+/// Renews the lease and writes keys under it, until it is lost, or etcd rejects a key: that is said by `note`.
 pub(super) async fn keep(
     client: Client,
     lease: Lease,
     mut letters: mpsc::UnboundedReceiver<Letter>,
     lost: watch::Sender<bool>,
+    note: fn(&str),
 ) {
     let renewing = async {
         let mut until = Instant::now() + LEASE;
@@ -64,9 +65,13 @@ pub(super) async fn keep(
                 Letter::Delete(prefix) => Op::Delete(prefix),
             };
             let ops = [op];
-            // A lease that is gone is noticed by the renewal.
-            while let Err(FleetError::Unreachable(_)) = client.txn(&[], &ops).await {
-                sleep(AGAIN).await;
+            loop {
+                match client.txn(&[], &ops).await {
+                    Ok(_) => break,
+                    Err(FleetError::Unreachable(_)) => sleep(AGAIN).await,
+                    // Better a lost host than a run that waits for its report without end.
+                    Err(e) => return note(&e.to_string()),
+                }
             }
         }
         std::future::pending::<()>().await;

@@ -161,9 +161,22 @@ impl<W: Write + Send + 'static> Part<W> {
         };
         match done {
             Ok(outcome) => {
-                result.judgement = Some(outcome.finished.judgement);
+                // The agent reads no result of a part that it has ended itself.
+                let ended = |signal| format!("its part was ended by signal {signal}");
+                result.error = outcome.signal.map(ended);
                 result.exits = outcome.exits;
                 result.notes = outcome.notes;
+                let finished = outcome.finished;
+                if finished.lines_lost > 0 {
+                    let lost = finished.lines_lost;
+                    result
+                        .notes
+                        .push(format!("{lost} lines of the log were lost"));
+                }
+                if let Err(e) = finished.written {
+                    result.notes.push(format!("the log is incomplete: {e}"));
+                }
+                result.judgement = Some(finished.judgement);
             }
             Err(e) => result.error = Some(e.to_string()),
         }

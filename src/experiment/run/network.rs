@@ -305,14 +305,44 @@ fn reap(holder: Pid) {
     }
 }
 
-/// Exchanges the directions of an assignment.
+/// Exchanges the directions of an assignment to the link, or to one of its named links.
 fn reversed(change: &str) -> String {
-    match (
-        change.trim().strip_prefix("up."),
-        change.trim().strip_prefix("down."),
-    ) {
-        (Some(rest), _) => format!("down.{rest}"),
-        (_, Some(rest)) => format!("up.{rest}"),
-        _ => change.to_owned(),
+    let (path, value) = match change.split_once('=') {
+        Some((path, value)) => (path, Some(value)),
+        None => (change, None),
+    };
+    let mut keys: Vec<&str> = path.split('.').map(str::trim).collect();
+    let at = if keys[0] == "links" { 2 } else { 0 };
+    if let Some(key) = keys.get_mut(at) {
+        *key = match *key {
+            "up" => "down",
+            "down" => "up",
+            other => other,
+        };
+    }
+    let path = keys.join(".");
+    value.map_or(path.clone(), |value| format!("{path}={value}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reversed;
+
+    #[test]
+    fn directions_are_exchanged() {
+        for (change, want) in [
+            ("up.loss=1%", "down.loss=1%"),
+            (" down . delay=5ms", "up.delay=5ms"),
+            ("links.far.up.loss=1%", "links.far.down.loss=1%"),
+            (
+                "links .far.down={ rate = \"1Mbit\" }",
+                "links.far.up={ rate = \"1Mbit\" }",
+            ),
+            ("links.up.delay=5ms", "links.up.delay=5ms"),
+            ("loss=1%", "loss=1%"),
+            ("trace.restart", "trace.restart"),
+        ] {
+            assert_eq!(reversed(change), want);
+        }
     }
 }

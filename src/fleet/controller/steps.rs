@@ -25,6 +25,8 @@ const BUILD: Duration = Duration::from_secs(60);
 const REPORT: Duration = Duration::from_secs(30);
 /// Pause before the start is requested again.
 const AGAIN: Duration = Duration::from_millis(100);
+/// What `emud fleet stop` makes of a run that has not started.
+const STOPPED_EARLY: &str = "the run was stopped before the start";
 /// etcd's default limit of a request is 1.5 MiB, and base64 adds a third.
 const MAX_BYTES: usize = 1024 * 1024;
 /// Its default limit of steps in a transaction is 128.
@@ -84,7 +86,7 @@ impl Controller<'_> {
         ended.times.started = all.elapsed();
         ended.signal = self.complete(signals).await?;
         let over = Op::Put(self.keys.over(), b"over".to_vec(), self.lease);
-        self.client.txn(&[], &[over]).await?;
+        self.surely(over).await?;
         self.results(&mut ended, signals).await?;
         Ok(ended)
     }
@@ -108,7 +110,8 @@ impl Controller<'_> {
         let now = self.hosts.borrow();
         let of = |host: &String| {
             let key = self.keys.built(host);
-            let created = now.entries.get(&key).map_or(0, |entry| entry.created);
+            // 0 would hold for a key that does not exist.
+            let created = now.entries.get(&key).map_or(-1, |entry| entry.created);
             Compare::Created(key, created)
         };
         let mut all: Vec<_> = self.divided.plans.keys().map(of).collect();
@@ -253,6 +256,22 @@ impl Controller<'_> {
             .collect()
     }
 
+    /// Writes a key. As long as the lease lasts, a missing answer is not the end of the run.
+    pub(super) async fn surely(&self, op: Op) -> Result<(), FleetError> {
+        let ops = [op];
+        loop {
+            match self.client.txn(&[], &ops).await {
+                Err(FleetError::Unreachable(_)) if !*self.lost.borrow() => sleep(AGAIN).await,
+                done => return done.map(drop),
+            }
+        }
+    }
+
+    /// Returns whether the run is stopped.
+    fn is_over(&self) -> bool {
+        self.run.borrow().entries.contains_key(&self.keys.over())
+    }
+
     /// Waits for a change of any key, a signal, or a time.
     async fn change(
         &mut self,
@@ -297,6 +316,9 @@ impl Controller<'_> {
                     "{host} was lost before the start"
                 )));
             }
+            if self.is_over() {
+                return Err(FleetError::Unmet(STOPPED_EARLY.into()));
+            }
             if missing.is_empty() {
                 return Ok(Ok(built));
             }
@@ -304,10 +326,13 @@ impl Controller<'_> {
                 None => {}
                 Some(Early::Signal(signal)) => return Ok(Err(signal)),
                 Some(Early::Late) => {
+                    let missing = Vec::from_iter(missing).join(", ");
+                    let broken = [&self.hosts, &self.agents].map(|w| w.borrow().broken.clone());
+                    let broken = broken.into_iter().flatten().next();
                     return Err(FleetError::Unmet(format!(
-                        "not built within {} s: {}",
+                        "not built within {} s: {missing}{}",
                         within.as_secs(),
-                        Vec::from_iter(missing).join(", ")
+                        broken.map_or(String::new(), |why| format!(" ({why})"))
                     )));
                 }
             }
@@ -320,6 +345,7 @@ impl Controller<'_> {
         let key = self.keys.t0();
         let mut when = self.built_is_there();
         when.push(Compare::Absent(key.clone()));
+        when.push(Compare::Absent(self.keys.over()));
         // No part began before the request to write the run, so that the start is not too early,
         // however late the reports were read.
         let begun_ns = first_begin(built.values());
@@ -351,8 +377,11 @@ impl Controller<'_> {
                     return Ok(());
                 }
                 Ok(None) if rejected => {
-                    let why = "a host was lost before the start";
-                    return Err(FleetError::Absent(why.into()));
+                    let stopped = self.client.get(&self.keys.over()).await?.is_some();
+                    return Err(match stopped {
+                        true => FleetError::Unmet(STOPPED_EARLY.into()),
+                        false => FleetError::Absent("a host was lost before the start".into()),
+                    });
                 }
                 Ok(None) | Err(FleetError::Unreachable(_)) => sleep(AGAIN).await,
                 Err(e) => return Err(e),
@@ -373,7 +402,7 @@ impl Controller<'_> {
             // A part that ended by itself has failed; without it the others measure something else.
             let failed = hosts.iter().any(|host| self.result(host).is_some());
             self.sets().await?;
-            let stopped = self.run.borrow().entries.contains_key(&self.keys.over());
+            let stopped = self.is_over();
             if stopped {
                 (self.request.note)("the run was stopped");
             }
@@ -441,10 +470,13 @@ impl Controller<'_> {
     fn log(&self, host: &str, result: &HostResult, ready: Option<&Ready>) -> HostLog {
         let now = self.hosts.borrow();
         let chunk = |n| Some(now.entries.get(&self.keys.log(host, n))?.value.as_slice());
-        let text = (0..result.logs)
-            .filter_map(chunk)
-            .collect::<Vec<_>>()
-            .concat();
+        let chunks: Vec<_> = (0..result.logs).map_while(chunk).collect();
+        if chunks.len() < result.logs as usize {
+            (self.request.note)(&format!(
+                "the log of {host} is incomplete: etcd has no more of it"
+            ));
+        }
+        let text = chunks.concat();
         let start = ready.and_then(|ready| Some((ready.mono_ns, ready.clock?)));
         let end = result.clock.map(|clock| (result.mono_ns, clock));
         HostLog {

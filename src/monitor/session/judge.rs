@@ -111,6 +111,9 @@ pub fn judge(evidence: &Evidence) -> Judgement {
                 .map(|span| [span.since_mono_ns, span.until_mono_ns]))
             .chain(explained.iter().map(|failure| failure.interval));
             bad.for_each(|interval| mark(&mut seconds, measured, interval));
+            for since in suppressed_since(evidence) {
+                mark(&mut seconds, measured, [since, measured[1]]);
+            }
             invalid.extend(sentences(&unexplained, measured));
         }
     }
@@ -315,6 +318,17 @@ fn suppressed(evidence: &Evidence, spans: &[Span]) -> Vec<String> {
             format!("{n} alarms of {resource} were beyond the limit, at unknown times")
         })
         .collect()
+}
+
+/// Returns from when on alarms of each resource were beyond its limit: not before the last one within it.
+fn suppressed_since(evidence: &Evidence) -> impl Iterator<Item = u64> {
+    let some = evidence.suppressed.iter().filter(|(_, n)| **n > 0);
+    let contention = some.filter(|(resource, _)| **resource != Resource::Emulator);
+    contention.filter_map(|(resource, _)| {
+        let alarms = evidence.episodes.iter().map(|episode| &episode.alarm);
+        let of_it = alarms.filter(|alarm| alarm.resource == *resource);
+        of_it.map(|alarm| alarm.since_mono_ns).max()
+    })
 }
 
 #[cfg(test)]

@@ -69,3 +69,15 @@ pub fn reports_do_not_delay_the_start() {
     let (code, text) = ended(&hosts, &mut run);
     assert!([0, 3].contains(&code), "{code}: {text}");
 }
+
+/// Nothing has run: that is no result.
+pub fn stopped_before_the_start() {
+    let hosts = Hosts::new(1).agents(&[]);
+    let (_, mut run) = gated(&hosts);
+    soon("c is built", || in_state(&hosts, " built") == 1);
+    assert_eq!(hosts.emud(&["stop"]), "");
+    let (code, text) = ended(&hosts, &mut run);
+    assert_eq!(code, 69, "{text}");
+    assert!(text.contains("stopped before the start"), "{text}");
+    hosts.all_clean(&["a", "c"]);
+}

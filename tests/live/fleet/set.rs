@@ -117,6 +117,40 @@ pub fn on_all_hosts_at_one_time() {
     );
 }
 
+/// The first phase begins with the change, not when the host prepared it, a second before.
+pub fn phases_restart_at_the_time() {
+    const FIRST: f64 = 2.5;
+    let hosts = Hosts::new(1).agents(&[]);
+    let path = hosts.folder.path("set.log");
+    let text = format!(
+        "[node.one]\nhost = \"a\"\ncommand = \"exec ping -D -i 0.005 -w 9 two\"\n\
+         [node.two]\nhost = \"a\"\n[node.three]\nhost = \"c\"\n[link.left]\n\
+         between = [\"one\", \"two\"]\n[[link.left.profile.phase]]\nfor = \"{FIRST}s\"\n\
+         delay = \"2ms\"\n[[link.left.profile.phase]]\ndelay = \"20ms\"\n\
+         [link.other]\nbetween = [\"two\", \"three\"]\nprofile.link.delay = \"5ms\"\n\
+         [node.four]\nhost = \"b\"\n[link.far]\nbetween = [\"two\", \"four\"]\n\
+         profile.link.delay = \"5ms\"\n"
+    );
+    let mut run = hosts.start_with(&text, &["--log", &path, "--verdict-first"]);
+    std::thread::sleep(std::time::Duration::from_millis(2000));
+    let done = hosts.emud(&["set", "left", "trace.restart"]);
+    assert!(done.starts_with("in effect at "), "{done}");
+    let status = run.wait().unwrap();
+    println!("{}", fs::read_to_string(hosts.printed()).unwrap());
+    assert!([0, 3, 4].contains(&status.code().unwrap()), "{status}");
+    // Into the second phase, back into the first one, and again into the second.
+    let all = pings(&path, "one");
+    let is_second = |(_, rtt): &(f64, f64)| *rtt > 30.0;
+    let turns: Vec<f64> = (all.windows(2))
+        .filter(|two| is_second(&two[0]) != is_second(&two[1]))
+        .map(|two| two[1].0)
+        .collect();
+    println!("    turns at {turns:?}");
+    assert_eq!(turns.len(), 3, "{turns:?}");
+    // A second less if it began with the preparation.
+    assert!((turns[2] - turns[1] - FIRST).abs() < 0.1, "{turns:?}");
+}
+
 /// Peers of one class on three hosts have one new delay.
 pub fn delay_of_a_star_between_hosts() {
     let hosts = Hosts::new(1).agents(&[]);

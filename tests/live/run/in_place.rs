@@ -247,6 +247,11 @@ pub fn super_packets_are_said() {
         ("up.loss = \"1%\"\n", 4),
         ("up.delay = \"1ms\"\n", 0),
         ("offload = \"keep\"\nup.loss = \"1%\"\n", 0),
+        // Counted by the link that the rule chooses.
+        (
+            "[links.x.up]\nloss = \"1%\"\n[[rule]]\nmatch = { protocol = \"udp\" }\nlink = \"x\"\n",
+            4,
+        ),
     ] {
         folder.file("p.toml", profile);
         let ran = folder.run("--in-place long --profile ./p.toml", &train);

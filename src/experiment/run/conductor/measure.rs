@@ -112,7 +112,7 @@ impl Run<'_> {
         self.failed_services(programs, &exits).await;
         match over {
             Over::Signal(signal) => self.signal = Some(signal),
-            Over::Time => self.never_started(&exits),
+            Over::Time | Over::Elsewhere => self.never_started(&exits),
             _ => {}
         }
         self.exits = exits;

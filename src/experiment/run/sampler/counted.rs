@@ -28,7 +28,10 @@ impl Work {
                 let Some(of) = of else { continue };
                 let counts = Counts::of(of, None, report.mono_ns);
                 packets += counts.counted.packets;
-                self.interval(link, Some(&class.name), name, &counts);
+                // What the engine counts is in the link itself.
+                if let Some(before) = self.interval(link, Some(&class.name), name, &counts) {
+                    self.failures(link, &format!("{}, {name}", class.name), &before, &counts);
+                }
             }
         }
         self.classes(link, report);

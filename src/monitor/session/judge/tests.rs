@@ -354,4 +354,14 @@ fn what_nobody_saw_is_not_clean() {
     assert_eq!(beyond.verdict(), Invalid);
     beyond.episodes.push(cpu(11 * S, 12 * S));
     assert_eq!(beyond.verdict(), Contended);
+    // No alarm after that one was within the limit: nothing is known of the rest.
+    let seconds = beyond.judge().contended_seconds;
+    beyond.suppressed = BTreeMap::default();
+    let known = beyond.judge().contended_seconds;
+    assert_eq!(seconds[0], known[0]);
+    assert!(known.len() < seconds.len(), "{known:?} {seconds:?}");
+    assert_eq!(
+        seconds.len() as u64,
+        seconds.last().unwrap() - seconds[0] + 1
+    );
 }
