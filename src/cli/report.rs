@@ -32,7 +32,8 @@ pub struct Args {
     logs: Vec<PathBuf>,
 
     /// Logs of another experiment to compare with
-    #[arg(long, value_name = "LOG", num_args = 1..)]
+    // Once: a second one would be another experiment, which has no place on the page.
+    #[arg(long, value_name = "LOG", num_args = 1.., action = clap::ArgAction::Set)]
     against: Vec<PathBuf>,
 
     /// The page to write; - for standard output

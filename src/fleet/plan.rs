@@ -368,8 +368,6 @@ fn peer(facts: &Facts) -> Peer {
 }
 
 fn node_plan(node: &Node) -> NodePlan {
-    // The settings of a node's network imply it, and an agent may not run it as root.
-    let needless = crate::experiment::scenario::NO_REDIRECTS;
     NodePlan {
         name: node.name.clone(),
         command: node.command.clone(),
@@ -377,10 +375,7 @@ fn node_plan(node: &Node) -> NodePlan {
         ready: node.ready.clone(),
         start_ns: nanoseconds(node.start),
         waits_for: node.waits_for.iter().map(str::to_owned).collect(),
-        prepare: (node.prepare.iter())
-            .filter(|command| *command != needless)
-            .cloned()
-            .collect(),
+        prepare: node.prepare.clone(),
         clean_up: node.clean_up.clone(),
         forwards: node.forwards(),
         outside: node.outside,

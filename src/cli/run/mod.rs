@@ -224,7 +224,8 @@ fn settings(args: &Args, what: &what::What) -> Result<Settings, Failure> {
             Some(address) => Some(listen("--metrics", address)?.into()),
             None => None,
         },
-        log_output: args.log_output == Switch::On,
+        // Repeats without --log have theirs in memory, of which only the figures are read.
+        log_output: args.log_output == Switch::On && args.log.is_some(),
         quiet: false,
         artefacts: args.artefacts.clone(),
         abort_on_contention: args.abort_on_contention,

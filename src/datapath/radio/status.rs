@@ -82,34 +82,26 @@ impl Status {
     }
 
     /// Sentences about what makes the time since `before` unreliable.
-    pub fn failures_since(&self, before: &Self) -> Vec<String> {
-        let failed = self.failed - before.failed;
-        let stale = self.stale - before.stale;
-        let refused = self.refused - before.refused;
-        let mut sentences = Vec::new();
-        if failed > 0 {
-            let worst = self.worst_late_ns as f64 / 1e6;
-            sentences.push(format!(
-                "{failed} frames were delivered more than 5 ms late (the latest so far: {worst:.1} ms)"
-            ));
-        }
-        if stale > 0 {
-            sentences.push(format!(
-                "{stale} frames were read more than 1 ms after the air at their time was decided"
-            ));
-        }
-        let overflowed = self.overflowed - before.overflowed;
-        if overflowed > 0 {
-            sentences.push(format!(
-                "{overflowed} frames were dropped before they could be read"
-            ));
-        }
-        if refused > 0 {
-            sentences.push(format!(
-                "{refused} frames could not be written to their node"
-            ));
-        }
-        sentences
+    pub fn failures_since(&self, before: &Self) -> Vec<(u64, &'static str)> {
+        let all = [
+            (
+                self.failed - before.failed,
+                "frames were delivered more than 5 ms late",
+            ),
+            (
+                self.stale - before.stale,
+                "frames were read more than 1 ms after the air at their time was decided",
+            ),
+            (
+                self.overflowed - before.overflowed,
+                "frames were dropped before they could be read",
+            ),
+            (
+                self.refused - before.refused,
+                "frames could not be written to their node",
+            ),
+        ];
+        all.into_iter().filter(|(number, _)| *number > 0).collect()
     }
 
     pub(super) fn end(&mut self, result: io::Result<()>) {

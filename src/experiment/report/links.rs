@@ -182,10 +182,10 @@ impl<'a> OverTime<'a> {
             .iter()
             .filter(|c| c.event == LinkEvent::Changed);
         let change = changed.map(|change| {
-            let what = match &change.phase {
-                Some(phase) => format!("phase {phase}"),
-                None => "changed by hand".to_owned(),
-            };
+            let phase = change.phase.as_ref().map(|phase| format!("phase {phase}"));
+            let by_hand = change.by_hand.then(|| "changed by hand".to_owned());
+            let what: Vec<String> = by_hand.into_iter().chain(phase).collect();
+            let what = what.join(", ");
             format!("{} s: {}: {what}", at(run, change.mono_ns), change.link)
         });
         Ok(Self {

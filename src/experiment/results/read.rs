@@ -128,6 +128,7 @@ impl Reading {
                     link: line.link,
                     event: line.event,
                     phase: line.phase,
+                    by_hand: line.toml.is_some(),
                 });
             }
             Line::Exit(line) => {

@@ -96,8 +96,10 @@ pub struct Change {
     pub link: String,
     /// What happened to it.
     pub event: LinkEvent,
-    /// The phase of its profile that has begun; none: it was changed by hand.
+    /// The phase of its profile that has begun.
     pub phase: Option<String>,
+    /// Its profile was changed.
+    pub by_hand: bool,
 }
 
 /// A direction of a link, or a class of it.

@@ -27,7 +27,7 @@ pub struct Collected {
     /// Path of the file, or the pattern without a match.
     pub path: String,
     /// Path relative to the folder; `None`: it was not kept.
-    pub stored: Option<PathBuf>,
+    pub stored: Option<String>,
     /// Length of the file.
     pub bytes: u64,
     pub error: Option<String>,
@@ -88,7 +88,8 @@ fn one(to: BorrowedFd<'_>, folder: &Path, path: &Path) -> Collected {
     match store(to, folder, path) {
         Ok((stored, bytes)) => Collected {
             path: shown,
-            stored: Some(stored),
+            // A name that is not UTF-8 is kept, and shown as the path is.
+            stored: Some(stored.display().to_string()),
             bytes,
             error: None,
         },

@@ -60,16 +60,20 @@ impl MediaWatch {
             };
             let (since, before) = (seen.mono_ns, &seen.status);
             let failures = status.failures_since(before).into_iter();
-            found.failures.extend(failures.map(|what| Failure {
-                since_mono_ns: since,
-                until_mono_ns: now,
-                // A record is written by the thread that delivers.
-                explained_by: match medium.plan.record {
-                    Some(_) => LOAD_AND_DISK,
-                    None => LOAD,
-                },
-                sentence: format!("{} {}: {what}", medium.plan.word(), medium.name),
-            }));
+            found
+                .failures
+                .extend(failures.map(|(number, what)| Failure {
+                    since_mono_ns: since,
+                    until_mono_ns: now,
+                    // A record is written by the thread that delivers.
+                    explained_by: match medium.plan.record {
+                        Some(_) => LOAD_AND_DISK,
+                        None => LOAD,
+                    },
+                    of: format!("{} {}", medium.plan.word(), medium.name),
+                    number,
+                    what,
+                }));
             let ended = status.ended.iter().filter(|_| before.ended.is_none());
             found.gone.extend(ended.map(|why| {
                 let (what, name) = (medium.plan.word(), &medium.name);

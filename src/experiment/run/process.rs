@@ -31,6 +31,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// After this time without output the output is complete, even if a child in the background keeps
 /// the pipe open.
 const LAST_OUTPUT: Duration = Duration::from_millis(500);
+/// The rest of a program's output is at most what its pipe holds; what comes later is a child's.
+const LONGEST_OUTPUT: Duration = Duration::from_secs(2);
 
 /// The exit of a program, and its time.
 type Ended = (io::Result<ExitStatus>, u64);
@@ -134,9 +136,12 @@ impl Process {
             Ok(ended) => ended,
             Err(_) => (Err(io::ErrorKind::Other.into()), mono_ns()),
         };
-        for stream in &self.copying {
-            stream.ended(LAST_OUTPUT).await;
-        }
+        let copied = async {
+            for stream in &self.copying {
+                stream.ended(LAST_OUTPUT).await;
+            }
+        };
+        let _ = timeout(LONGEST_OUTPUT, copied).await;
         let status = status.ok();
         ExitLine {
             mono_ns,

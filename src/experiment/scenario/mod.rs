@@ -33,7 +33,6 @@ pub use medium::{Medium, Station};
 pub use model::{Scenario, Top};
 pub use plan::{Bridge, End, Link, Node, Plan, Program, Route, Tunnel, Wire};
 pub use shipped::load;
-pub(crate) use star::NO_REDIRECTS;
 pub use work_out::Overrides;
 
 /// Returns the tables of keys in docs/scenario.md: the name of each, and its rows of key, meaning

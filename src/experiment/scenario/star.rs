@@ -16,11 +16,6 @@ use crate::profile::{
 pub(crate) const HUB: &str = "hub";
 pub(crate) const BRIDGE: &str = "star";
 
-/// The hub sends packets back over the interface on which they arrived, and would redirect the
-/// peers to a shorter path that bypasses the emulator.
-pub(crate) const NO_REDIRECTS: &str =
-    "for f in /proc/sys/net/ipv4/conf/*/send_redirects; do echo 0 >\"$f\"; done";
-
 pub(crate) fn generate(topology: &Topology, graph: &mut Graph, count: u32) {
     let mut classes = Vec::new();
     for (class, peers) in topology.classes.iter().zip(shares(topology, count)) {
@@ -29,7 +24,6 @@ pub(crate) fn generate(topology: &Topology, graph: &mut Graph, count: u32) {
         classes.push(PeersOf { class, peers });
     }
     let hub = graph.add(HUB.to_owned(), &topology.at);
-    graph.nodes[hub].node.prepare.push(NO_REDIRECTS.to_owned());
     for peer in 0..hub {
         let name = graph.nodes[peer].node.name.clone();
         graph.join(name, &topology.at, [peer, hub], None);

@@ -56,8 +56,12 @@ pub struct Failure {
     pub until_mono_ns: u64,
     /// Resources whose contention can be the cause; none for packets that this engine never emulates.
     pub explained_by: &'static [Resource],
-    /// What failed, for people.
-    pub sentence: String,
+    /// What failed: "link left, up".
+    pub of: String,
+    /// How many packets or frames.
+    pub number: u64,
+    /// The rest of the sentence.
+    pub what: &'static str,
 }
 
 /// The evidence for a verdict. Times are ns of CLOCK_MONOTONIC.
@@ -198,16 +202,20 @@ fn join(last: &mut Span, next: Span) {
 }
 
 /// A failure of the emulator, from an alarm or from counters.
-struct Failed {
+struct Failed<'a> {
     interval: [u64; 2],
     explained_by: &'static [Resource],
-    /// The sentence; for an alarm still without count and time.
-    sentence: String,
-    alarm: bool,
+    what: What<'a>,
+}
+
+enum What<'a> {
+    /// The sentence without count and time.
+    Alarm(String),
+    Counted(&'a Failure),
 }
 
 /// Returns the failures in the measured phase.
-fn failures(evidence: &Evidence, measured: [u64; 2]) -> Vec<Failed> {
+fn failures<'a>(evidence: &'a Evidence, measured: [u64; 2]) -> Vec<Failed<'a>> {
     let alarms = (evidence.episodes.iter()).filter_map(|episode| {
         let sentence = failure(&episode.alarm, evidence.netns)?;
         let until = episode.until_mono_ns.unwrap_or(evidence.ended_mono_ns);
@@ -215,15 +223,13 @@ fn failures(evidence: &Evidence, measured: [u64; 2]) -> Vec<Failed> {
         Some(Failed {
             interval: [since, until.max(since)],
             explained_by: LOAD,
-            sentence,
-            alarm: true,
+            what: What::Alarm(sentence),
         })
     });
     let counted = evidence.facts.failures.iter().map(|failure| Failed {
         interval: [failure.since_mono_ns, failure.until_mono_ns],
         explained_by: failure.explained_by,
-        sentence: failure.sentence.clone(),
-        alarm: false,
+        what: What::Counted(failure),
     });
     let all = alarms.chain(counted);
     all.filter(|failure| touch(measured, failure.interval))
@@ -287,11 +293,18 @@ pub fn only_late(judgement: &Judgement) -> bool {
 /// Returns one sentence for each link and kind of failure.
 fn sentences(failures: &[Failed], measured: [u64; 2]) -> Vec<String> {
     let mut alarms: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-    for failure in failures.iter().filter(|failure| failure.alarm) {
-        let first = failure.interval[0].saturating_sub(measured[0]);
-        let (times, at) = alarms.entry(&failure.sentence).or_insert((0, first));
-        *times += 1;
-        *at = first.min(*at);
+    let mut counted: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for failure in failures {
+        match &failure.what {
+            What::Alarm(sentence) => {
+                let first = failure.interval[0].saturating_sub(measured[0]);
+                let (times, at) = alarms.entry(sentence).or_insert((0, first));
+                *times += 1;
+                *at = first.min(*at);
+            }
+            // An interval of the counters each: a cause that stays has as many as the run.
+            What::Counted(of) => *counted.entry((&of.of, of.what)).or_default() += of.number,
+        }
     }
     let alarms = alarms.into_iter().map(|(sentence, (times, at))| {
         let at = at as f64 / SECOND_NS as f64;
@@ -301,8 +314,8 @@ fn sentences(failures: &[Failed], measured: [u64; 2]) -> Vec<String> {
              the first {at:.3} s into the measured phase)"
         )
     });
-    let counted = failures.iter().filter(|failure| !failure.alarm);
-    let counted = counted.map(|failure| failure.sentence.clone());
+    let counted = counted.into_iter();
+    let counted = counted.map(|((of, what), number)| format!("{of}: {number} {what}"));
     alarms.chain(counted).collect()
 }
 

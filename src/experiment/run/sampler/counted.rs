@@ -96,7 +96,9 @@ impl Work {
                 // The counters were read after the time of the report.
                 until_mono_ns: mono_ns(),
                 explained_by,
-                sentence: format!("link {}, {direction}: {number} {what}", link.name),
+                of: format!("link {}, {direction}", link.name),
+                number,
+                what,
             }));
     }
 }

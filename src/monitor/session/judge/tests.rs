@@ -254,11 +254,19 @@ fn counters_of_the_emulator_are_explained_as_alarms_are() {
         since_mono_ns: 11 * S,
         until_mono_ns: 12 * S,
         explained_by: LOAD,
-        sentence: "link up: 3 packets dropped by the engine".into(),
+        of: "link left, up".into(),
+        number: 3,
+        what: "packets were dropped by the engine",
     };
     let mut case = Case::default();
     case.facts.failures.push(failure.clone());
-    assert_eq!(case.judge().invalid, [failure.sentence]);
+    let said = "link left, up: 3 packets were dropped by the engine";
+    assert_eq!(case.judge().invalid, [said]);
+    // Of all intervals together.
+    let mut all = Case::default();
+    all.facts.failures = vec![failure.clone(); 3];
+    let said = "link left, up: 9 packets were dropped by the engine";
+    assert_eq!(all.judge().invalid, [said]);
     case.episodes
         .push(cpu(11 * S + 400 * MS, 11 * S + 700 * MS));
     assert_eq!(case.verdict(), RunVerdict::Contended);
@@ -310,11 +318,14 @@ fn packets_that_are_never_emulated_are_not_explained() {
         since_mono_ns: 11 * S,
         until_mono_ns: 12 * S,
         explained_by: &[],
-        sentence: "link up: 30 packets passed without emulation, which are not IP".into(),
+        of: "link left, up".into(),
+        number: 30,
+        what: "packets passed without emulation, which are not IP",
     });
     let judgement = case.judge();
     assert_eq!(judgement.verdict, RunVerdict::Invalid);
-    assert_eq!(judgement.invalid, [case.facts.failures[0].sentence.clone()]);
+    let said = "link left, up: 30 packets passed without emulation, which are not IP";
+    assert_eq!(judgement.invalid, [said]);
     // A medium that writes a record waits for the disk.
     case.facts.failures[0].explained_by = LOAD_AND_DISK;
     let disk = |until| episode(Resource::Disk, Scope::Psi { of: "io" }, 11 * S, Some(until));
