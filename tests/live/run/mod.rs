@@ -49,6 +49,7 @@ pub fn tests() -> Vec<Trial> {
             artefacts::with_holes_take_no_room,
             artefacts::without_a_folder_are_scratch,
             user::who_called_sudo,
+            user::star,
             user::as_asked,
             user::links_lead_nowhere,
             user::who_prepares,

@@ -153,11 +153,11 @@ pub fn failures_are_told() {
     let ran = folder.run(&format!("--scenario {scenario}"), &[]).expect(4);
     assert!(ran.err.contains("ended with exit code 6"), "{}", ran.err);
     assert!(ran.err.contains("ended with exit code 5"), "{}", ran.err);
-    // Its output has no end until long after the run.
+    // Their output has no end until long after the run, or until the end of their nodes.
     let scenario = folder.file(
         "s.toml",
-        "[node.a]\ncommand = \"sleep 0.5\"\n\
-         [node.b]\nservice = true\ncommand = \"sleep 99 & sleep 0.3; exit 6\"\n\
+        "[node.a]\ncommand = \"sleep 99 & sleep 0.5\"\n[node.b]\nservice = true\n\
+         command = \"while sleep 0.1; do echo on; done & sleep 0.3; exit 6\"\n\
          [link.w]\nbetween = [\"a\", \"b\"]\n",
     );
     let ran = folder.run(&format!("--scenario {scenario}"), &[]).expect(4);

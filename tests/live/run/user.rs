@@ -27,6 +27,19 @@ fn by_sudo(folder: &Folder, words: &str, command: &[&str]) -> Ran {
     folder.ran(&emud.output().unwrap())
 }
 
+/// A topology has no command that only root may run.
+pub fn star() {
+    let folder = Folder::new();
+    let scenario = folder.file(
+        "s.toml",
+        "[topology]\nkind = \"star\"\n[topology.class.far]\npeers = 2\n\
+         profile.link.delay = \"1ms\"\n\
+         [node.far1]\ncommand = \"ping -n -q -c 3 -i 0.2 far2\"\n",
+    );
+    let ran = by_sudo(&folder, &format!("--scenario {scenario}"), &[]).expect(0);
+    assert!(ran.out.contains("3 received"), "{}", ran.out);
+}
+
 /// Without any of root's rights, and without a method to gain one.
 pub fn who_called_sudo() {
     let folder = Folder::new();
