@@ -19,6 +19,13 @@ impl Clock {
         }
     }
 
+    /// Not after `ns`.
+    pub fn lower(&mut self, ns: u64) {
+        if self.at_ns > ns {
+            *self = Self { at_ns: ns, rest: 0 };
+        }
+    }
+
     /// Later by the time that so many bytes take at `rate` bit/s.
     pub fn add(&mut self, bytes: u64, rate: u64) {
         let work = bytes * BIT_NS + self.rest;

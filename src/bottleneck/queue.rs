@@ -86,7 +86,10 @@ impl<T> Queue<T> {
         self.signals = class.signals;
         self.sent.drop_rest();
         match (&mut self.manager, class.signals) {
-            (Some(manager), Signals::Managed { by, .. }) => manager.change(by, now_ns),
+            (Some(manager), Signals::Managed { by, .. }) => {
+                manager.change(by, now_ns);
+                manager.recount(&mut self.waiting.iter().map(|p| known(p, now_ns, false)));
+            }
             (manager, _) => *manager = None,
         }
     }
@@ -112,7 +115,11 @@ impl<T> Queue<T> {
         let Signals::Managed { by, marks } = self.signals else {
             return Verdict::Pass;
         };
-        self.manager.get_or_insert_with(|| by.start(now_ns));
+        if self.manager.is_none() {
+            // The queue may be filled: it had no manager before a change.
+            let manager = self.manager.insert(by.start(now_ns));
+            manager.recount(&mut self.waiting.iter().map(|p| known(p, now_ns, false)));
+        }
         self.catch_up(now_ns, rate);
         let backlog = self.backlog(now_ns, rate);
         let idle_ns = match backlog {

@@ -9,6 +9,10 @@ use super::clock::{Clock, duration};
 use super::plan::{Plan, QUANTUM, Schedule};
 use super::sorted::Sorted;
 
+/// Guarantees below a class may exceed its own one, which is then used up ahead of time: at most for so long,
+/// as HTB's (`HTB_MBUFFER`, net/sched/sch_htb.c).
+const LONGEST_DEBT_NS: u64 = 60_000_000_000;
+
 /// The wire.
 pub(super) const ROOT: usize = 0;
 
@@ -159,6 +163,11 @@ impl Tree {
     pub fn change(&mut self, plan: &Plan, now: u64) {
         self.apply(plan);
         for node in (1..self.nodes.len()).rev() {
+            // What is used up ahead was at the former rate: at most one packet counts.
+            if let Some(rate) = self.nodes[node].rate {
+                let packet = duration(self.longest, rate);
+                self.nodes[node].guarantee.lower(now + packet);
+            }
             self.leave(node);
             self.refresh(node, now);
         }
@@ -248,6 +257,7 @@ impl Tree {
                 let behind = (leaves + 1) * duration(self.longest, rate);
                 this.guarantee.raise(now.saturating_sub(behind));
                 this.guarantee.add(bytes, rate);
+                this.guarantee.lower(now + LONGEST_DEBT_NS);
             }
             if let Some(ceil) = this.ceil {
                 // Behind by the packet that was on the wire: more would exceed it by more than one.
@@ -280,7 +290,8 @@ impl Tree {
 
             self.set_timer(node, timer);
             let this = &mut self.nodes[node];
-            if this.is_ready && !open && this.filled > 0 {
+            // Closed, or all that is filled below it.
+            if this.is_ready && !ready && this.filled > 0 {
                 if this.deficit <= 0 {
                     // While it is closed the others have their turns.
                     self.next_round(node);

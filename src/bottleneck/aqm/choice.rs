@@ -92,6 +92,10 @@ impl Aqm for Manager {
         self.get_mut().depart(packet, backlog)
     }
 
+    fn recount(&mut self, waiting: &mut dyn Iterator<Item = Packet>) {
+        self.get_mut().recount(waiting);
+    }
+
     fn discard(&mut self, packet: &Packet) {
         self.get_mut().discard(packet);
     }

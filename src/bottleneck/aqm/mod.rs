@@ -87,6 +87,9 @@ pub trait Aqm {
         Verdict::Pass
     }
 
+    /// Its figures have changed, or it is new to a queue: these packets wait.
+    fn recount(&mut self, _waiting: &mut dyn Iterator<Item = Packet>) {}
+
     /// A packet that was let in leaves the queue without being sent.
     fn discard(&mut self, _packet: &Packet) {}
 }

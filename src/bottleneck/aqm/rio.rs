@@ -90,6 +90,11 @@ impl Aqm for Rio {
         Verdict::Pass
     }
 
+    fn recount(&mut self, waiting: &mut dyn Iterator<Item = Packet>) {
+        let assured = waiting.filter(|packet| self.figures.is_assured(packet));
+        self.assured_backlog = assured.map(|packet| packet.size).sum();
+    }
+
     fn discard(&mut self, packet: &Packet) {
         if self.figures.is_assured(packet) {
             self.assured_backlog = self.assured_backlog.saturating_sub(packet.size);

@@ -30,6 +30,11 @@ const COUNT_EVERY_NS: u64 = 100_000_000;
 /// Positions are handed over by so much before their time.
 const LEAD_NS: u64 = 3 * STEP_NS;
 const LONGEST_FRAME: usize = 68 << 10;
+/// Frames of each station that are read before the next decisions: a flood leaves something behind always, and
+/// the medium would stand still while memory grew.
+const READ_ROUNDS: usize = 64;
+/// All stations, and the end.
+const MOST_READY: usize = 257;
 /// The descriptor that ends the thread, beside those of the stations.
 const STOP: u64 = u64::MAX;
 
@@ -194,6 +199,13 @@ impl Motion {
     }
 }
 
+/// What a reading has left.
+struct Drained {
+    /// All that was sent until then has been read, in virtual time.
+    until_ns: u64,
+    left: bool,
+}
+
 struct Worker {
     number: u8,
     air: Air<u32>,
@@ -277,21 +289,23 @@ impl Worker {
         loop {
             let now = now_ns();
             let read = self.status.read;
-            if self.drain()? {
+            let Some(drained) = self.drain(now)? else {
                 return Ok(());
-            }
+            };
             let deaf_ns = match self.status.read > read {
                 true => self.air.shortest_ns() + MARGIN_NS,
                 false => 0,
             };
             self.move_stations();
-            self.decide((now - self.start_ns).saturating_sub(MARGIN_NS));
+            self.decide(drained.until_ns.saturating_sub(MARGIN_NS));
             if now >= self.next_count_ns {
                 self.count();
                 self.next_count_ns = now + COUNT_EVERY_NS;
             }
             self.publish();
-            self.wait(now + deaf_ns)?;
+            if !drained.left {
+                self.wait(now + deaf_ns)?;
+            }
         }
     }
 
@@ -312,39 +326,53 @@ impl Worker {
         }
     }
 
-    /// Reads all that is there, a frame of each station in turn. Returns true at the end.
-    fn drain(&mut self) -> io::Result<bool> {
+    /// Reads what is there, a frame of each station in turn; `None`: the end.
+    fn drain(&mut self, now: u64) -> io::Result<Option<Drained>> {
         let mut ready = [epoll::Event {
             flags: epoll::EventFlags::empty(),
             data: epoll::EventData::new_u64(0),
-        }; 64];
-        loop {
+        }; MOST_READY];
+        let mut until_ns = now - self.start_ns;
+        for _ in 0..READ_ROUNDS {
+            let begun_ns = now_ns() - self.start_ns;
             let none = Timespec::default();
             let found = rustix::io::retry_on_intr(|| {
                 epoll::wait(&self.epoll, &mut ready[..], Some(&none))
             })?;
+            if found == 0 {
+                return Ok(Some(Drained {
+                    until_ns: now - self.start_ns,
+                    left: false,
+                }));
+            }
+            until_ns = begun_ns;
             for event in &ready[..found] {
                 match event.data.u64() {
-                    STOP => return Ok(true),
-                    station => self.read(station as usize)?,
+                    STOP => return Ok(None),
+                    // Of a station the frames come in the order of their times.
+                    station => {
+                        let sent_ns = self.read(station as usize)?;
+                        until_ns = until_ns.min(sent_ns.unwrap_or(u64::MAX));
+                    }
                 }
             }
-            if found == 0 {
-                return Ok(false);
-            }
         }
+        Ok(Some(Drained {
+            until_ns: until_ns.min(now - self.start_ns),
+            left: true,
+        }))
     }
 
-    fn read(&mut self, station: usize) -> io::Result<()> {
+    /// Reads a frame. Returns when it was sent, in virtual time, if that is known.
+    fn read(&mut self, station: usize) -> io::Result<Option<u64>> {
         match rustix::io::read(&self.taps[station].fd, &mut self.scratch) {
-            Ok(len) => self.take(station, len),
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+            Ok(len) => Ok(self.take(station, len)),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+            Err(error) => Err(error.into()),
         }
-        Ok(())
     }
 
-    fn take(&mut self, station: usize, len: usize) {
+    fn take(&mut self, station: usize, len: usize) -> Option<u64> {
         let now = now_ns();
         let own = (self.number, station as u16, self.taps.len() as u16);
         let received = frame::read(&self.scratch[..len], own, now);
@@ -358,7 +386,7 @@ impl Worker {
                     Reject::Unknown => status.unknown += 1,
                     Reject::Malformed => status.malformed += 1,
                 }
-                return;
+                return None;
             }
         };
         status.unstamped += u64::from(received.stamp_ns.is_none());
@@ -382,6 +410,7 @@ impl Worker {
             record.arrival(at_ns, station, &frame, received.ds);
         }
         self.air.arrive_with(at_ns, station, frame, received.ds);
+        Some(sent_ns)
     }
 
     /// Carries out the air up to a time.

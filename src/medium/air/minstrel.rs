@@ -59,6 +59,9 @@ pub(super) struct Minstrel {
     last_sample: usize,
     /// Of the packet that is being sent.
     sample: Option<usize>,
+    /// A packet is chosen for and not sent yet: one that did not fit into a TXOP is asked for again, and would
+    /// take the sample along.
+    is_pending: bool,
 }
 
 impl Minstrel {
@@ -78,6 +81,7 @@ impl Minstrel {
             frames: 0,
             last_sample: 0,
             sample: None,
+            is_pending: false,
         }
     }
 
@@ -87,7 +91,7 @@ impl Minstrel {
             self.update();
             self.until_ns = now_ns + INTERVAL_NS;
         }
-        if tries == 0 {
+        if tries == 0 && !std::mem::replace(&mut self.is_pending, true) {
             self.frames += 1;
             self.sample = match self.frames.is_multiple_of(FRAMES_PER_SAMPLE) {
                 true => self.next_sample(),
@@ -131,6 +135,7 @@ impl Minstrel {
 
     /// So many packets were sent in a mode, and so many of them acknowledged.
     pub fn result(&mut self, mode: usize, attempts: u32, successes: u32) {
+        self.is_pending = false;
         let mut rates = self.rates.iter_mut();
         if let Some(rate) = rates.find(|rate| usize::from(rate.mode) == mode) {
             rate.attempts += attempts;

@@ -8,7 +8,8 @@
 //!   DIFS and no backoff is left.
 //! - EIFS behind a frame that was sensed but not decoded; NAV; RTS and CTS; a limit of attempts.
 //! - A failed sender waits a full DIFS behind its timeout, which ends when EIFS of the others turns
-//!   into their DIFS: it counts no slots that they do not count.
+//!   into their DIFS: it counts no slots that they do not count. The timeout of an RTS is a CTS and a slot,
+//!   up to two slots shorter.
 //! - An access due within one CCA time of another's start cannot be called off.
 //! - Access categories (`category`); aggregates with block acknowledgements (`aggregate`).
 //! - Half duplex; interference summed over all on air; capture of a receiver by a stronger frame,

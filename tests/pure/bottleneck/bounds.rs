@@ -305,3 +305,67 @@ fn a_ceil_below_the_share_is_reached() {
         );
     }
 }
+
+/// Below another class, too, whose other classes have nothing to send.
+#[test]
+fn a_ceil_below_a_class_is_reached() {
+    let mut random = Random(16);
+    let (rate, ceil) = (10_000_000, 400_000);
+    let to = 10 * SECOND;
+    let class = |parent, weight, ceil| Class {
+        parent,
+        weight,
+        ceil,
+        ..Class::default()
+    };
+    let plan = Plan {
+        rate,
+        schedule: Schedule::Drr,
+        seed: 0,
+        classes: vec![
+            class(None, 1, None),
+            class(Some(0), 1, Some(ceil)),
+            class(None, 10, None),
+        ],
+    };
+    let packets = [1, 2].map(|class| greedy(&mut random, class, rate, to));
+    let packets = super::traffic::merge(packets.into_iter());
+    let got = serve(&plan, &packets).rate(&packets, 1, 0, to) / ceil as f64;
+    assert!((0.99..1.01).contains(&got), "{got} of the ceil");
+}
+
+/// Classes that are guaranteed more than the one above them use up its guarantee ahead of time, by a minute
+/// at most.
+#[test]
+fn a_class_that_promises_too_much_lends_again() {
+    let class = |parent, rate: u64| Class {
+        parent,
+        rate: Some(rate),
+        ..Class::default()
+    };
+    let plan = Plan {
+        rate: 10_000_000,
+        schedule: Schedule::Htb,
+        seed: 0,
+        classes: vec![
+            class(None, 2_000_000),
+            class(Some(0), 5_000_000),
+            class(Some(0), 1_000_000),
+            class(None, 8_000_000),
+        ],
+    };
+    // For 100 s the first one alone, which uses 5 of the 2 Mbit/s; then the second one beside another class.
+    let (first, to) = (100 * SECOND, 240 * SECOND);
+    let mut random = Random(17);
+    let alone = greedy(&mut random, 1, 6_000_000, first);
+    let later = [2, 3].map(|class| {
+        let mut packets = greedy(&mut random, class, 10_000_000, to - first);
+        packets.iter_mut().for_each(|packet| packet.at += first);
+        packets
+    });
+    let packets = super::traffic::merge([alone].into_iter().chain(later));
+    let served = serve(&plan, &packets);
+    let got = served.rate(&packets, 2, to - 10 * SECOND, to);
+    // All that the class above it is guaranteed.
+    assert!(got > 1_900_000.0, "{got}");
+}

@@ -239,7 +239,7 @@ impl Reference<'_> {
             let work = !self.queues[class].is_empty() || below.any(|c| self.served[*c]);
             let was_served = self.served[class];
             self.served[class] = work && self.open(class);
-            if was_served && !self.open(class) && self.busy(class) {
+            if was_served && !self.served[class] && self.busy(class) {
                 match self.deficits[class] <= 0 {
                     true => self.end_turn(parent, class),
                     false if self.closed_at[class].is_none() => {

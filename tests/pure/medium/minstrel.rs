@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rate control by statistics: it finds the rate that a station with knowledge would take.
 
-use emud::medium::air::{Plan, RateControl, To};
+use emud::medium::air::{Air, Discipline, Frame, Outcome, Plan, RateControl, To};
 use emud::medium::phy::{Matrix, Reach};
 
 use super::traffic::{Cell, MS, S, plan};
+
+/// DS field of CS5.
+const VIDEO: u8 = 0xa0;
 
 fn minstrel(standard: &str, aggregate: u32, seed: u64) -> Plan {
     Plan {
@@ -61,6 +64,46 @@ fn it_finds_the_best_rate() {
             );
         }
     }
+}
+
+/// A packet that does not fit into a TXOP is asked for again, and takes no sample along.
+#[test]
+fn it_finds_the_best_rate_of_a_short_time() {
+    let goodput = |rate: RateControl| {
+        let plan = minstrel("802.11n", 64, 1);
+        let timing = plan.timing.with_qos();
+        let mode = |kbit| timing.mode(kbit).unwrap();
+        let (slow, fast) = (mode(26_000), mode(65_000));
+        let begin = match rate {
+            RateControl::Fixed => fast,
+            _ => timing.slowest(),
+        };
+        let plan = Plan {
+            discipline: Discipline::Edca,
+            timing: timing.clone(),
+            rate,
+            ..plan
+        };
+        let mut air = Air::new(plan, up_to(slow).into(), &[begin; 2]);
+        let frame = Frame {
+            to: To::Station(0),
+            bytes: 1500,
+            token: (),
+        };
+        (0..128).for_each(|_| assert!(air.arrive_with(0, 1, frame, VIDEO)));
+        air.move_at(S, up_to(fast).into());
+        let mut sent = 0;
+        while let Some(outcome) = air.next(4 * S) {
+            if let Outcome::Finished { at_ns, .. } = outcome {
+                air.arrive_with(at_ns, 1, frame, VIDEO);
+                sent += u32::from(at_ns > 3 * S);
+            }
+        }
+        f64::from(sent)
+    };
+    let share = goodput(RateControl::Minstrel) / goodput(RateControl::Fixed);
+    println!("{share:.3} of the best");
+    assert!((0.9..=1.01).contains(&share), "{share}");
 }
 
 /// When the receiver comes nearer or leaves, the rate follows within a few intervals of 50 ms.

@@ -294,6 +294,9 @@ impl<'a> Worker<'a> {
             return None;
         };
         let copy = (service.copy_ns != 0).then(|| port.queue.store(bytes).ok());
+        if copy.as_ref().is_some_and(Option::is_none) {
+            port.dropped(Some(done.departure_ns));
+        }
         let in_time = self.servers.arrive(index, service, frame, copy.flatten());
         self.ports[index].stats.disordered += u64::from(!in_time);
         self.read.classed = true;
@@ -302,7 +305,8 @@ impl<'a> Worker<'a> {
 
     /// Lets bottlenecks decide up to then, all that had arrived having been read; one burst of decisions.
     fn serve(&mut self, until_ns: u64) -> Left {
-        for _ in 0..SERVE_BURST {
+        // A burst was read of each direction.
+        for _ in 0..SERVE_BURST * self.ports.len() {
             let Some(done) = self.servers.decide(until_ns) else {
                 return Left::Nothing;
             };
