@@ -11,6 +11,8 @@ const OWN: [&str; 3] = ["link", "up", "down"];
 const ABOUT: [&str; 5] = ["name", "description", "source", "seed", "offload"];
 /// emud reads the resolver's files and control groups of the agent, which are not those of the pod.
 const NOT_OF_POD: [&str; 3] = ["host", "answer", "cgroup"];
+/// The keys whose values are paths: of a table of delays, samples, a pattern of losses, a trace and a matrix.
+const FILES: [&str; 2] = ["file", "mahimahi"];
 
 /// A profile, and the only addresses it applies to.
 #[derive(Debug, Clone, PartialEq)]
@@ -194,11 +196,10 @@ fn rules(peers: &[String]) -> Value {
 fn inside(table: &Table) -> Result<(), String> {
     for (key, value) in table {
         match (key.as_str(), value) {
-            ("file", _) => {
-                return Err(
-                    "`file`: a profile of a Link reads no files: write the values into the profile"
-                        .to_owned(),
-                );
+            (key, _) if FILES.contains(&key) => {
+                return Err(format!(
+                    "`{key}`: a profile of a Link reads no files: write the values into the profile"
+                ));
             }
             ("profile", Value::String(name)) if name.contains('/') || name.ends_with(".toml") => {
                 return Err(format!(
@@ -255,6 +256,10 @@ mod tests {
             (
                 "[link]\ntrace = { \"fi\\u006ce\" = '/etc/shadow' }",
                 "`file`",
+            ),
+            (
+                "[links.a.up]\ntrace = { mahimahi = '/etc/shadow' }",
+                "`mahimahi`",
             ),
             ("[matrix]\nfile = 'a.csv'", "`file`"),
             ("[links.a]\nprofile = '/etc/shadow'", "/etc/shadow"),
