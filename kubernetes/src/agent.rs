@@ -116,7 +116,7 @@ impl Agent {
         // First: another Link may wait for the interface.
         self.remove_others(&links, &stay).await;
         for (key, item) in items {
-            self.tend(key, item, now).await;
+            self.tend(key, item).await;
         }
         let waits = self.release(&links).await;
         let now = Instant::now();

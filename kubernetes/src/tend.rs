@@ -30,7 +30,7 @@ struct Outcome {
 
 impl Agent {
     /// Makes the link of a pod what its Link says.
-    pub(crate) async fn tend(&mut self, key: Key, item: Item, now: Timestamp) {
+    pub(crate) async fn tend(&mut self, key: Key, item: Item) {
         let Item { link, pod, want } = item;
         let (Some(want), Some(uid)) = (want, plan::uid(&pod)) else {
             return;
@@ -67,7 +67,7 @@ impl Agent {
         let wanted = want.clone();
         let outcome = match want {
             Err(refused) => self.refuse(before, refused).await,
-            Ok(setup) => self.keep(&link, &key, before, running, setup, now).await,
+            Ok(setup) => self.keep(&link, &key, before, running, setup).await,
         };
         self.report(&link, key.clone(), outcome).await;
         if let Some(held) = self.held.get_mut(&key) {
@@ -148,9 +148,10 @@ impl Agent {
         before: PodLink,
         running: Option<Setup>,
         setup: Setup,
-        now: Timestamp,
     ) -> Outcome {
         let retry = self.lease / 3;
+        // Not the begin of the round: with many pods that may have been a minute ago.
+        let now = Timestamp::now();
         // `since` has whole seconds: the kernel's end may have been shortly before.
         let at_end = setup.duration.is_some() && self.lasts(&before, &setup, now) < SLACK;
         if plan::is_over(&before, setup.duration, now) || at_end && before.state == State::Ended {
@@ -182,7 +183,7 @@ impl Agent {
             )
             .await;
         let outcome = match done {
-            Ok(shown) => self.seen(before, setup, &shown, now),
+            Ok((shown, begins)) => self.seen(before, setup, &shown, begins),
             // The finalizer or the entry could not be written: nothing was attached.
             Err(Problem::Write(WriteError::Conflict)) => Outcome {
                 entry: before,
@@ -227,7 +228,8 @@ enum Problem {
 }
 
 impl Agent {
-    /// Makes the link what `setup` says, and returns it with its seed.
+    /// Makes the link what `setup` says, and returns it with its seed, and a time that is not after the
+    /// begin of a new one.
     #[allow(clippy::too_many_arguments)]
     async fn attached(
         &self,
@@ -238,11 +240,12 @@ impl Agent {
         running: Option<Setup>,
         setup: &Setup,
         announced: &mut bool,
-    ) -> Result<Shown, Problem> {
+    ) -> Result<(Shown, Timestamp), Problem> {
         let interface = &setup.interface;
         let emud =
             |e: crate::emud::EmudError| Problem::Emud(Box::new(before.clone()), e.to_string());
-        let lasts = self.lasts(before, setup, Timestamp::now());
+        let now = Timestamp::now();
+        let lasts = self.lasts(before, setup, now);
         let shown = self.emud.show(network, interface).await.map_err(emud)?;
         if let Some(shown) = shown.filter(|shown| is_of(shown, before)) {
             let over = shown.ends_in_s == Some(0.0);
@@ -251,7 +254,7 @@ impl Agent {
             }
             if !over && before.applied.as_deref() == Some(&setup.digest()) {
                 self.renew(network, setup, &shown, lasts).await;
-                return Ok(shown);
+                return Ok((shown, now));
             }
             let changes = running.and_then(|running| setup.changes_from(&running));
             if let Some(changes) = changes
@@ -259,7 +262,7 @@ impl Agent {
                 && self.emud.set(network, interface, &changes).await.is_ok()
             {
                 self.renew(network, setup, &shown, lasts).await;
-                return Ok(shown);
+                return Ok((shown, now));
             }
             self.emud.detach(network, interface).await.map_err(emud)?;
         }
@@ -279,6 +282,8 @@ impl Agent {
             .announce(link, &key.entry, &entry)
             .await
             .map_err(Problem::Write)?;
+        // After the API server has answered, which may take a while.
+        let begins = Timestamp::now();
         let attach = self.emud.attach(network, setup, seed, lasts).await;
         let emud = |applied: Option<String>, message: String| {
             let entry = PodLink {
@@ -294,6 +299,7 @@ impl Agent {
         shown
             .map_err(|e| emud(e.to_string()))?
             .ok_or_else(|| emud("the link was removed while it was attached".to_owned()))
+            .map(|shown| (shown, begins))
     }
 
     /// The time until the kernel ends the link.

@@ -20,6 +20,8 @@ use crate::cluster::{Cluster, Process};
 const RIGHTS: &str = "-all,+bpf,+net_admin,+net_raw,+perfmon,+sys_admin,+sys_ptrace";
 /// Of the agent under test.
 pub const LEASE: Duration = Duration::from_secs(6);
+/// Less than [`LEASE`].
+pub const SLOW: Duration = Duration::from_secs(4);
 
 pub struct Lab<'a> {
     pub cluster: &'a Cluster,
@@ -49,6 +51,11 @@ impl<'a> Lab<'a> {
         self.cluster.folder.join("next-is-unreadable")
     }
 
+    /// The file that makes the agent's next `emud show` take [`SLOW`].
+    pub fn next_is_slow(&self) -> std::path::PathBuf {
+        self.cluster.folder.join("next-is-slow")
+    }
+
     /// emud as the agent runs it.
     fn program(&self) -> Result<std::path::PathBuf> {
         let program = self.cluster.folder.join("emud");
@@ -56,13 +63,17 @@ impl<'a> Lab<'a> {
             "#!/bin/sh
 cd {folder}
 case \"$*\" in
-*\" show \"*) [ ! -e unreadable ] || {{ echo 'emud: unreadable' >&2; exit 71; }} ;;
+*\" show \"*)
+    ! mv next-is-slow was-slow 2>/dev/null || sleep {slow}
+    [ ! -e unreadable ] || {{ echo 'emud: unreadable' >&2; exit 71; }}
+    ;;
 *\" attach \"*) {emud} \"$@\"; code=$?; [ ! -e next-is-unreadable ] || mv next-is-unreadable unreadable; exit $code ;;
 esac
 exec {emud} \"$@\"
 ",
             folder = self.cluster.folder.display(),
             emud = self.emud,
+            slow = SLOW.as_secs(),
         );
         std::fs::write(&program, script)?;
         std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755))?;

@@ -3,14 +3,15 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use emud_k8s::link::{FINALIZER, PodLink, State, Verdict};
+use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use tokio::time::sleep;
 
 use crate::cluster::{Cluster, run};
-use crate::node::{LEASE, Lab, number, within};
+use crate::node::{LEASE, Lab, SLOW, number, within};
 use crate::pods::Sandbox;
 use crate::real;
 
@@ -41,6 +42,7 @@ pub async fn all(cluster: &Cluster, emud: &str) -> Result<()> {
     from_config_map(&lab, &web).await?;
     peers(&lab, &web).await?;
     unreadable(&lab, &web).await?;
+    slow(&lab).await?;
     drop(agent_away(&lab, &web, agent).await?);
     Ok(())
 }
@@ -259,6 +261,23 @@ async fn unreadable(lab: &Lab<'_>, web: &Sandbox) -> Result<()> {
     std::fs::remove_file(next.with_file_name("unreadable"))?;
     lab.gone("hidden").await?;
     within("deleted", web.round_trip(1)?, 0.0, 15.0)
+}
+
+/// A duration begins with the attach, not with the round of the agent, which may be long with many pods.
+async fn slow(lab: &Lab<'_>) -> Result<()> {
+    std::fs::write(lab.next_is_slow(), "")?;
+    let began = Timestamp::now();
+    let spec = json!({ "profile": "link.delay = '30ms'", "duration": "1h" });
+    lab.link("late", "web", spec).await?;
+    let since = lab.attached("late", "web").await?.since;
+    let since = since.context("since")?.0;
+    let late = since.as_second() - began.as_second();
+    ensure!(
+        late >= SLOW.as_secs() as i64,
+        "since {since}, {late} s after {began}"
+    );
+    lab.delete("late").await?;
+    lab.gone("late").await
 }
 
 async fn from_config_map(lab: &Lab<'_>, web: &Sandbox) -> Result<()> {
