@@ -53,7 +53,7 @@ pub fn command(start: HolderStart) -> Command {
 
 pub fn run(args: Args) -> Result<(), Failure> {
     // ps and top would show a process started from /proc/self/exe as "exe".
-    rustix::thread::set_name(c"emud-hold").map_err(std::io::Error::from)?;
+    rustix::thread::set_name(hold::orphan::HOLDER).map_err(std::io::Error::from)?;
     // SAFETY: attach passed these descriptors to this process, and nothing else in it uses them.
     let ready = unsafe { spawn::ReadyPipe::from_raw_fd(args.ready) }?;
     match prepare(&args) {

@@ -41,7 +41,7 @@ pub fn start(link: &Done, whose: &Whose) -> Result<(), Failure> {
 }
 
 pub fn run(args: &Args) -> Result<(), Failure> {
-    rustix::thread::set_name(c"emud-renew").map_err(std::io::Error::from)?;
+    rustix::thread::set_name(orphan::RENEWER).map_err(std::io::Error::from)?;
     // SAFETY: attach passed these descriptors to this process, and nothing else in it uses them.
     let ready = unsafe { spawn::ReadyPipe::from_raw_fd(args.ready) }?;
     // SAFETY: as above.

@@ -464,14 +464,19 @@ pub fn device_deleted(engine: Engine) {
     lab.emud(&["detach", "va"]).expect(66);
 }
 
-/// The whole namespace is deleted.
+/// Its whole namespace is deleted. The last processes in it are those of emud, which must not wait for each other.
 pub fn namespace_deleted(engine: Engine) {
     let lab = Lab::new();
-    lab.attach(engine, "adsl24", &[]);
-    let pids = holders(&lab);
+    let pid = std::process::id().to_string();
+    lab.attach(engine, "adsl24", &["--while-pid", &pid]);
+    let mut pids = holders(&lab);
     assert_eq!(pids.is_empty(), engine.is_stamped());
-    drop(lab);
-    wait_until("the holder ends", SOON, || {
+    let renewers = emuds(&lab, "renew");
+    assert_eq!(renewers.len(), 1);
+    pids.extend(renewers);
+    // Without the other end of the wire, va would end, too, and they with it.
+    sh(&format!("ip netns del {}", lab.a));
+    wait_until("its processes end", SOON, || {
         let alive = |pid: &String| {
             std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|c| !c.is_empty())
         };

@@ -3,8 +3,10 @@
 //!
 //! A process and an open TAP keep a namespace alive: after `ip netns del` its interfaces would
 //! continue to exist, unseen, as long as the holder runs. A process that has a descriptor of the
-//! namespace (a container runtime), or of which a thread is in it (a test), can still use it.
+//! namespace (a container runtime), or of which a thread is in it (a test), can still use it. Other
+//! processes that watch do not count: two of them would wait for each other.
 
+use std::ffi::CStr;
 use std::os::linux::fs::MetadataExt;
 use std::process::Command;
 use std::time::Duration;
@@ -12,12 +14,18 @@ use std::{env, fs, io, thread};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, Uid, geteuid, getpid, kill_process, pidfd_open};
 
 /// Changes of names cause no event. The end of a process does.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// After a process has ended, another one may close the last descriptor a moment later.
 const LOOK_SOON: Duration = Duration::from_millis(20);
+
+/// Name of engine hold's process. By it and [`RENEWER`] those that watch know each other, not by their
+/// executable: another version of emud may have been installed meanwhile.
+pub const HOLDER: &CStr = c"emud-hold";
+/// Name of the process that renews a link.
+pub const RENEWER: &CStr = c"emud-renew";
 
 /// In the environment of a process that is to watch, from the one that starts it. That one may be killed,
 /// and the namespace's processes with it, before the new process can look for itself.
@@ -120,11 +128,31 @@ fn of_a_thread(home: u64) -> bool {
         .any(|mut tasks| tasks.any(|task| is_home(task) == Some(true)))
 }
 
-/// Returns all processes except this one.
+/// Returns all processes except this one and others of its user that watch.
 fn processes() -> impl Iterator<Item = Pid> {
     let own = getpid();
     let all = fs::read_dir("/proc").into_iter().flatten();
     all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .filter_map(Pid::from_raw)
-        .filter(move |pid| *pid != own)
+        .filter(move |pid| *pid != own && !watches(*pid))
+}
+
+fn watches(process: Pid) -> bool {
+    let name = fs::read(format!("/proc/{process}/comm")).unwrap_or_default();
+    let Some(name) = name.strip_suffix(b"\n") else {
+        return false;
+    };
+    // Any user can give a process any name.
+    [HOLDER.to_bytes(), RENEWER.to_bytes()].contains(&name) && user(process) == Some(geteuid())
+}
+
+/// Returns the effective user. The owner of the folder in /proc is root for many processes of others.
+fn user(process: Pid) -> Option<Uid> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    ids.split_whitespace()
+        .nth(1)?
+        .parse()
+        .ok()
+        .map(Uid::from_raw)
 }

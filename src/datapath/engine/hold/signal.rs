@@ -9,6 +9,23 @@ use std::os::fd::{FromRawFd, OwnedFd};
 ///
 /// Call it before any thread is started.
 pub fn stop_signals() -> io::Result<OwnedFd> {
+    let set = mask(libc::SIG_BLOCK)?;
+    // SAFETY: the set is initialised, and nothing else owns the new descriptor.
+    unsafe {
+        match libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
+            fd if fd >= 0 => Ok(OwnedFd::from_raw_fd(fd)),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Lets this thread have them again, as a process that a thread after [`stop_signals`] has started: it
+/// inherits what is blocked. Makes system calls only, so it may be called between fork and exec.
+pub(super) fn unblock() -> io::Result<()> {
+    mask(libc::SIG_UNBLOCK).map(drop)
+}
+
+fn mask(how: libc::c_int) -> io::Result<libc::sigset_t> {
     // SAFETY: the set is initialised by sigemptyset before anything reads it.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
@@ -16,13 +33,9 @@ pub fn stop_signals() -> io::Result<OwnedFd> {
         for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
             libc::sigaddset(&mut set, signal);
         }
-        let result = libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
-        if result != 0 {
-            return Err(io::Error::from_raw_os_error(result));
-        }
-        match libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
-            fd if fd >= 0 => Ok(OwnedFd::from_raw_fd(fd)),
-            _ => Err(io::Error::last_os_error()),
+        match libc::pthread_sigmask(how, &set, std::ptr::null_mut()) {
+            0 => Ok(set),
+            error => Err(io::Error::from_raw_os_error(error)),
         }
     }
 }

@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::{HoldError, orphan};
+use super::{HoldError, orphan, signal};
 
 /// First byte through the pipe from a holder that is ready; otherwise an exit code.
 const READY: u8 = 0;
@@ -121,6 +121,8 @@ pub fn spawn(
 
 fn detach(keep: &[RawFd]) -> io::Result<()> {
     rustix::process::setsid()?;
+    // Blocked while emud attaches; this process must end by SIGTERM.
+    signal::unblock()?;
     // Descriptors of emud's caller (a lock, a pipe) must not stay open as long as the link exists.
     // Only marked: std's own pipe is needed until exec. SAFETY: marks descriptors, closes none.
     let result = unsafe {
