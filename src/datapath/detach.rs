@@ -13,7 +13,7 @@ use super::{
 };
 use crate::abi::DIRECTIONS;
 use crate::host::interface;
-use crate::netlink::{self, Hook, IngressQdisc, Link, Netlink, NetlinkError, Qdisc};
+use crate::netlink::{self, Hook, IngressQdisc, Link, Netlink, NetlinkError, Qdisc, Standing};
 
 /// How long a process that ends waits for another emud process; `attach` may take seconds.
 const LAST_PATIENCE: Duration = Duration::from_secs(10);
@@ -211,11 +211,13 @@ fn restore_root(
     let Some(root) = &saved.root else {
         return Ok(());
     };
-    match nl.root_by_hand(ifindex)? {
-        None => root.restore(nl, ifindex),
+    let standing = root.standing(nl, ifindex)?;
+    match (standing, nl.root_by_hand(ifindex)?) {
         // attach was killed before it removed the qdisc, or a user configured the same one again.
-        Some(now) if now.kind == root.kind() => Ok(()),
-        Some(now) => {
+        (Standing::All, _) => Ok(()),
+        // A part: detach was killed while it restored it.
+        (Standing::Nothing | Standing::Part, _) | (_, None) => root.restore(nl, ifindex),
+        (Standing::Another, Some(now)) => {
             done.notes.push(format!(
                 "the root qdisc {} {}, configured while emud was attached, stays: {} of before is \
                  not restored",

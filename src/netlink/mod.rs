@@ -51,7 +51,7 @@ pub use notices::{Changes, Notices};
 pub use offload::{Offloads, RECEIVE_MERGING};
 pub use qdisc::{FqOptions, IngressQdisc, OWN_KIND, Qdisc, Qdiscs, ROOT, classid, show_handle};
 pub use route::RouteEntry;
-pub use snapshot::RootSnapshot;
+pub use snapshot::{RootSnapshot, Standing};
 pub use tcx::{TcxProgram, attach_tcx, detach_tcx, replace_tcx, tcx_programs};
 pub use vxlan::{OVERHEAD_IPV4, OVERHEAD_IPV6, Vxlan};
 pub use wire::WireEnd;

@@ -15,6 +15,7 @@ const NSEC_PER_SEC: u64 = 1_000_000_000;
 const PSCHED_SHIFT: u32 = 6;
 const TC_LINKLAYER_ATM: u8 = 2;
 
+const TCA_HTB_PARMS: u16 = 1;
 const TCA_HTB_INIT: u16 = 2;
 const TCA_HTB_OFFLOAD: u16 = 9;
 
@@ -51,6 +52,18 @@ pub(super) fn qdisc_options(kind: &str, dumped: Option<&[u8]>) -> Result<Option<
         }
     };
     Ok(options)
+}
+
+/// Returns the TCA_OPTIONS of a class of htb without its level, which the kernel raises with its first child.
+pub(super) fn without_level(options: &[u8]) -> Vec<u8> {
+    // struct tc_htb_opt: rate, ceil, buffer, cbuffer, quantum, level, prio.
+    const LEVEL: usize = 36;
+    rebuild(options, |kind, payload| {
+        if kind == TCA_HTB_PARMS {
+            put_u32(payload, LEVEL, 0);
+        }
+        true
+    })
 }
 
 /// Returns whether the user creates the classes of this kind (others are created with the qdisc).

@@ -81,10 +81,34 @@ pub(super) struct FilterRecord {
     pub options: Raw,
 }
 
+impl ClassRecord {
+    /// The same before it had children.
+    fn as_created(&self) -> Self {
+        let mut created = self.clone();
+        if let ("htb", Some(options)) = (&*self.kind, &mut created.options) {
+            options.0 = restorable::without_level(&options.0);
+        }
+        created
+    }
+}
+
 impl FilterRecord {
     pub(super) fn is_hash_table(&self) -> bool {
         self.kind == "u32" && self.handle & U32_NODE == 0
     }
+}
+
+/// How much of a [`RootSnapshot`] is on an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// The root is the kernel's default.
+    Nothing,
+    /// Its root, and not everything below.
+    Part,
+    /// All, and nothing else.
+    All,
+    /// Another root, or something that it does not have.
+    Another,
 }
 
 /// The state that is needed to restore a root qdisc: the qdiscs below it, their classes and
@@ -160,6 +184,32 @@ impl RootSnapshot {
                 difference,
             }),
         }
+    }
+
+    /// Returns how much of it is the interface's root: a restoring may have been interrupted.
+    ///
+    /// # Errors
+    /// The kernel returns an error.
+    pub fn standing(&self, nl: &mut Netlink, ifindex: u32) -> Result<Standing> {
+        let link = nl.link_by_index(ifindex)?;
+        let now = match Self::read(nl, &link) {
+            Ok(None) => return Ok(Standing::Nothing),
+            Ok(Some(now)) => now,
+            Err(NetlinkError::CannotRestore { .. }) => return Ok(Standing::Another),
+            Err(e) => return Err(e),
+        };
+        if self.difference(Some(&now)).is_none() {
+            return Ok(Standing::All);
+        }
+        let known: BTreeSet<_> = self.classes.iter().map(ClassRecord::as_created).collect();
+        let is_part = now.qdiscs.first() == self.qdiscs.first()
+            && now.qdiscs.iter().all(|q| self.qdiscs.contains(q))
+            && (now.classes.iter()).all(|c| known.contains(&c.as_created()))
+            && now.filters.iter().all(|f| self.filters.contains(f));
+        Ok(match is_part {
+            true => Standing::Part,
+            false => Standing::Another,
+        })
     }
 
     pub(super) fn read(nl: &mut Netlink, link: &Link) -> Result<Option<Self>> {

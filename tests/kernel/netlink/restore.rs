@@ -286,6 +286,64 @@ fn other_filters_come_back() {
     }
 }
 
+/// A restoring that was killed has made the first of these; somebody else may have made the last ones.
+#[test]
+fn a_part_is_not_another_root() {
+    const STEPS: [&str; 8] = [
+        "tc qdisc add dev v0 root handle 1: htb default 20",
+        "tc class add dev v0 parent 1: classid 1:1 htb rate 50mbit ceil 80mbit",
+        "tc class add dev v0 parent 1:1 classid 1:10 htb rate 20mbit ceil 80mbit prio 1",
+        "tc class add dev v0 parent 1:1 classid 1:20 htb rate 30mbit",
+        "tc filter add dev v0 parent 1: pref 7 protocol ip u32 match ip dst 10.77.0.9 flowid 1:10",
+        "tc filter add dev v0 parent 1: pref 8 protocol ip u32 match ip dst 10.77.0.8 flowid 1:20",
+        "tc qdisc add dev v0 parent 1:10 handle 10: pfifo limit 33",
+        "tc filter add dev v0 parent 1:1 pref 1 protocol ip u32 match ip dst 10.77.0.7 flowid 1:10",
+    ];
+    let _space = Space::new();
+    STEPS.iter().for_each(|step| drop(shell(step)));
+    let mut nl = Netlink::open().unwrap();
+    let v0 = index(&mut nl, "v0");
+    let whole = RootSnapshot::take(&mut nl, v0).unwrap().unwrap();
+    let parents = ["1:", "1:1"];
+    let before = shown(&parents);
+    let mut standing = || whole.standing(&mut nl, v0).unwrap();
+    assert_eq!(standing(), Standing::All);
+    for (more, undo) in [
+        (
+            "tc class change dev v0 classid 1:20 htb rate 31mbit",
+            "tc class change dev v0 classid 1:20 htb rate 30mbit",
+        ),
+        (
+            "tc class add dev v0 parent 1:1 classid 1:30 htb rate 1mbit",
+            "tc class del dev v0 classid 1:30",
+        ),
+        (
+            "tc filter add dev v0 parent 1: pref 9 protocol ip u32 match ip dst 10.77.0.7 flowid 1:10",
+            "tc filter del dev v0 parent 1: pref 9",
+        ),
+    ] {
+        shell(more);
+        assert_eq!(standing(), Standing::Another, "{more}");
+        shell(undo);
+        assert_eq!(standing(), Standing::All, "{undo}");
+    }
+    shell("tc qdisc del dev v0 root");
+    assert_eq!(standing(), Standing::Nothing);
+    for handle in ["2:", "1: stab overhead 24"] {
+        shell(&format!(
+            "tc qdisc add dev v0 root handle {handle} htb default 20"
+        ));
+        assert_eq!(standing(), Standing::Another, "{handle}");
+        shell("tc qdisc del dev v0 root");
+    }
+    for step in &STEPS[..7] {
+        shell(step);
+        assert_eq!(standing(), Standing::Part, "{step}");
+    }
+    whole.restore(&mut nl, v0).unwrap();
+    settles_at(&before, &parents);
+}
+
 /// A qdisc that cannot be restored is rejected with its name and not changed.
 fn refused(setup: &str, named: &str) {
     let _space = Space::new();

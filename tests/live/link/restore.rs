@@ -396,6 +396,24 @@ pub fn root_by_hand(engine: Engine) {
         lab.attach(engine, "adsl24", &["--direction", "down"]);
         lab.detach();
         assert_same(root, &before, &all());
+        if !root.contains("htb") {
+            continue;
+        }
+        // As a detach leaves it that was killed while it restored the root.
+        lab.attach(engine, "adsl24", &["--replace"]);
+        lab.in_a("tc qdisc replace dev va root handle 1: htb default 20");
+        lab.detach();
+        assert_same("a part", &before, &all());
+        // Made by somebody else meanwhile.
+        lab.attach(engine, "adsl24", &["--replace"]);
+        lab.in_a("tc qdisc replace dev va root handle 1: htb default 21");
+        let said = lab.emud(&["detach", "va"]).expect(0);
+        assert!(
+            said.out.contains("htb 1:, configured while"),
+            "{}",
+            said.out
+        );
+        assert!(lab.in_a("tc qdisc show dev va").contains("default 0x21"));
     }
 }
 
