@@ -4,7 +4,7 @@
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 use emud::datapath::attach::Done;
-use emud::datapath::detach;
+use emud::datapath::detach::{self, Own};
 use emud::datapath::ending::{self, LEASE, Whose};
 use emud::datapath::engine::hold::{orphan, spawn};
 
@@ -34,7 +34,7 @@ pub fn start(link: &Done, whose: &Whose) -> Result<(), Failure> {
     match spawn::spawn(command, &[whose.as_fd()], LEASE) {
         Ok(_) => Ok(()),
         Err(e) => {
-            detach::at_end(link.ifindex, Some(link.link_id))?;
+            detach::at_end(link.ifindex, Own::Id(link.link_id))?;
             Err(e.into())
         }
     }

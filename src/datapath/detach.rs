@@ -25,6 +25,31 @@ pub struct Done {
     pub notes: Vec<String>,
 }
 
+/// The link that a process has attached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Own {
+    /// By [`Maps::id`].
+    Id(u32),
+    /// By what was known before it was attached.
+    Begun {
+        /// Its seed.
+        seed: u64,
+        /// A time before the attach, CLOCK_MONOTONIC ns.
+        since_ns: u64,
+    },
+}
+
+impl Own {
+    fn is(self, there: &Attachment) -> bool {
+        match self {
+            Self::Id(id) => there.maps.id == id,
+            Self::Begun { seed, since_ns } => {
+                there.saved.seed == seed && there.saved.epoch_ns >= since_ns
+            }
+        }
+    }
+}
+
 /// Removes the link from an interface.
 ///
 /// # Errors
@@ -36,13 +61,14 @@ pub fn detach(interface: &str) -> Result<Done, LinkError> {
 
 /// As [`detach`], for the end of a process that must not leave a link behind: by the index, because
 /// another interface may have the name by now. Waits longer for another emud process that is
-/// changing the interface. `id`: of the link that it attached ([`Maps::id`]), since that may be gone, and
-/// the one that is there another's; `None`: whichever is there.
+/// changing the interface. `own`: the link that it attached, since that may be gone, and the one that is
+/// there another's.
 ///
 /// # Errors
 /// [`LinkError::StillAttached`]. A missing link or interface is not an error.
-pub fn at_end(ifindex: u32, id: Option<u32>) -> Result<(), LinkError> {
-    match detach_within(|nl| nl.link_by_index(ifindex), id, LAST_PATIENCE) {
+pub fn at_end(ifindex: u32, own: Own) -> Result<(), LinkError> {
+    let found = |nl: &mut Netlink| nl.link_by_index(ifindex);
+    match detach_within(found, Some(own), LAST_PATIENCE) {
         Ok(_)
         | Err(LinkError::NotAttached { .. })
         | Err(LinkError::Netlink(NetlinkError::NoInterface(_))) => Ok(()),
@@ -55,7 +81,7 @@ pub fn at_end(ifindex: u32, id: Option<u32>) -> Result<(), LinkError> {
 
 fn detach_within(
     find: impl FnOnce(&mut Netlink) -> Result<Link, NetlinkError>,
-    id: Option<u32>,
+    own: Option<Own>,
     patience: Duration,
 ) -> Result<Done, LinkError> {
     // Ctrl-C is handled after everything is done.
@@ -65,7 +91,7 @@ fn detach_within(
     let link = find(&mut nl)?;
     let _lock = interface::lock(link.index, patience)?;
     if let Some(mut there) = attachment::find(&mut nl, link.index)? {
-        if id.is_some_and(|id| id != there.maps.id) {
+        if own.is_some_and(|own| !own.is(&there)) {
             return Err(LinkError::NotAttached {
                 interface: link.name,
             });

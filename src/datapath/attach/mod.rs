@@ -116,6 +116,6 @@ pub fn foreground(request: &Request, ready: impl FnOnce(&Done)) -> Result<(), Li
     let done = session.end(result)?;
     ready(&done);
     let held = serve::serve(ifindex, maps, (taps, limit_bytes), stop.as_fd(), || Ok(()));
-    detach::at_end(ifindex, Some(done.link_id))?;
+    detach::at_end(ifindex, detach::Own::Id(done.link_id))?;
     Ok(held?)
 }

@@ -9,9 +9,11 @@ use rustix::process::setsid;
 
 use super::RunError;
 use super::group::Group;
-use crate::datapath::detach;
+use crate::datapath::LinkError;
+use crate::datapath::detach::{self, Own};
 use crate::datapath::engine::hold::spawn::this_program;
 use crate::experiment::scenario::{Link, Node, Plan, Program};
+use crate::host::now_ns;
 use crate::profile::Profile;
 
 /// The one node.
@@ -54,6 +56,9 @@ pub fn plan(profile: Profile, asked: &str, program: Program, interface: &str) ->
 pub struct Guard {
     child: Child,
     pipe: ChildStdin,
+    ifindex: u32,
+    /// The link of this run, once it is attached.
+    own: Option<Own>,
 }
 
 impl Guard {
@@ -73,7 +78,41 @@ impl Guard {
         apart(&mut command);
         let mut child = command.spawn()?;
         let pipe = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
-        Ok(Self { child, pipe })
+        Ok(Self {
+            child,
+            pipe,
+            ifindex,
+            own: None,
+        })
+    }
+
+    /// Says that a link with this seed is about to be attached.
+    pub fn begin(&mut self, seed: u64) {
+        let since_ns = now_ns();
+        self.say(Own::Begun { seed, since_ns });
+    }
+
+    /// Says which link has been attached.
+    pub fn attached(&mut self, id: u32) {
+        let own = Own::Id(id);
+        self.say(own);
+        self.own = Some(own);
+    }
+
+    fn say(&mut self, own: Own) {
+        // A guard that was killed is not missed as long as this process lives.
+        let _ = self.pipe.write_all(line(own).as_bytes());
+    }
+
+    /// Removes the link of this run, if it was attached; another one stays.
+    ///
+    /// # Errors
+    /// As [`detach::at_end`].
+    pub fn detach(&self) -> Result<(), LinkError> {
+        match self.own {
+            Some(own) => detach::at_end(self.ifindex, own),
+            None => Ok(()),
+        }
     }
 
     /// Ends the guard after the link was removed and the programs have ended.
@@ -92,7 +131,29 @@ fn apart(command: &mut Command) {
     unsafe { command.pre_exec(|| Ok(setsid().map(drop)?)) };
 }
 
-/// Runs the guard: waits until emud has ended, ends its programs and detaches, unless it was
+fn line(own: Own) -> String {
+    match own {
+        Own::Id(id) => format!("attached {id}\n"),
+        Own::Begun { seed, since_ns } => format!("begin {seed} {since_ns}\n"),
+    }
+}
+
+/// Returns the link of the last complete line.
+fn last(said: &str) -> Option<Own> {
+    let complete = said.rsplit_once('\n')?.0;
+    let mut words = complete.lines().next_back()?.split(' ');
+    let (what, mut number) = (words.next()?, || words.next()?.parse().ok());
+    match what {
+        "attached" => Some(Own::Id(u32::try_from(number()?).ok()?)),
+        "begin" => Some(Own::Begun {
+            seed: number()?,
+            since_ns: number()?,
+        }),
+        _ => None,
+    }
+}
+
+/// Runs the guard: waits until emud has ended, ends its programs and removes its link, unless it was
 /// dismissed.
 ///
 /// # Errors
@@ -102,13 +163,36 @@ pub fn guard(ifindex: u32, programs: &Path) -> Result<(), RunError> {
     let mut said = vec![];
     // A read error counts as the end, too.
     let _ = io::stdin().read_to_end(&mut said);
-    if said == DISMISSED {
+    if said.ends_with(DISMISSED) {
         return Ok(());
     }
     let ended = opened.and_then(|programs| programs.end());
-    detach::at_end(ifindex, None)?;
+    // Killed before its attach: a link that is there is another's.
+    if let Some(own) = last(&String::from_utf8_lossy(&said)) {
+        detach::at_end(ifindex, own)?;
+    }
     ended.map_err(|error| RunError::System {
         what: "ending the programs",
         error,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guard_knows_the_link_of_the_last_line() {
+        let begun = Own::Begun {
+            seed: u64::MAX,
+            since_ns: 5,
+        };
+        let attached = Own::Id(7);
+        assert_eq!(last(""), None);
+        assert_eq!(last(&line(begun)), Some(begun));
+        assert_eq!(last(&(line(begun) + &line(attached))), Some(attached));
+        // A line that was cut.
+        assert_eq!(last("begin 18"), None);
+        assert_eq!(last(&(line(begun) + "attached 1")), Some(begun));
+    }
 }

@@ -31,10 +31,19 @@ pub struct How {
     pub holder: fn(HolderStart) -> std::process::Command,
 }
 
+impl How {
+    /// Returns the seed of a link.
+    pub fn seed_of(&self, link: &Link) -> u64 {
+        derived(self.seed, link.number)
+    }
+}
+
 /// An attached link.
 #[derive(Debug)]
 pub struct Attached {
     pub run: RunLink,
+    /// Of this attachment: another one has another number.
+    pub id: u32,
     /// Engine hold's process, a child of this one.
     pub holder: Option<Pid>,
 }
@@ -47,7 +56,7 @@ pub fn attach(place: &Place, link: &Link, how: How) -> Result<Attached, RunError
     let request = Request {
         interface: link.interface.clone(),
         profile: link.profile.clone(),
-        seed: Some(derived(how.seed, link.number)),
+        seed: Some(how.seed_of(link)),
         directions: [true, true],
         reversed: link.reversed,
         engine: how.engine,
@@ -55,14 +64,15 @@ pub fn attach(place: &Place, link: &Link, how: How) -> Result<Attached, RunError
         lasts: None,
     };
     let attached = place.within(&link.node, || {
-        attach::background(&request, how.holder)?;
-        read(&link.interface)
+        let done = attach::background(&request, how.holder)?;
+        Ok((done.link_id, read(&link.interface)?))
     })?;
-    let report = attached.map_err(|error| failed(link, error))?;
+    let (id, report) = attached.map_err(|error| failed(link, error))?;
     let mut sides = report.up.iter().chain(&report.down);
     let holder = sides.find_map(|side| side.holder.as_ref());
     Ok(Attached {
         run: described(link, &report),
+        id,
         holder: holder.and_then(|holder| Pid::from_raw(i32::try_from(holder.pid).ok()?)),
     })
 }

@@ -11,7 +11,6 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use crate::datapath::LinkError;
 use crate::datapath::change::{self, Change};
-use crate::datapath::detach;
 use crate::experiment::lab;
 use crate::experiment::lab::{Files, Lab, LabError};
 use crate::experiment::scenario::{End, Link, Plan};
@@ -41,8 +40,8 @@ pub struct Network {
     pub notes: Vec<String>,
     /// Engine hold's processes; they end with their namespace.
     holders: Vec<Pid>,
-    /// Index and guard of an interface that existed before.
-    guard: Option<(u32, Guard)>,
+    /// Of an interface that existed before.
+    guard: Option<Guard>,
 }
 
 impl Network {
@@ -126,7 +125,7 @@ impl Network {
             host: None,
             notes: vec![],
             holders: vec![],
-            guard: Some((ifindex, guard)),
+            guard: Some(guard),
         })
     }
 
@@ -143,7 +142,13 @@ impl Network {
                 .filter(|end| end.node.as_ref().is_none_or(|node| self.place.has(node)))
                 .try_for_each(|end| self.cap(end))?;
         }
+        if let Some(guard) = &mut self.guard {
+            guard.begin(how.seed_of(link));
+        }
         let attached = links::attach(&self.place, link, how)?;
+        if let Some(guard) = &mut self.guard {
+            guard.attached(attached.id);
+        }
         self.links.push((link.clone(), attached.run));
         self.holders.extend(attached.holder);
         Ok(())
@@ -252,15 +257,10 @@ impl Network {
                     what: "ending the programs",
                     error,
                 });
-                let Some((ifindex, guard)) = self.guard else {
+                let Some(guard) = self.guard else {
                     return ended;
                 };
-                // If attaching failed, the link on the interface belongs to another emud process.
-                let detached = match self.links.is_empty() {
-                    true => Ok(()),
-                    false => detach::at_end(ifindex, None).map_err(RunError::from),
-                };
-                let done = detached.and(ended);
+                let done = guard.detach().map_err(RunError::from).and(ended);
                 // After a failure the guard tries once more.
                 if done.is_ok() {
                     guard.dismiss();

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use emud::host::interface;
+use emud::host::{interface, now_ns};
 use emud::netlink::Netlink;
 use support::host::{ip, soon};
 use support::runs::{Folder, rtt_ms};
@@ -217,6 +217,84 @@ pub fn a_renamed_interface_is_still_its_own() {
         .expect(73);
     assert!(attached_to("near"));
     detach_near();
+}
+
+/// A link that another emud attached instead of that of the run stays: at the end, and if the run is killed.
+pub fn a_link_of_another_stays() {
+    let _far = Far::new();
+    let folder = Folder::new();
+    folder.file("p.toml", "up.delay = \"20ms\"\n");
+    for kill in [false, true] {
+        let mut emud = folder.command(
+            "--profile ./p.toml --in-place near",
+            &["sh", "-c", "echo; exec sleep 1"],
+        );
+        emud.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut emud = emud.spawn().unwrap();
+        std::io::Read::read_exact(emud.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+        let guard = guard_of(emud.id());
+        detach_near();
+        attach_near(&folder);
+        if kill {
+            emud.kill().unwrap();
+        }
+        emud.wait().unwrap();
+        soon("the guard ends", || arguments(guard).is_empty());
+        assert!(attached(), "killed: {kill}");
+        detach_near();
+    }
+}
+
+/// Without a run, whose moments cannot be met: what a guard does that has heard this much.
+pub fn a_guard_removes_what_its_run_began() {
+    let _far = Far::new();
+    let folder = Folder::new();
+    folder.file("p.toml", "up.delay = \"20ms\"\n");
+    let near = Netlink::open().unwrap().link("near").unwrap().index;
+    let guard = |said: &str| {
+        let mut guard = Command::new(emud_path());
+        // It has no programs to end.
+        guard.args(["guard", &near.to_string(), "/nosuch"]);
+        let mut guard = guard.stdin(Stdio::piped()).spawn().unwrap();
+        let mut pipe = guard.stdin.take().unwrap();
+        std::io::Write::write_all(&mut pipe, said.as_bytes()).unwrap();
+        drop(pipe);
+        guard.wait().unwrap();
+    };
+    let before = now_ns();
+    attach_near(&folder);
+    let later = now_ns();
+    let shown = Command::new(emud_path())
+        .args(["show", "near", "--json"])
+        .output()
+        .unwrap();
+    let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let seed = shown["interfaces"][0]["seed"].as_u64().unwrap();
+    for said in [
+        String::new(),
+        format!("begin {seed} {later}\n"),
+        format!("begin {} {before}\n", seed ^ 1),
+        format!("begin {seed} {before}\nattached 0\n"),
+    ] {
+        guard(&said);
+        assert!(attached(), "{said}");
+    }
+    guard(&format!("begin {seed} {before}\n"));
+    assert!(!attached());
+}
+
+/// The process that outlives a run.
+fn guard_of(run: u32) -> u32 {
+    let is = |pid| {
+        arguments(pid).split('\0').nth(1) == Some("guard")
+            && support::host::parent(pid) == Some(run)
+    };
+    *support::host::pids(is).first().expect("its guard")
+}
+
+/// Empty once it has ended.
+fn arguments(pid: u32) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default()
 }
 
 fn detach_near() {
