@@ -4,6 +4,7 @@ use emud::datapath::detach;
 use emud::datapath::host_wide::Host;
 use emud::text::{printable, to_stderr};
 
+use super::failure::EX_OSERR;
 use super::{DONE, Failure, Place};
 
 /// Remove the emulated link and restore the previous state
@@ -56,6 +57,9 @@ fn all() -> Result<u8, Failure> {
     }
     for note in &host.notes {
         to_stderr(format_args!("emud: {}", printable(note)));
+    }
+    for link in &host.unreachable {
+        failed(link.clone(), EX_OSERR);
     }
     Ok(code)
 }

@@ -54,7 +54,7 @@ fn all(json: bool) -> Result<u8, Failure> {
             }
         }
     }
-    for note in &host.notes {
+    for note in host.notes.iter().chain(&host.unreachable) {
         to_stderr(format_args!("emud: {}", printable(note)));
     }
     let each = (found.iter()).flat_map(|(space, reports)| reports.iter().map(|r| (*space, r)));

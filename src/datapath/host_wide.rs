@@ -58,12 +58,17 @@ impl std::fmt::Display for Space {
     }
 }
 
+/// Something of each namespace that has any, or why it could not be had.
+pub type OfEach<'a, T> = Vec<(&'a Space, Result<Vec<T>, LinkError>)>;
+
 /// All network namespaces of the host.
 #[derive(Debug)]
 pub struct Host {
     spaces: Vec<(Namespace, Space)>,
     /// Sentences on what could not be found.
     pub notes: Vec<String>,
+    /// Sentences on links in namespaces that cannot be entered.
+    pub unreachable: Vec<String>,
 }
 
 impl Host {
@@ -101,6 +106,7 @@ impl Host {
         let mut host = Self {
             spaces,
             notes: containers.notes,
+            unreachable: vec![],
         };
         if let Some(pid) = denied.first() {
             host.notes.push(format!(
@@ -125,7 +131,7 @@ impl Host {
             .map(|link| (link.netns, link.interface))
             .collect();
         lost.dedup();
-        self.notes.extend(lost.iter().map(|(netns, ifindex)| {
+        self.unreachable.extend(lost.iter().map(|(netns, ifindex)| {
             format!(
                 "the link on interface {ifindex} of network namespace {netns} cannot be reached: no process and \
                  no name of `ip netns` that is visible here refers to it"
@@ -134,19 +140,16 @@ impl Host {
     }
 
     /// Returns the links of each namespace that has any, or why they cannot be read.
-    pub fn reports(&self) -> Vec<(&Space, Result<Vec<Report>, LinkError>)> {
+    pub fn reports(&self) -> OfEach<'_, Report> {
         self.each(|| attachment::reports(None))
     }
 
     /// Detaches all links of all namespaces. Returns for each interface how that ended.
-    pub fn detach(&self) -> Vec<(&Space, Result<Vec<Detached>, LinkError>)> {
+    pub fn detach(&self) -> OfEach<'_, Detached> {
         self.each(detach_here)
     }
 
-    fn each<T: Send>(
-        &self,
-        work: impl Fn() -> Result<Vec<T>, LinkError> + Sync,
-    ) -> Vec<(&Space, Result<Vec<T>, LinkError>)> {
+    fn each<T: Send>(&self, work: impl Fn() -> Result<Vec<T>, LinkError> + Sync) -> OfEach<'_, T> {
         let mut all = vec![];
         for (namespace, space) in &self.spaces {
             let done = namespace.within(&work);

@@ -5,6 +5,7 @@
 mod engine;
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -235,6 +236,10 @@ mod everywhere {
     /// In process and mount namespaces of the test: other tests have links, too.
     pub fn detached() {
         let emud = lab::emud_path();
+        let lab = Lab::new();
+        lab.emud(&["attach", "va", "-p", "lte", "--engine", "hold"])
+            .expect(0);
+        let elsewhere = fs::metadata(format!("/run/netns/{}", lab.a)).unwrap();
         let script = format!(
             "mount -t tmpfs tmpfs /run
              for n in a b c; do ip netns add $n; ip -n $n link add v0 type veth peer name v1; done
@@ -243,10 +248,13 @@ mod everywhere {
              for n in a b; do {emud} --netns $n attach v0 -p lte --engine hold >/dev/null; done
              ip netns exec b tc qdisc del dev v0 clsact
              {emud} list --all 2>/dev/null | cut -f 1,2,3
-             {emud} detach --all 2>/dev/null | grep restored
+             {emud} detach --all >/run/said 2>/run/failed || echo code $?
+             grep restored /run/said
+             grep -o \"network namespace {elsewhere} cannot be reached\" /run/failed
              {emud} list --all 2>/dev/null
              for n in a b c; do ip -n $n -o link | wc -l; done",
-            emud = emud.display()
+            emud = emud.display(),
+            elsewhere = elsewhere.ino(),
         );
         let all = [
             "--net",
@@ -261,12 +269,18 @@ mod everywhere {
             .args(["sh", "-ec", &script]))
         .expect(0);
         let restored = "detached, previous state restored";
-        let mut expected: Vec<String> = ["here\tw0\tlte", "netns a\tv0\tlte", "netns b\tv0\tlte"]
+        let listed = ["here\tw0\tlte", "netns a\tv0\tlte", "netns b\tv0\tlte"];
+        // That of the laboratory stays, and of other tests.
+        let mut expected: Vec<String> = listed
+            .into_iter()
+            .chain(["code 71"])
             .map(str::to_owned)
-            .into();
+            .collect();
         expected.extend(
             ["here: w0", "netns a: v0", "netns b: v0"].map(|at| format!("{at}: {restored}")),
         );
+        let lost = format!("network namespace {} cannot be reached", elsewhere.ino());
+        expected.push(lost);
         expected.extend(["3", "3", "3"].map(str::to_owned));
         assert_eq!(
             said.out.lines().collect::<Vec<_>>(),
