@@ -40,7 +40,7 @@ fn all() -> Result<u8, Failure> {
         to_stderr(format_args!("emud: {}", printable(&e)));
         code = if code == DONE { exit_code } else { code };
     };
-    for (space, result) in host.detach() {
+    for (space, result) in host.detach()? {
         let detached = match result {
             Ok(detached) => detached,
             Err(e) => {

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::detach::{self, Done};
 use super::emulated::Search;
+use super::engine::hold::signal;
 use super::show::report::Report;
 use super::{LinkError, attachment, devices, sweep};
 use crate::container::{self, Container};
@@ -145,8 +146,14 @@ impl Host {
     }
 
     /// Detaches all links of all namespaces. Returns for each interface how that ended.
-    pub fn detach(&self) -> OfEach<'_, Detached> {
-        self.each(detach_here)
+    ///
+    /// # Errors
+    /// [`LinkError::Signal`]; nothing is detached then.
+    pub fn detach(&self) -> Result<OfEach<'_, Detached>, LinkError> {
+        // The threads inherit it: any thread that has not blocked Ctrl-C would take it, and end a detach
+        // in the middle.
+        let _stop = signal::stop_signals().map_err(LinkError::Signal)?;
+        Ok(self.each(detach_here))
     }
 
     fn each<T: Send>(&self, work: impl Fn() -> Result<Vec<T>, LinkError> + Sync) -> OfEach<'_, T> {
@@ -214,4 +221,32 @@ fn detach_here() -> Result<Vec<Detached>, LinkError> {
         }
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    /// Threads inherit it from the one that starts them.
+    #[test]
+    fn ctrl_c_waits_for_all_namespaces() {
+        let blocked = || {
+            let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+            u64::from_str_radix(line.unwrap().trim(), 16).unwrap() & 1 << (libc::SIGINT - 1) != 0
+        };
+        let host = Host {
+            spaces: vec![],
+            notes: vec![],
+            unreachable: vec![],
+        };
+        let of_a_thread = thread::spawn(move || {
+            let before = blocked();
+            host.detach().unwrap();
+            (before, blocked(), thread::spawn(blocked).join().unwrap())
+        });
+        assert_eq!(of_a_thread.join().unwrap(), (false, true, true));
+    }
 }
