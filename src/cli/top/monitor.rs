@@ -2,9 +2,11 @@
 //! The monitor of `emud top`: `emud monitor` as a child.
 
 use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use serde_json::Value;
 
 use emud::host::spawn;
@@ -30,6 +32,7 @@ impl Monitor {
     pub fn start() -> io::Result<Self> {
         let mut command = Command::new("/proc/self/exe");
         command.args(["monitor", "--json"]).stdin(Stdio::null());
+        ends_with_parent(&mut command);
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -52,10 +55,18 @@ impl Monitor {
 
 impl Drop for Monitor {
     fn drop(&mut self) {
-        let pid = rustix::process::Pid::from_child(&self.child);
+        let pid = Pid::from_child(&self.child);
         // So that it removes its socket.
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let _ = kill_process(pid, Signal::TERM);
         let _ = self.child.wait();
+    }
+}
+
+/// If this process is killed, a monitor without anything to say would not notice it.
+fn ends_with_parent(command: &mut Command) {
+    // SAFETY: a system call only.
+    unsafe {
+        command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::TERM))?));
     }
 }
 
@@ -97,4 +108,23 @@ fn sentence(line: &Value) -> String {
         .find(|group| !group.is_null());
     let by = first.map_or(String::new(), |group| format!(", most by {}", text(group)));
     format!("{} {}{by}", text(&line["resource"]), scope.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    /// To the kernel the thread that has started a process is its parent.
+    #[test]
+    fn a_child_ends_with_its_parent() {
+        let started = std::thread::spawn(|| {
+            let mut command = Command::new("sleep");
+            ends_with_parent(command.arg("20"));
+            command.spawn().unwrap()
+        });
+        let ended = started.join().unwrap().wait().unwrap();
+        assert_eq!(ended.signal(), Some(libc::SIGTERM));
+    }
 }
