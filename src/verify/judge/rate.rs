@@ -72,7 +72,8 @@ impl Judge<'_> {
         bits: f64,
     ) -> Result<f64, String> {
         let came = stream.different();
-        if came < LEAST_PROBES.min(plan.count as usize / 2) {
+        // A single packet has no rate.
+        if came < LEAST_PROBES.min(plan.count as usize / 2).max(2) {
             return Err(format!("only {came} of the train arrived"));
         }
         if queue.way.queue_packets < 2.0 {

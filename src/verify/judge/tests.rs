@@ -183,6 +183,23 @@ fn a_rate_halved_is_found_and_an_idle_sender_is_not_believed() {
     }
 }
 
+/// At a low rate, or of long packets, the shortest train has two packets.
+#[test]
+fn one_packet_of_a_train_has_no_rate() {
+    let asked = slow(0.0);
+    let plan = Plan {
+        count: 2,
+        ..train_plan(&asked)
+    };
+    let paced = measured(&asked, super::tests::plan(&asked), 1);
+    let mut stream = through_queue(&asked, plan, 1);
+    assert_eq!(stream.came.len(), 2);
+    stream.came.pop();
+    let check = judge(&asked).train(plan, &stream, &paced).unwrap();
+    assert_eq!(check.verdict, Verdict::NotMeasured, "{check:?}");
+    assert_eq!(check.why.as_deref(), Some("only 1 of the train arrived"));
+}
+
 /// As the default duration makes the train.
 fn train_plan(way: &Asked) -> Plan {
     let each = way.serialisation_ns(TRAIN);
