@@ -25,9 +25,9 @@ profile; the smallest detectable deviation is printed with each check. A correct
 reported as wrong in at most 1 of 1000 runs. docs/verify.md describes the method.
 
 Exit codes: 0 the link behaves as configured, 1 it does not, 2 some checks could not be measured or judged and the
-others agree; 64 usage, 65 bad profile, 66 nothing attached or no peer, 69 no answer, or no property of
-the link can be judged (docs/verify.md lists what cannot), 71 the kernel returned an error, 73 the plot cannot be written, 77 no
-permission.")]
+others agree; 64 usage, 65 bad profile, 66 nothing attached, a link that ends meanwhile, or no peer, 69 no answer, or no
+property of the link can be judged (docs/verify.md lists what cannot), 71 the kernel returned an error, 73 the plot cannot be
+written, 75 the link was changed meanwhile, 77 no permission.")]
 pub struct Args {
     /// Interface to verify; optional with --container
     #[arg(value_name = "IFACE")]

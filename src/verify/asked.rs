@@ -11,10 +11,13 @@ use super::unjudged::Unjudged;
 use super::{Request, VerifyError};
 use crate::abi;
 use crate::abi::direction_name;
-use crate::datapath::attachment;
 use crate::datapath::compiled::matching;
+use crate::datapath::ending::{self, LEASE};
+use crate::datapath::maps::Maps;
 use crate::datapath::show::report::{Direction, Report};
 use crate::datapath::stage::compile::{Compiled, Place, compile};
+use crate::datapath::{LinkError, attachment};
+use crate::host::now_ns;
 use crate::netlink::Netlink;
 use crate::profile::{Profile, Time};
 
@@ -25,13 +28,40 @@ pub struct Links {
     pub l3: bool,
     pub mtu: u32,
     before: Vec<Report>,
+    /// Identifies what is measured.
+    version: Version,
+}
+
+/// A link, and how often it was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Version {
+    link_id: u32,
+    generation: u32,
+}
+
+impl Version {
+    fn of(maps: &Maps) -> Result<Self, VerifyError> {
+        Ok(Self {
+            link_id: maps.id,
+            generation: maps.control()?.generation,
+        })
+    }
 }
 
 impl Links {
     pub fn read(request: &Request) -> Result<Self, VerifyError> {
-        let mut nl = Netlink::open().map_err(crate::datapath::LinkError::from)?;
+        let mut nl = Netlink::open().map_err(LinkError::from)?;
         let link = nl.link(&request.interface)?;
         let there = attachment::running(&mut nl, &link)?;
+        // First, so that a change of what is read below is noticed.
+        let version = Version::of(&there.maps)?;
+        let ends_in_s = ending::ends_in_s(there.maps.control()?, now_ns());
+        if let Some(ends_in_s) = ends_in_s.filter(|s| ends_first(*s, request.duration_ns)) {
+            return Err(VerifyError::EndsFirst {
+                interface: link.name,
+                ends_in_s,
+            });
+        }
         let before = attachment::reports(Some(&request.interface))?;
         let against = request.against.clone().map(|p| match there.saved.reversed {
             true => p.reversed(),
@@ -79,7 +109,27 @@ impl Links {
                 None => name.unwrap_or_default(),
             },
             before,
+            version,
         })
+    }
+
+    /// Returns an error unless the interface has had the same link, without a change, since it was
+    /// read.
+    pub fn unchanged(&self, interface: &str) -> Result<(), VerifyError> {
+        let mut nl = Netlink::open().map_err(LinkError::from)?;
+        let link = nl.link(interface)?;
+        let there = match attachment::running(&mut nl, &link) {
+            Err(LinkError::NotAttached { interface } | LinkError::Ended { interface }) => {
+                return Err(VerifyError::Gone { interface });
+            }
+            there => there?,
+        };
+        match Version::of(&there.maps)? == self.version {
+            true => Ok(()),
+            false => Err(VerifyError::Changed {
+                interface: link.name,
+            }),
+        }
     }
 
     /// The share of packets that the engine has reported as late since then, in the worse of both
@@ -179,6 +229,12 @@ impl Asked {
     }
 }
 
+/// Whether a link ends while it is measured. A shorter time may be a lease, which its process renews.
+fn ends_first(ends_in_s: f64, duration_ns: u64) -> bool {
+    let duration_s = duration_ns as f64 / 1e9;
+    ends_in_s > LEASE.as_secs_f64() && ends_in_s < duration_s
+}
+
 /// Compiles a direction of a profile.
 pub fn compiled(profile: &Profile, direction: u32, longest: usize) -> Result<Asked, VerifyError> {
     let compiled = of_profile(profile, direction)?;
@@ -228,4 +284,19 @@ fn failure(name: &str, before: &Direction, after: &Direction) -> Vec<String> {
         }
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A lease of 5 s is renewed every second.
+    #[test]
+    fn an_end_is_early_and_a_lease_is_not() {
+        let thirty = 30_000_000_000;
+        assert!(ends_first(29.9, thirty));
+        assert!(!ends_first(30.1, thirty));
+        assert!(!ends_first(4.9, thirty));
+        assert!(ends_first(5.1, thirty));
+    }
 }

@@ -51,6 +51,18 @@ pub enum VerifyError {
          measures the rate; verify needs 248 bytes at least (IPv4: 228)"
     )]
     SmallMtu { interface: String, mtu: u32 },
+    #[error(
+        "the link on {interface} ends in {ends_in_s:.0} s, before it is measured: give it more time with \
+         `emud set {interface} --for TIME`, or a shorter --duration"
+    )]
+    EndsFirst { interface: String, ends_in_s: f64 },
+    #[error(
+        "the link on {interface} ended or was removed while it was measured: attach it again, and verify it \
+         while it is there"
+    )]
+    Gone { interface: String },
+    #[error("the link on {interface} was changed while it was measured: verify it again")]
+    Changed { interface: String },
     #[error("duration {0} is too short: must be at least 1 s")]
     TooShort(String),
     #[error("a probing thread ended unexpectedly")]
@@ -66,7 +78,11 @@ impl VerifyError {
             Self::Datapath(e) => e.exit_code(),
             Self::Spread { .. } => 65,
             Self::NoPeer | Self::TooShort(_) => 64,
-            Self::NoAddress { .. } | Self::SameNamespace { .. } => 66,
+            Self::NoAddress { .. }
+            | Self::SameNamespace { .. }
+            | Self::EndsFirst { .. }
+            | Self::Gone { .. } => 66,
+            Self::Changed { .. } => 75,
             Self::NoAnswer { .. } | Self::NotJudged { .. } | Self::SmallMtu { .. } => 69,
             Self::Socket { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => 77,
             Self::Socket { .. } => 71,

@@ -185,30 +185,18 @@ fn measure(
     let long_payload = train_payload(ways, mtu, outcome)?;
     let (short, long) = (bytes(SHORT_PAYLOAD), bytes(long_payload));
     let duration_ns = outcome.duration_s * 1e9;
-    let mut warm = Vec::new();
     let mut paced = Vec::new();
     let mut trains = Vec::new();
     for way in ways {
-        warm.push(Some(way.warm_up()?));
         paced.push(Some(way.pace(short, duration_ns * (1.0 - TRAIN_SHARE))?));
         let judged = way.ways.iter().all(|w| w.unjudged(What::Rate).is_none());
         let train = way.saturate(long_payload, long, duration_ns * TRAIN_SHARE)?;
         trains.push(train.filter(|_| judged));
     }
-    // Resolves the neighbours.
-    progress("finding the other end");
-    run(ways, &warm)?;
-    progress("small probes: delay, loss, order");
-    let small = run(ways, &paced)?;
-    let late: Result<Vec<f64>, VerifyError> = ways
-        .iter()
-        .map(|way| links.late_share(&outcome.interface, way.direction))
-        .collect();
-    let late = late?;
-    if trains.iter().any(Option::is_some) {
-        progress("a train faster than the link: rate");
-    }
-    let large = run(ways, &trains)?;
+    let sent = send(ways, (&paced, &trains), links, &outcome.interface, progress);
+    // Another link, or none, explains also why nothing could be sent.
+    links.unchanged(&outcome.interface)?;
+    let Streams { small, late, large } = sent?;
     progress("judging");
     for (i, way) in ways.iter().enumerate() {
         let judge = Judge {
@@ -235,6 +223,39 @@ fn measure(
     }
     outcome.conclude();
     Ok(())
+}
+
+/// What the streams of each direction measured.
+struct Streams {
+    small: Vec<Option<Stream>>,
+    /// Share of the packets that the engine released late.
+    late: Vec<f64>,
+    large: Vec<Option<Stream>>,
+}
+
+/// Sends small probes, then trains.
+fn send(
+    ways: &[Way],
+    (paced, trains): (&[Option<Plan>], &[Option<Plan>]),
+    links: &Links,
+    interface: &str,
+    progress: &dyn Fn(&'static str),
+) -> Result<Streams, VerifyError> {
+    let warm: Result<Vec<_>, _> = ways.iter().map(|way| way.warm_up().map(Some)).collect();
+    // Resolves the neighbours.
+    progress("finding the other end");
+    run(ways, &warm?)?;
+    progress("small probes: delay, loss, order");
+    let small = run(ways, paced)?;
+    let late = ways
+        .iter()
+        .map(|way| links.late_share(interface, way.direction));
+    let late = late.collect::<Result<_, _>>()?;
+    if trains.iter().any(Option::is_some) {
+        progress("a train faster than the link: rate");
+    }
+    let large = run(ways, trains)?;
+    Ok(Streams { small, late, large })
 }
 
 /// As long as the MTU permits; without a rate there is no train.

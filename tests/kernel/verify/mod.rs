@@ -9,6 +9,8 @@ mod shipped;
 mod space;
 
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use serde_json::Value;
 use space::Space;
@@ -269,6 +271,45 @@ fn a_direction_without_theory_is_left_out_and_a_link_without_any_refused() {
     );
     let directions = answer["checks"].as_array().unwrap().iter();
     assert!(directions.into_iter().all(|c| c["direction"] == "down"));
+}
+
+/// What is measured is then neither the one nor the other link.
+#[test]
+fn a_link_that_ends_or_changes_meanwhile_is_not_judged() {
+    let space = Space::new();
+    let measure = [&["verify", "va"], &briefly(&space)[..]].concat();
+    let failed = |args: &[&str], code: i32, why: &str| {
+        let out = space.try_emud(args);
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(code), "{args:?}: {said}");
+        assert!(said.contains(why), "{args:?}: {said}");
+    };
+    // The probes of 200 ms take more than 2 s.
+    space.attach_text("[link]\ndelay = \"200ms\"\n");
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // Again and again, so that one of them is within the measurement.
+        scope.spawn(|| {
+            for ms in (150..200).cycle() {
+                if done.load(Ordering::Acquire) {
+                    break;
+                }
+                space.try_emud(&["set", "va", &format!("up.delay={ms}ms")]);
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        });
+        let out = space.try_emud(&measure);
+        done.store(true, Ordering::Release);
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(75), "{said}");
+        assert!(said.contains("was changed while it was measured"), "{said}");
+    });
+    space.emud(&["set", "va", "--for", "20s"]);
+    let long = ["verify", "va", "--peer-netns", &space.b];
+    failed(&long, 66, "before it is measured");
+    // Shorter than the lease of a process, so it is not known at the start that this is the end.
+    space.emud(&["set", "va", "--for", "2s"]);
+    failed(&measure, 66, "ended");
 }
 
 /// Packets that wait already are part of what is measured, and named.
