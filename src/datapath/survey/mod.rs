@@ -25,7 +25,7 @@ use crate::host::now_ns;
 use crate::netlink::{Dropped, Namespace, Netlink, NetlinkError};
 use crate::profile::Profile;
 
-use containers::Containers;
+use containers::{Containers, Links};
 pub use sample::{DirectionSample, LinkSample, StreamSample};
 use tampering::Listed;
 
@@ -99,12 +99,13 @@ impl Survey {
     /// [`DatapathError::Search`]: this process may not see the BPF programs.
     pub fn snapshot(&mut self) -> Result<Snapshot, DatapathError> {
         let mut unreadable = self.find()?;
-        let wanted = self
-            .known
-            .values()
-            .map(|known| u64::from(known.control.netns));
-        let spaces = found(wanted.collect());
-        self.containers.of(&spaces);
+        let mut links = Links::new();
+        for known in self.known.values() {
+            let there = links.entry(known.control.netns.into()).or_default();
+            there.insert(known.there.maps.id);
+        }
+        let spaces = found(links.keys().copied().collect());
+        self.containers.of(&spaces, links);
         let mono_ns = now_ns();
         let (known, mut figures) = (&self.known, Vec::new());
         // Each takes half of the time. This thread may be the one that found its own namespace.
@@ -145,7 +146,6 @@ impl Survey {
             self.to_check = self.known.keys().copied().collect();
             self.to_check.sort_unstable();
             self.qdiscs = None;
-            self.containers.expire();
             return true;
         };
         if let Some(known) = self.known.get_mut(&id) {
