@@ -102,7 +102,8 @@ pub struct Measured {
     /// Packets that the holder sent more than 1 ms late; null: engine fq, which does not count
     /// them, or a named link.
     pub late: Option<u64>,
-    /// Packets that the host dropped, or that passed without emulation.
+    /// Packets that the host dropped, or that passed without emulation because the holder did not run or
+    /// the kernel could not redirect them.
     pub failed: u64,
 }
 
@@ -176,6 +177,7 @@ fn measured((_, d, s): Stream<'_>, (_, before_d, before): Stream<'_>, interval_s
             .zip(late(before_d))
             .filter(|_| own)
             .map(|(now, before)| now.saturating_sub(before)),
+        // Other packets pass as documented, however good host and emulator are.
         failed: dropped + grown(|c| c.passed.no_holder + c.passed.failed),
     }
 }

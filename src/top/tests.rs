@@ -190,6 +190,20 @@ fn an_interval_is_the_difference() {
     assert_eq!(of_fq.measured.as_ref().unwrap().late, None);
 }
 
+/// Neighbour discovery, other protocols and rules pass on a perfect host, too.
+#[test]
+fn what_passes_as_documented_did_not_fail() {
+    let mut top = top();
+    let mut now = snapshot(3_000_000_000, 3000);
+    now.links[0].directions[0].engine_dropped = Some(1);
+    let passed = &mut now.links[0].directions[0].streams[0].counters.passed;
+    (passed.no_holder, passed.failed) = (10, 100);
+    (passed.neighbour, passed.not_ip) = (1000, 1000);
+    (passed.not_active, passed.rule) = (1000, 1000);
+    top.read(now);
+    assert_eq!(top.rows()[0].measured.as_ref().unwrap().failed, 111);
+}
+
 /// Counters that begin anew are not a difference.
 #[test]
 fn a_link_that_is_attached_again_has_no_interval() {
