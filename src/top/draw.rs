@@ -269,6 +269,9 @@ fn ribbon(top: &Top, width: u16) -> Vec<Line<'_>> {
 
 fn footer(top: &Top) -> Line<'_> {
     if let Some(prompt) = &top.prompt {
+        if let Some(gone) = &prompt.gone {
+            return Line::styled(gone.as_str(), BAD);
+        }
         let of = top.selected_row().map_or(String::new(), name);
         let direction = top.selected_row().map_or("", |row| row.direction);
         let ask = format!("{} of {of} {direction}: ", prompt.what.name());

@@ -39,6 +39,9 @@ pub enum Action {
 pub(super) struct Prompt {
     pub what: Asked,
     pub text: String,
+    /// That its link is gone. What is still typed is for that link, so it is neither a change of the one
+    /// that is selected now nor a key.
+    pub gone: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,15 +104,18 @@ impl Top {
 
     fn ask(&mut self, what: Asked) {
         if self.selected_row().is_some() {
-            let text = String::new();
-            self.prompt = Some(Prompt { what, text });
+            self.prompt = Some(Prompt {
+                what,
+                text: String::new(),
+                gone: None,
+            });
         }
     }
 
     fn typed(&mut self, mut prompt: Prompt, key: Key) -> Option<Action> {
         match key {
             Key::Escape => return None,
-            Key::Enter if prompt.text.trim().is_empty() => return None,
+            Key::Enter if prompt.text.trim().is_empty() || prompt.gone.is_some() => return None,
             Key::Enter => {
                 let row = self.selected_row()?;
                 let value = prompt.text.trim();

@@ -72,7 +72,15 @@ impl Top {
         self.rows = row::rows(&now, before);
         self.unreadable.clone_from(&now.unreadable);
         let same = |row: &Row| Some(key(row)) == selected;
-        let place = self.rows.iter().position(same).unwrap_or(self.selected);
+        let place = self.rows.iter().position(same);
+        if let (Some(prompt), Some((_, interface, ..)), None) = (&mut self.prompt, &selected, place)
+        {
+            let interface = crate::text::printable(interface);
+            let sentence =
+                || format!("{interface}: this link is gone, nothing is changed (Escape)");
+            prompt.gone.get_or_insert_with(sentence);
+        }
+        let place = place.unwrap_or(self.selected);
         self.selected = place.min(self.rows.len().saturating_sub(1));
         self.before = Some(now);
         let failed = |row: &Row| {

@@ -300,6 +300,33 @@ fn the_selection_stays_on_its_link() {
     assert_eq!(top.key(Key::Char('s')), None);
 }
 
+#[test]
+fn what_is_typed_for_a_link_that_goes_is_not_for_another_one() {
+    for begin in ['l', 'd', 'p'] {
+        let mut top = top();
+        (0..3).for_each(|_| drop(top.key(Key::Down)));
+        top.key(Key::Char(begin));
+        top.key(Key::Char('5'));
+        // Others may go.
+        let mut fewer = snapshot(3_000_000_000, 3000);
+        fewer.links.remove(0);
+        top.read(fewer);
+        assert!(picture(&top, 80, 24).contains(": 5_"), "{begin}");
+        let mut without = snapshot(4_000_000_000, 3000);
+        without.links.remove(1);
+        top.read(without);
+        let shown = picture(&top, 80, 24);
+        assert!(shown.contains("eth0: this link is gone"), "{shown}");
+        // The rest of what is typed is not a key.
+        "sds"
+            .chars()
+            .for_each(|c| assert_eq!(top.key(Key::Char(c)), None));
+        top.read(snapshot(5_000_000_000, 3000));
+        assert_eq!(top.key(Key::Enter), None, "{begin}");
+        assert!(picture(&top, 80, 24).contains("q quit"), "{begin}");
+    }
+}
+
 /// An interval without a monitor is not a clean one.
 #[test]
 fn unwatched_is_not_clean() {
