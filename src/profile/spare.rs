@@ -71,6 +71,25 @@ impl Profile {
         };
         self.rules.splice(0..0, abi::DIRECTIONS.map(rule));
     }
+
+    /// Returns whether there are such rules. Two of a profile's own that let the same traffic pass, one
+    /// for each direction, look alike.
+    pub fn spares(&self) -> bool {
+        self.rules.windows(2).any(|pair| {
+            let [up, down] = pair else { return false };
+            let towards = |rule: &Rule, direction| {
+                rule.target == Target::Untouched && rule.direction == Some(direction)
+            };
+            let back = Match {
+                source: down.matches.destination,
+                destination: down.matches.source,
+                source_port: down.matches.destination_port,
+                destination_port: down.matches.source_port,
+                ..down.matches.clone()
+            };
+            towards(up, abi::EMUD_UP) && towards(down, abi::EMUD_DOWN) && up.matches == back
+        })
+    }
 }
 
 impl std::str::FromStr for Spare {
@@ -95,6 +114,7 @@ mod tests {
         let text =
             "[link]\nloss = \"1%\"\n[[rule]]\nmatch = { protocol = \"udp\" }\nlink = \"none\"\n";
         let mut profile = Profile::parse(text, "x").unwrap();
+        assert!(!profile.spares());
         profile.spare("192.0.2.7/24".parse().unwrap());
         profile.spare(Spare::Connection(Connection {
             local: "10.0.0.1:22".parse().unwrap(),
@@ -121,6 +141,17 @@ mod tests {
         // The kernel keeps the text, from which `emud set` starts.
         let again = Profile::parse(&profile.to_toml(), "x").unwrap();
         assert_eq!(again.rules, profile.rules);
+        assert!(again.spares());
+        // A connection alone, and behind a rule that was added later.
+        let mut one = Profile::parse("[link]\n", "x").unwrap();
+        one.spare(Spare::Connection(Connection {
+            local: "[fd00::1]:22".parse().unwrap(),
+            remote: "[fd00::9]:50000".parse().unwrap(),
+        }));
+        one.rules.insert(0, Rule::default());
+        assert!(one.spares());
+        one.rules.remove(1);
+        assert!(!one.spares());
         assert!("ssl".parse::<Spare>().unwrap_err().contains("neither"));
     }
 }

@@ -103,12 +103,18 @@ impl Top {
     }
 
     fn ask(&mut self, what: Asked) {
-        if self.selected_row().is_some() {
-            self.prompt = Some(Prompt {
-                what,
-                text: String::new(),
-                gone: None,
-            });
+        let Some(row) = self.selected_row() else {
+            return;
+        };
+        match what {
+            Asked::Profile if row.irreplaceable.is_some() => self.status = declined(row),
+            what => {
+                self.prompt = Some(Prompt {
+                    what,
+                    text: String::new(),
+                    gone: None,
+                });
+            }
         }
     }
 
@@ -118,6 +124,11 @@ impl Top {
             Key::Enter if prompt.text.trim().is_empty() || prompt.gone.is_some() => return None,
             Key::Enter => {
                 let row = self.selected_row()?;
+                // It may have changed since the question.
+                if prompt.what == Asked::Profile && row.irreplaceable.is_some() {
+                    self.status = declined(row);
+                    return None;
+                }
                 let value = prompt.text.trim();
                 return Some(Action::Run(match prompt.what {
                     Asked::Profile => exchange(row, value),
@@ -133,6 +144,13 @@ impl Top {
         self.prompt = Some(prompt);
         None
     }
+}
+
+/// Says why a profile is not exchanged.
+fn declined(row: &Row) -> Option<(String, bool)> {
+    let why = row.irreplaceable?;
+    let interface = crate::text::printable(&row.interface);
+    Some((format!("{interface}: {why}"), true))
 }
 
 /// `--netns` and its value.
@@ -168,7 +186,11 @@ fn exchange(row: &Row, profile: &str) -> Vec<Vec<String>> {
     // `--direction` means the interface's, also with `--reverse`.
     let one = ["--direction", row.direction];
     let one: &[&str] = if row.both { &[] } else { &one };
+    let offload: &[&str] = match row.keeps_offload {
+        true => &["--offload", "keep"],
+        false => &[],
+    };
     let begin = ["attach", row.interface.as_str()];
-    let attach = within(row, &[&begin[..], &of, one, reverse].concat());
+    let attach = within(row, &[&begin[..], &of, one, reverse, offload].concat());
     vec![check, detach, attach]
 }

@@ -60,6 +60,9 @@ fn link(
         engine: Engine::Hold,
         seed: 42,
         reversed: false,
+        spares: false,
+        replaced: false,
+        keeps_offload: false,
         attached_s: 10.0,
         ends_in_s: None,
         tampered: Some(vec![]),
@@ -283,6 +286,57 @@ fn keys_lead_to_commands() {
     assert_eq!(top.key(Key::Escape), None);
     assert_eq!(top.key(Key::Escape), Some(Action::Quit));
     assert_eq!(top.key(Key::Char('q')), Some(Action::Quit));
+}
+
+/// What an attach would leave out: the session of the user, the qdisc that it may not replace, the
+/// process whose end is that of the link.
+#[test]
+fn a_link_that_would_lose_something_keeps_its_profile() {
+    type Change = fn(&mut LinkSample);
+    let changed = |change: Change| {
+        let mut snapshot = snapshot(3_000_000_000, 4000);
+        change(&mut snapshot.links[0]);
+        snapshot
+    };
+    let losses: [(Change, &str); 4] = [
+        (|link| link.spares = true, "--spare"),
+        (|link| link.replaced = true, "--replace"),
+        (|link| link.ends_in_s = Some(4.2), "ends with a process"),
+        (|link| link.ends_in_s = Some(0.0), "has ended"),
+    ];
+    for (change, why) in losses {
+        let mut top = top();
+        top.read(changed(change));
+        assert_eq!(top.key(Key::Char('p')), None);
+        let shown = picture(&top, 80, 24);
+        let footer = shown.lines().last().unwrap();
+        assert!(
+            footer.starts_with("v0: it ") && footer.contains(why),
+            "{shown}"
+        );
+        // Other keys lose nothing.
+        assert!(top.key(Key::Char('s')).is_some());
+        // Found while the profile is typed.
+        let mut top = self::top();
+        "pdsl".chars().for_each(|c| drop(top.key(Key::Char(c))));
+        top.read(changed(change));
+        assert_eq!(top.key(Key::Enter), None, "{why}");
+        assert!(picture(&top, 80, 24).contains(why));
+    }
+    let exchanged = |change| {
+        let mut top = top();
+        top.read(changed(change));
+        "pdsl".chars().for_each(|c| drop(top.key(Key::Char(c))));
+        match top.key(Key::Enter) {
+            Some(Action::Run(commands)) => commands[2].join(" "),
+            other => panic!("{other:?}"),
+        }
+    };
+    let attach = "attach v0 --profile dsl --engine hold --seed 42";
+    let with_a_deadline = exchanged(|link: &mut LinkSample| link.ends_in_s = Some(60.0));
+    assert_eq!(with_a_deadline, attach);
+    let kept = exchanged(|link| link.keeps_offload = true);
+    assert_eq!(kept, format!("{attach} --offload keep"));
 }
 
 #[test]

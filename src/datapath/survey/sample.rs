@@ -10,6 +10,7 @@ use crate::datapath::maps::DatapathError;
 use crate::datapath::show::link::Reader;
 use crate::datapath::show::report::{Counters, Holder, counters_of, holder};
 use crate::datapath::show::service::{self, BottleneckReport};
+use crate::profile::{Offload, Profile};
 
 /// A link on an interface.
 #[derive(Debug)]
@@ -30,6 +31,12 @@ pub struct LinkSample {
     pub seed: u64,
     /// Attached with --reverse.
     pub reversed: bool,
+    /// Attached with --spare.
+    pub spares: bool,
+    /// It replaced a root qdisc that was configured by hand.
+    pub replaced: bool,
+    /// Segmentation of the device stays as it is.
+    pub keeps_offload: bool,
     /// Time since attach in s.
     pub attached_s: f64,
     /// Time in s until the link ends by itself; 0: it has ended; `None`: it does not.
@@ -105,6 +112,9 @@ pub(super) fn read(known: &Known, now_ns: u64) -> Result<LinkSample, LinkError> 
         engine: saved.engine,
         seed: saved.seed,
         reversed: saved.reversed,
+        spares: known.profile.as_ref().is_some_and(Profile::spares),
+        replaced: saved.root.is_some(),
+        keeps_offload: (known.profile.as_ref()).is_some_and(|p| p.offload == Offload::Keep),
         attached_s: now_ns.saturating_sub(saved.epoch_ns) as f64 / 1e9,
         ends_in_s: ending::ends_in_s(known.control, now_ns),
         tampered,
