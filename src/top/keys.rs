@@ -2,7 +2,7 @@
 //! Keys: what they change, and the commands that they lead to.
 
 use super::row::Row;
-use super::state::Top;
+use super::state::{Top, Which, which};
 
 /// A key, without the terminal's encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,8 +39,10 @@ pub enum Action {
 pub(super) struct Prompt {
     pub what: Asked,
     pub text: String,
-    /// That its link is gone. What is still typed is for that link, so it is neither a change of the one
-    /// that is selected now nor a key.
+    /// The row that it is for.
+    pub of: Which,
+    /// That the last reading did not have this row. What is still typed is for it, so it is neither a
+    /// change of the row that is selected now nor a key.
     pub gone: Option<String>,
 }
 
@@ -112,6 +114,7 @@ impl Top {
                 self.prompt = Some(Prompt {
                     what,
                     text: String::new(),
+                    of: which(row),
                     gone: None,
                 });
             }
@@ -121,7 +124,11 @@ impl Top {
     fn typed(&mut self, mut prompt: Prompt, key: Key) -> Option<Action> {
         match key {
             Key::Escape => return None,
-            Key::Enter if prompt.text.trim().is_empty() || prompt.gone.is_some() => return None,
+            Key::Enter if prompt.text.trim().is_empty() => return None,
+            Key::Enter if prompt.gone.is_some() => {
+                self.status = prompt.gone.map(|gone| (gone, true));
+                return None;
+            }
             Key::Enter => {
                 let row = self.selected_row()?;
                 // It may have changed since the question.

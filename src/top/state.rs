@@ -66,19 +66,19 @@ impl Top {
 
     /// Takes a reading; the interval since the previous one ends.
     pub fn read(&mut self, now: Snapshot) {
-        let selected = self.selected_row().map(key);
+        let asked = self.prompt.as_ref().map(|prompt| prompt.of.clone());
+        let selected = asked.or_else(|| self.selected_row().map(which));
         let before = self.before.as_ref();
         self.interval_ns = before.map(|before| now.mono_ns.saturating_sub(before.mono_ns));
         self.rows = row::rows(&now, before);
         self.unreadable.clone_from(&now.unreadable);
-        let same = |row: &Row| Some(key(row)) == selected;
+        let same = |row: &Row| Some(which(row)) == selected;
         let place = self.rows.iter().position(same);
-        if let (Some(prompt), Some((_, interface, ..)), None) = (&mut self.prompt, &selected, place)
-        {
-            let interface = crate::text::printable(interface);
+        if let Some(prompt) = &mut self.prompt {
+            let interface = crate::text::printable(&prompt.of.1);
             let sentence =
                 || format!("{interface}: this link is gone, nothing is changed (Escape)");
-            prompt.gone.get_or_insert_with(sentence);
+            prompt.gone = place.is_none().then(sentence);
         }
         let place = place.unwrap_or(self.selected);
         self.selected = place.min(self.rows.len().saturating_sub(1));
@@ -136,8 +136,10 @@ impl Top {
     }
 }
 
-/// What identifies a row.
-fn key(row: &Row) -> (String, String, &'static str, String) {
+/// What identifies a row: network namespace, interface, direction and named link.
+pub(super) type Which = (String, String, &'static str, String);
+
+pub(super) fn which(row: &Row) -> Which {
     let (netns, interface) = (row.netns.clone(), row.interface.clone());
     (netns, interface, row.direction, row.class.clone())
 }

@@ -372,11 +372,21 @@ fn what_is_typed_for_a_link_that_goes_is_not_for_another_one() {
         let shown = picture(&top, 80, 24);
         assert!(shown.contains("eth0: this link is gone"), "{shown}");
         // The rest of what is typed is not a key.
-        "sds"
+        "0ms"
             .chars()
             .for_each(|c| assert_eq!(top.key(Key::Char(c)), None));
+        // It is there again, as after a reading during a change.
         top.read(snapshot(5_000_000_000, 3000));
+        assert!(picture(&top, 80, 24).contains(": 50ms_"), "{begin}");
+        let mut without = snapshot(6_000_000_000, 3000);
+        without.links.remove(1);
+        top.read(without);
         assert_eq!(top.key(Key::Enter), None, "{begin}");
+        assert!(
+            picture(&top, 80, 24).contains("this link is gone"),
+            "{begin}"
+        );
+        top.key(Key::Home);
         assert!(picture(&top, 80, 24).contains("q quit"), "{begin}");
     }
 }
