@@ -62,8 +62,8 @@ pub fn changes_a_link() {
         // The screen of before is back.
         assert!(!screen.shows().contains("q quit"), "{}", screen.shows());
     }
-    // Alone on the screen, so that it is the selected one.
-    let screen = Screen::start(&lab, 80, 24);
+    // Alone on the screen, so that it is the selected one. The last line shows whole commands.
+    let screen = Screen::start(&lab, 198, 24);
     screen.wait("va");
     let delay = || lab.shown("/up/delay/mean_ns");
     select(&screen, &lab);
@@ -81,7 +81,7 @@ pub fn changes_a_link() {
     });
     screen.wait("down");
     screen.press("d 8 0 x Enter");
-    screen.wait("80x");
+    screen.wait("`x` is not a unit");
     assert_eq!(delay(), 80_000_000);
     let seed = lab.show()["seed"].clone();
     screen.press("p d s l Enter");
@@ -93,13 +93,53 @@ pub fn changes_a_link() {
     assert_eq!(lab.show()["seed"], seed);
     lab.in_a("tc filter del dev va egress");
     screen.wait("TAMPERED");
+    loses_nothing(&screen, &lab);
     screen.press("q");
     screen.wait("exit 0");
     lab.detach();
 }
 
+/// What an attach was given, and `p` would not give again.
+fn loses_nothing(screen: &Screen, lab: &Lab) {
+    let process = std::process::id().to_string();
+    let given: [(&[&str], &str); 3] = [
+        (&["--spare", "192.0.2.0/24"], "va: it spares traffic"),
+        (&["--replace"], "va: it replaced a qdisc"),
+        (&["--while-pid", &process], "va: it ends with a process"),
+    ];
+    let detach = || {
+        lab.detach();
+        wait_until("the row is gone", PATIENCE, || {
+            !screen.shows().contains(&format!("{}:va", lab.a))
+        });
+        // What --replace had replaced is there again.
+        lab.in_a("tc qdisc del dev va root 2>/dev/null || true");
+    };
+    let attach = |options: &[&str]| {
+        lab.emud(&[&["attach", "va", "--profile", "hsdpa"], options].concat())
+            .expect(0);
+        screen.wait(&format!("{}:va", lab.a));
+        select(screen, lab);
+    };
+    for (options, why) in given {
+        detach();
+        if options == ["--replace"] {
+            lab.in_a("tc qdisc add dev va root handle 7: pfifo limit 77");
+        }
+        attach(options);
+        screen.press("p");
+        screen.wait(why);
+        assert_eq!(lab.show()["profile"], "hsdpa");
+    }
+    detach();
+    attach(&["--offload", "keep"]);
+    screen.press("p d s l Enter");
+    screen.wait("--offload keep");
+}
+
 /// Other links of the host may be above.
 fn select(screen: &Screen, lab: &Lab) {
+    screen.press("Home");
     let end: String = lab
         .a
         .chars()
