@@ -357,9 +357,9 @@ fn a_class_that_promises_too_much_lends_again() {
     // For 100 s the first one alone, which uses 5 of the 2 Mbit/s; then the second one beside another class.
     let (first, to) = (100 * SECOND, 240 * SECOND);
     let mut random = Random(17);
-    let alone = greedy(&mut random, 1, 6_000_000, first);
+    let alone = greedy(&mut random, 1, 3_000_000, first);
     let later = [2, 3].map(|class| {
-        let mut packets = greedy(&mut random, class, 10_000_000, to - first);
+        let mut packets = greedy(&mut random, class, 5_000_000, to - first);
         packets.iter_mut().for_each(|packet| packet.at += first);
         packets
     });
