@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use emud::monitor::session::Experiment;
-use emud::monitor::session::experiment::{ExperimentSetup, Facts, Finished};
+use emud::monitor::session::experiment::{ExperimentSetup, Facts, Finished, OwnLinks};
 use emud_monitor::Config;
 use emud_monitor::config::{Alarms, GroupBy};
 use emud_monitor::log::{
@@ -45,7 +45,7 @@ impl Run {
         })
         .unwrap();
         // Holders of other tests on this machine report to every monitor; no link counts here.
-        experiment.judge_links_in(&[]);
+        experiment.judge_links(OwnLinks::default());
         Self {
             experiment,
             path,

@@ -11,9 +11,11 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use crate::datapath::LinkError;
 use crate::datapath::change::{self, Change};
+use crate::datapath::watch::Watch;
 use crate::experiment::lab;
 use crate::experiment::lab::{Files, Lab, LabError};
 use crate::experiment::scenario::{End, Link, Plan};
+use crate::monitor::session::experiment::OwnLinks;
 use crate::netlink::{self, Gso, Netlink};
 use crate::profile::{Offload, Profile};
 
@@ -222,8 +224,8 @@ impl Network {
         Ok(capped.map_err(LabError::from)?)
     }
 
-    /// Returns the inode numbers of the network namespaces with links.
-    pub fn namespaces(&self) -> Vec<u32> {
+    /// Returns whose failures are the experiment's.
+    pub fn own_links(&self) -> OwnLinks {
         let of = |(link, _): &(Link, RunLink)| {
             let found = self
                 .place
@@ -232,9 +234,19 @@ impl Network {
                 .ok()?;
             u32::try_from(found.inode).ok()
         };
-        let mut all: Vec<u32> = self.links.iter().filter_map(of).collect();
-        all.dedup();
-        all
+        OwnLinks {
+            netns: self.links.iter().filter_map(of).collect(),
+            devices: match self.place {
+                Place::Lab(_) => None,
+                // Others may have links beside it.
+                Place::Here(_) => Some(
+                    self.links
+                        .iter()
+                        .flat_map(|(link, _)| devices(link))
+                        .collect(),
+                ),
+            },
+        }
     }
 
     /// Removes the links, and then everything else. Every step is tried; the first error is
@@ -291,6 +303,18 @@ fn outside(
         }
     }
     Ok(host)
+}
+
+/// Returns a link's interface, and emud's devices of it, in this network namespace.
+fn devices(link: &Link) -> Vec<u32> {
+    let found = Netlink::open().and_then(|mut nl| Ok((nl.link(&link.interface)?.index, nl)));
+    let Ok((index, mut nl)) = found else {
+        return vec![];
+    };
+    let mut watch = Watch::new(index);
+    // What is missing is the sampler's to report.
+    let _ = watch.look(&mut nl);
+    watch.interfaces()
 }
 
 /// Reaps a holder, which ends shortly after its namespace unless it was stopped.

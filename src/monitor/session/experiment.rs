@@ -2,7 +2,6 @@
 //! A monitor in a separate thread, for `emud run`: its alarms and other lines in one log, and a
 //! verdict at the end.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::net::TcpListener;
@@ -17,7 +16,7 @@ use emud_monitor::log::{
 use tokio::sync::{oneshot, watch};
 
 use super::judge::lowers;
-pub use super::judge::{Facts, Failure, LOAD, LOAD_AND_DISK, only_late};
+pub use super::judge::{Facts, Failure, LOAD, LOAD_AND_DISK, OwnLinks, only_late};
 pub use super::observing::SETTLED;
 use super::observing::{Begun, Parts, observe};
 pub use super::witness::Episodes;
@@ -61,7 +60,7 @@ pub(crate) struct Asked {
     pub(crate) facts: Facts,
     pub(crate) measured: Measured,
     /// Network namespaces of the links that count; `None`: all.
-    pub(crate) netns: Option<BTreeSet<u32>>,
+    pub(crate) own: Option<OwnLinks>,
 }
 
 /// The measured phase, ns of CLOCK_MONOTONIC.
@@ -167,17 +166,17 @@ impl Experiment {
     /// been reported yet.
     pub fn is_touched_by(&self, episodes: &Episodes) -> bool {
         let asked = self.asked();
-        let (now, netns) = (mono_ns(), asked.netns.as_ref());
+        let (now, own) = (mono_ns(), asked.own.as_ref());
         asked.measured.began.is_some_and(|began| {
             let mut all = episodes.0.iter();
-            all.any(|episode| lowers(episode, [began, now], netns))
+            all.any(|episode| lowers(episode, [began, now], own))
         })
     }
 
-    /// Searches for new links immediately. Only failures of links in these network namespaces
-    /// (inode numbers) count for the verdict; if it is never called, all links on this host count.
-    pub fn judge_links_in(&self, netns: &[u32]) {
-        self.asked().netns = Some(netns.iter().copied().collect());
+    /// Searches for new links immediately. Only failures of these links count for the verdict; if it is
+    /// never called, all links on this host count.
+    pub fn judge_links(&self, own: OwnLinks) {
+        self.asked().own = Some(own);
         self.begun.remote.look();
     }
 

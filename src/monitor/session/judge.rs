@@ -38,6 +38,22 @@ pub const LOAD_AND_DISK: &[Resource] = &[
     Resource::Disk,
 ];
 
+/// The links of an experiment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OwnLinks {
+    /// Inode numbers of their network namespaces.
+    pub netns: BTreeSet<u32>,
+    /// Interfaces and emud's devices of the links there; `None`: no one else has a link there.
+    pub devices: Option<BTreeSet<u32>>,
+}
+
+impl OwnLinks {
+    fn has(&self, netns: u32, device: u32) -> bool {
+        let there = |devices: &BTreeSet<u32>| devices.contains(&device);
+        self.netns.contains(&netns) && self.devices.as_ref().is_none_or(there)
+    }
+}
+
 /// Facts that the monitor does not have.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
@@ -80,8 +96,8 @@ pub struct Evidence<'a> {
     pub watched: bool,
     /// Sentences about resources that could not be watched.
     pub blind: Vec<String>,
-    /// Inode numbers of the network namespaces whose links count; `None`: all.
-    pub netns: Option<&'a BTreeSet<u32>>,
+    /// Whose failures count; `None`: those of all links.
+    pub own: Option<&'a OwnLinks>,
     pub facts: &'a Facts,
 }
 
@@ -217,7 +233,7 @@ enum What<'a> {
 /// Returns the failures in the measured phase.
 fn failures<'a>(evidence: &'a Evidence, measured: [u64; 2]) -> Vec<Failed<'a>> {
     let alarms = (evidence.episodes.iter()).filter_map(|episode| {
-        let sentence = failure(&episode.alarm, evidence.netns)?;
+        let sentence = failure(&episode.alarm, evidence.own)?;
         let until = episode.until_mono_ns.unwrap_or(evidence.ended_mono_ns);
         let since = episode.alarm.since_mono_ns;
         Some(Failed {
@@ -237,8 +253,8 @@ fn failures<'a>(evidence: &'a Evidence, measured: [u64; 2]) -> Vec<Failed<'a>> {
 }
 
 /// Returns whether an episode lowers the verdict of a measured phase that lasts; `phase`: its start
-/// and now. `netns`: as in [`Evidence`].
-pub(crate) fn lowers(episode: &Episode, phase: [u64; 2], netns: Option<&BTreeSet<u32>>) -> bool {
+/// and now. `own`: as in [`Evidence`].
+pub(crate) fn lowers(episode: &Episode, phase: [u64; 2], own: Option<&OwnLinks>) -> bool {
     let [began, now] = phase;
     let alarm = &episode.alarm;
     let until = match episode.until_mono_ns {
@@ -246,14 +262,16 @@ pub(crate) fn lowers(episode: &Episode, phase: [u64; 2], netns: Option<&BTreeSet
         None if now - began >= SETTLED.as_nanos() as u64 => now,
         None => alarm.mono_ns,
     };
-    let counts = alarm.resource != Resource::Emulator || failure(alarm, netns).is_some();
+    let counts = alarm.resource != Resource::Emulator || failure(alarm, own).is_some();
     counts && until >= began
 }
 
 /// Returns `None` for an alarm that does not concern the emulator or this experiment.
-fn failure(alarm: &Alarm, wanted: Option<&BTreeSet<u32>>) -> Option<String> {
+fn failure(alarm: &Alarm, own: Option<&OwnLinks>) -> Option<String> {
     match &alarm.scope {
-        Scope::Link { netns, .. } if wanted.is_some_and(|wanted| !wanted.contains(netns)) => None,
+        Scope::Link { netns, ifindex, .. } if own.is_some_and(|own| !own.has(*netns, *ifindex)) => {
+            None
+        }
         // A run reports tampering of its links itself, and other links do not belong to it.
         Scope::Link { failure, .. } if *failure == TAMPERED => None,
         Scope::Link { failure, name, .. } => Some(match *failure {

@@ -177,7 +177,7 @@ impl<S: Source> Observation<S> {
             watched: (self.watched().into_iter())
                 .any(|(of, watched)| of != Resource::Application && watched != Watched::No),
             blind,
-            netns: asked.netns.as_ref(),
+            own: asked.own.as_ref(),
             facts: &asked.facts,
         })
     }

@@ -222,10 +222,10 @@ impl Run<'_> {
         for (link, _) in &network.links {
             self.link(&link.name, LinkEvent::Attached);
         }
-        let netns = network.namespaces();
+        let own = network.own_links();
         // A part without links must not judge those of other experiments on its host.
-        if !netns.is_empty() || self.settings.together.is_some() {
-            self.experiment.judge_links_in(&netns);
+        if !own.netns.is_empty() || self.settings.together.is_some() {
+            self.experiment.judge_links(own);
         }
     }
 

@@ -46,6 +46,13 @@ fn late(netns: u32, since: u64) -> Episode {
     episode(Resource::Emulator, scope, since, Some(since + MS))
 }
 
+fn links_in(netns: u32, devices: Option<&[u32]>) -> OwnLinks {
+    OwnLinks {
+        netns: [netns].into(),
+        devices: devices.map(|devices| devices.iter().copied().collect()),
+    }
+}
+
 #[derive(Default)]
 struct Case {
     episodes: Vec<Episode>,
@@ -54,7 +61,7 @@ struct Case {
     ring_full: u64,
     blind: Vec<String>,
     unwatched: bool,
-    netns: Option<BTreeSet<u32>>,
+    own: Option<OwnLinks>,
     facts: Facts,
 }
 
@@ -74,7 +81,7 @@ impl Case {
             suppressed: &self.suppressed,
             ring_full: self.ring_full,
             blind: self.blind.clone(),
-            netns: self.netns.as_ref(),
+            own: self.own.as_ref(),
             facts: &self.facts,
             watched: !self.unwatched,
         })
@@ -204,10 +211,18 @@ fn lateness_alone_is_told_from_every_other_failure() {
 #[test]
 fn links_of_others_do_not_count() {
     let case = Case {
-        netns: Some([8].into()),
+        own: Some(links_in(8, None)),
         ..Case::of([late(7, 12 * S)])
     };
     assert_eq!(case.verdict(), RunVerdict::Clean);
+    // In the namespace of the host others have links beside that of the run.
+    for (devices, want) in [([2, 9], RunVerdict::Invalid), ([3, 9], RunVerdict::Clean)] {
+        let case = Case {
+            own: Some(links_in(7, Some(&devices))),
+            ..Case::of([late(7, 12 * S)])
+        };
+        assert_eq!(case.verdict(), want, "{devices:?}");
+    }
 }
 
 /// A run that ends at contention must not end because of what leaves it clean.
@@ -221,7 +236,13 @@ fn what_lowers_the_verdict_ends_a_run() {
     assert!(!at(&open(9 * S), MS));
     assert!(at(&open(9 * S), S));
     assert!(at(&open(10 * S), MS));
-    let of_others = |netns| lowers(&late(netns, 11 * S), [10 * S, 12 * S], Some(&[8].into()));
+    let of_others = |netns| {
+        lowers(
+            &late(netns, 11 * S),
+            [10 * S, 12 * S],
+            Some(&links_in(8, None)),
+        )
+    };
     assert_eq!([of_others(8), of_others(7)], [true, false]);
 }
 
