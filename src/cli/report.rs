@@ -32,7 +32,7 @@ pub struct Args {
     logs: Vec<PathBuf>,
 
     /// Logs of another experiment to compare with
-    // Once: a second one would be another experiment, which has no place on the page.
+    // Once: a second one would be another experiment, and a page compares two.
     #[arg(long, value_name = "LOG", num_args = 1.., action = clap::ArgAction::Set)]
     against: Vec<PathBuf>,
 

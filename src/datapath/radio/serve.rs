@@ -349,7 +349,7 @@ impl Worker {
             for event in &ready[..found] {
                 match event.data.u64() {
                     STOP => return Ok(None),
-                    // Of a station the frames come in the order of their times.
+                    // The frames of a station are in the order of their times.
                     station => {
                         let sent_ns = self.read(station as usize)?;
                         until_ns = until_ns.min(sent_ns.unwrap_or(u64::MAX));

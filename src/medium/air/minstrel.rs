@@ -59,7 +59,7 @@ pub(super) struct Minstrel {
     last_sample: usize,
     /// Of the packet that is being sent.
     sample: Option<usize>,
-    /// A packet is chosen for and not sent yet: one that did not fit into a TXOP is asked for again, and would
+    /// A packet is chosen for and not sent yet: one that did not fit into a TXOP is chosen for again, and would
     /// take the sample along.
     is_pending: bool,
 }

@@ -329,7 +329,7 @@ fn a_ceil_below_a_class_is_reached() {
         ],
     };
     let packets = [1, 2].map(|class| greedy(&mut random, class, rate, to));
-    let packets = super::traffic::merge(packets.into_iter());
+    let packets = super::traffic::merge(packets);
     let got = serve(&plan, &packets).rate(&packets, 1, 0, to) / ceil as f64;
     assert!((0.99..1.01).contains(&got), "{got} of the ceil");
 }

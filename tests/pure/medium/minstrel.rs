@@ -66,7 +66,7 @@ fn it_finds_the_best_rate() {
     }
 }
 
-/// A packet that does not fit into a TXOP is asked for again, and takes no sample along.
+/// A packet that does not fit into a TXOP takes no sample along.
 #[test]
 fn it_finds_the_best_rate_of_a_short_time() {
     let goodput = |rate: RateControl| {
