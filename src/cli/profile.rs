@@ -223,8 +223,9 @@ fn over_time_panels(profile: &Profile, direction: u32) -> Vec<TimePanel> {
         .into_iter()
         .map(|(at, rate)| (at, if rate.is_finite() { rate } else { 0.0 }))
         .collect();
-    let delays = over_time::delays(profile, direction);
+    let delays = over_time::thinned(over_time::delays(profile, direction));
     let losses = over_time::losses(profile, direction, ETHERNET_FRAME as u32);
+    let losses = over_time::thinned(losses);
     let mut panels = Vec::new();
     for (note, what, steps, unit) in [
         (note, "rate, Mbit/s", rates, 1e6),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Delay and loss of a direction over time, for plots of a profile.
+//! Delay and loss of a direction over time, for plots of a profile and for means.
 
 use crate::profile::{Link, LinkState, Profile, TraceRow, TraceSource};
 
@@ -39,7 +39,7 @@ fn steps(
             return vec![(0.0, own)];
         };
         let point = |row: &TraceRow| (row.at_ns as f64 / 1e9, of_row(row).unwrap_or(own));
-        return thinned(rows.iter().map(point).collect());
+        return rows.iter().map(point).collect();
     }
     let phases = &profile.phases;
     let mut before = match (phases.repeat, phases.list.last()) {
@@ -72,8 +72,9 @@ fn steps(
     steps
 }
 
-/// The highest of as many as one can see: what is short and bad must not go away.
-fn thinned(steps: Steps) -> Steps {
+/// The highest of as many as one can see, for a plot: what is short and bad must not go away. Means
+/// need all steps.
+pub fn thinned(steps: Steps) -> Steps {
     let each = steps.len().div_ceil(POINTS).max(1);
     steps
         .chunks(each)

@@ -298,3 +298,16 @@ fn a_queue_without_a_rate_is_noted() {
     let said = exported.notes.iter().any(|n| n.contains("no effect"));
     assert!(said, "{:?}", exported.notes);
 }
+
+/// 100 of 10,000 rows lose everything: 1 %, however many points a plot has.
+#[test]
+fn the_mean_of_a_trace_is_that_of_all_rows() {
+    let rows: String = (0..10_000)
+        .map(|row| (row * 125, if row % 100 == 0 { "100%,5" } else { "0%,0" }))
+        .map(|(ms, lost)| format!(";{ms},{lost}"))
+        .collect();
+    let trace = format!("trace = {{ rows = \"time_ms,loss,delay_ms{rows}\", period = \"1250s\" }}");
+    let exported = nearest_netem(&parse(&format!("[link]\n{trace}")), Direction::Up, None);
+    let want = "netem delay 50us loss random 1% limit 1000000";
+    assert_eq!(exported.command, want);
+}
