@@ -267,9 +267,12 @@ impl<'a> Tree<'a> {
                 }
                 "tbf" => {
                     let (rate, queue) = tbf(&mut qdisc, &mut self.warnings)?;
-                    (class.ceil, class.queue) = (rate, queue);
-                    if self.schedule == Schedule::Htb {
-                        class.rate = class.rate.min(rate);
+                    class.queue = queue;
+                    if let Some(rate) = rate {
+                        // A class of htb without a ceil has its rate as one.
+                        let ceil = class.ceil.or(class.rate).unwrap_or(rate);
+                        class.ceil = Some(ceil.min(rate));
+                        class.rate = class.rate.map(|own| own.min(rate));
                     }
                 }
                 other => match queue(&mut qdisc, &mut self.warnings)? {

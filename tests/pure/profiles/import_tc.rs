@@ -511,3 +511,25 @@ fn the_limit_of_netem_is_that_of_its_class() {
     let imported = import(&short, None);
     assert!(imported.warnings[0].starts_with("a limit of 100 bytes"));
 }
+
+/// A bucket in a class of htb does not raise what the class may send.
+#[test]
+fn a_bucket_in_a_class_of_htb() {
+    let of = |class: &str, rate: &str| {
+        let bucket = format!("tbf rate {rate} burst 10k limit 60000");
+        let script = TREE
+            .replace("pfifo limit 50", &bucket)
+            .replace("htb rate 89mbit ceil 100mbit", &format!("htb {class}"));
+        let imported = import(&script, None);
+        assert_eq!(imported.warnings, [""; 0]);
+        let class = &parse(&imported.toml).bottlenecks[0].classes[2];
+        let mbit = |rate: Option<u64>| rate.map(|bits| bits / MBIT);
+        (mbit(class.rate), mbit(class.ceil))
+    };
+    let both = |rate, ceil| (Some(rate), Some(ceil));
+    assert_eq!(of("rate 50mbit ceil 80mbit", "90mbit"), both(50, 80));
+    assert_eq!(of("rate 50mbit ceil 80mbit", "70mbit"), both(50, 70));
+    assert_eq!(of("rate 50mbit ceil 80mbit", "20mbit"), both(20, 20));
+    // tc's default of the ceil is the rate.
+    assert_eq!(of("rate 50mbit", "90mbit"), both(50, 50));
+}
