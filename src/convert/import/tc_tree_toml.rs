@@ -227,11 +227,14 @@ fn rules(out: &mut Writer, tree: &Tree, header: Header) {
     for (tos, id) in &tree.by_tos {
         out.from(&tree.at);
         out.header("[rule]");
-        out.note("prio chooses the band by the priority that a packet gets from its ToS.");
-        out.key(
-            "match",
-            table(&[("tos", Some(format!("\"{tos:#x}/0x18\"")))]),
+        out.note(
+            "prio chooses the band by the priority that a packet gets from its ToS; IPv6 sets none.",
         );
+        let keys = [
+            ("source", Some(quoted("0.0.0.0/0"))),
+            ("tos", Some(format!("\"{tos:#x}/0x18\""))),
+        ];
+        out.key("match", table(&keys));
         out.key("link", quoted(format!("class-{}", id.replace(':', "-"))));
         direction(out);
     }

@@ -113,8 +113,8 @@ fn bands_of_prio() {
             "class-1-1",
         ),
         ("source = \"0.0.0.0/0\", mark = \"0x6\"", "class-1-4"),
-        ("tos = \"0x10/0x18\"", "class-1-1"),
-        ("tos = \"0x8/0x18\"", "class-1-3"),
+        ("source = \"0.0.0.0/0\", tos = \"0x10/0x18\"", "class-1-1"),
+        ("source = \"0.0.0.0/0\", tos = \"0x8/0x18\"", "class-1-3"),
     ];
     assert_eq!(rules, want.map(|(keys, name)| (keys.to_owned(), to(name))));
 }
