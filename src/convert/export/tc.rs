@@ -8,7 +8,7 @@ use super::tc_queue::qdisc;
 use super::{Direction, ExportError, Exported};
 use crate::abi;
 use crate::bottleneck::{QUANTUM, Schedule};
-use crate::profile::{Bottleneck, Link, Profile, Rule, ServiceClass, Target};
+use crate::profile::{Bottleneck, Link, Profile, Rule, ServiceClass, Stage, Target};
 use crate::text::Word;
 
 /// htb's `prio` is 0 to 7.
@@ -162,11 +162,14 @@ impl Script {
         self.note(
             "htb has bursts of 10 ms, because it depends on a timer; emud's clocks are exact",
         );
-        let delays = uses
-            .iter()
-            .any(|used| without_class(used.link) != Link::default());
-        if delays {
+        let is_late = |link: &Link| !link.loss.is_none() && link.loss.stage != Stage::BeforeQueue;
+        if uses.iter().any(|used| is_late(used.link)) {
             self.note("netem delays and loses packets before htb serves them, emud afterwards");
+        } else if uses
+            .iter()
+            .any(|used| without_class(used.link) != Link::default())
+        {
+            self.note("netem delays packets before htb serves them, emud afterwards");
         }
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Converts the netems of a script of tc to a profile.
 
-use super::netem::{Netem, link, seed};
+use super::netem::{Beside, Netem, link, seed};
 use super::tc_script::Script;
 use super::writer::{Writer, quoted, string, table};
 use super::{Header, Imported, Tables};
@@ -25,7 +25,10 @@ pub(crate) fn profile(
     let texts: Vec<_> = netems().map(|netem| netem.text.as_str()).collect();
     out.key("source", string(&format!("imported: {}", texts.join("; "))));
     seed(&mut out, netems());
-    let both = links.len() > 1;
+    let beside = match links.len() {
+        0 | 1 => Beside::Nothing,
+        _ => Beside::OtherDirection,
+    };
     if links.is_empty() {
         out.header(header.word());
         out.note("Packets that no filter sends to a class with a netem pass without a change.");
@@ -40,7 +43,7 @@ pub(crate) fn profile(
     for (name, netem) in own.chain(named) {
         out.from(&netem.start());
         out.header(&name);
-        link(&mut out, netem, both, tables)?;
+        link(&mut out, netem, beside, tables)?;
     }
     for rule in &script.rules {
         out.from(&rule.at);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A tree of qdiscs as a profile: a bottleneck, a link for each class, a rule for each filter.
 
-use super::netem::{link, seed};
+use super::netem::{Beside, link, seed};
 use super::netem_profile::has_table;
 use super::tc_aqm::Aqm;
 use super::tc_red::Red;
@@ -115,7 +115,7 @@ fn own(
 
 fn netem(out: &mut Writer, class: &Class, tables: Tables) -> Result<(), Mistake> {
     match &class.netem {
-        Some(netem) => link(out, netem, true, tables),
+        Some(netem) => link(out, netem, Beside::Server, tables),
         None => Ok(()),
     }
 }

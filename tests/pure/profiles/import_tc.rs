@@ -3,7 +3,7 @@
 
 use emud::bottleneck::{Class, Limits, Schedule};
 use emud::convert::import::{self, Header, Imported};
-use emud::profile::{Aqm, Length, Profile, Queue, Red, Rule, Target};
+use emud::profile::{Aqm, Length, Profile, Queue, Red, Rule, Stage, Target};
 
 use super::parse;
 
@@ -510,6 +510,22 @@ fn the_limit_of_netem_is_that_of_its_class() {
     let short = TREE.replace("pfifo limit 50", "bfifo limit 100");
     let imported = import(&short, None);
     assert!(imported.warnings[0].starts_with("a limit of 100 bytes"));
+}
+
+/// netem loses packets when they arrive, before htb serves them.
+#[test]
+fn a_netem_in_a_class_loses_packets_before_the_queue() {
+    let imported = import(TREE, None);
+    let profile = parse(&imported.toml);
+    for link in &profile.links {
+        let stage = match link.up.loss.is_none() {
+            true => Stage::AfterQueue,
+            false => Stage::BeforeQueue,
+        };
+        assert_eq!(link.up.loss.stage, stage, "{}", link.name);
+    }
+    let lossy = profile.links.iter().filter(|link| !link.up.loss.is_none());
+    assert_eq!(lossy.count(), 2);
 }
 
 /// A bucket in a class of htb does not raise what the class may send.

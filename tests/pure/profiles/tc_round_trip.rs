@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use emud::convert::export::{Direction, ExportError, tc};
 use emud::convert::import::{self, Header};
-use emud::profile::{Link, Profile, shipped};
+use emud::profile::{Link, Loss, Profile, Stage, shipped};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use support::chance::same_cases;
@@ -216,6 +216,14 @@ fn profile(
         let class = Some(format!("tree.{}", name(leaf)));
         let link = Link {
             class,
+            // netem is before the server.
+            loss: Loss {
+                stage: match link.loss.is_none() {
+                    true => Stage::default(),
+                    false => Stage::BeforeQueue,
+                },
+                ..link.loss.clone()
+            },
             ..link.clone()
         };
         if default == Some(leaf) {

@@ -34,11 +34,20 @@ pub(in crate::convert::import) fn seed<'a>(
     }
 }
 
-/// `both`: the other direction is another netem.
+/// What is beside a netem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::convert::import) enum Beside {
+    Nothing,
+    /// Another netem, for the other direction.
+    OtherDirection,
+    /// The server of the class whose packets netem receives.
+    Server,
+}
+
 pub(in crate::convert::import) fn link(
     out: &mut Writer,
     netem: &Netem,
-    both: bool,
+    beside: Beside,
     tables: Tables,
 ) -> Result<(), Mistake> {
     match &netem.under {
@@ -57,7 +66,7 @@ pub(in crate::convert::import) fn link(
     if let Some(name) = netem
         .device
         .as_deref()
-        .filter(|d| d.starts_with("ifb") && !both)
+        .filter(|d| d.starts_with("ifb") && beside == Beside::Nothing)
     {
         out.note(&format!(
             "On {name} netem probably emulates ingress of another device: --direction down."
@@ -104,8 +113,10 @@ pub(in crate::convert::import) fn link(
     from(out, &["reorder", "gap"]);
     reorder(out, netem, own)?;
     from(out, &["loss", "drop"]);
-    loss(out, netem, rate.is_some());
-    alter(out, netem, rate.is_some());
+    // netem receives a packet before its class waits for the server.
+    let is_timed = rate.is_some() || beside == Beside::Server;
+    loss(out, netem, is_timed);
+    alter(out, netem, is_timed);
     if let Some(slot) = &netem.slot {
         from(out, &["slot"]);
         slots(out, slot);

@@ -51,7 +51,9 @@ pub(super) fn loss(out: &mut Writer, netem: &Netem, has_rate: bool) {
         ]),
     };
     if stage.is_some() {
-        out.note("netem loses packets before its rate, so a lost packet takes none of it.");
+        out.note(
+            "netem loses packets before its rate, or that of its class, so a lost packet takes none of it.",
+        );
     }
     out.key("loss", value);
 }

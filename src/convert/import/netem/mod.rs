@@ -15,7 +15,7 @@ mod values;
 use super::tc_shaper::Shaper;
 use crate::text::{At, Located};
 use delay::trimmed;
-pub(super) use link::{link, seed};
+pub(super) use link::{Beside, link, seed};
 pub(super) use read::OPTIONS;
 
 const NARROW: &str = "netem's correlation squeezes its random numbers towards one half, so small \
