@@ -2,7 +2,7 @@
 //! Converts the netems of a script of tc to a profile.
 
 use super::netem::{Beside, Netem, link, seed};
-use super::tc_script::Script;
+use super::tc_script::{Script, To};
 use super::writer::{Writer, quoted, string, table};
 use super::{Header, Imported, Tables};
 use crate::profile::{Distribution, Word};
@@ -14,32 +14,31 @@ pub(crate) fn profile(
     header: Header,
     tables: Tables,
 ) -> Result<Imported, Mistake> {
-    let links = directions(&script.netems, header)?;
-    let mut out = Writer::default();
-    let netems = || {
-        script
-            .netems
-            .iter()
-            .chain(script.classes.iter().map(|(_, netem)| netem))
+    let directions = directions(script, header)?;
+    let direction = |device: Option<&str>| {
+        let mut found = directions.iter().filter(|(name, _)| *name == device);
+        found.next().map_or(header, |(_, direction)| *direction)
     };
-    let texts: Vec<_> = netems().map(|netem| netem.text.as_str()).collect();
+    let mut out = Writer::default();
+    let texts: Vec<_> = script.all().map(|netem| netem.text.as_str()).collect();
     out.key("source", string(&format!("imported: {}", texts.join("; "))));
-    seed(&mut out, netems());
-    let beside = match links.len() {
+    seed(&mut out, script.all());
+    let beside = match directions.len() {
         0 | 1 => Beside::Nothing,
         _ => Beside::OtherDirection,
     };
-    if links.is_empty() {
+    if script.netems.is_empty() {
         out.header(header.word());
         out.note("Packets that no filter sends to a class with a netem pass without a change.");
     }
-    let own = links
-        .iter()
-        .map(|(header, netem)| (header.word().to_owned(), *netem));
-    let named = script
-        .classes
-        .iter()
-        .map(|(name, netem)| (format!("links.{name}"), netem));
+    let mut own: Vec<_> = (script.netems.iter())
+        .map(|netem| (direction(netem.device.as_deref()).word(), netem))
+        .collect();
+    own.sort_by_key(|(word, _)| *word == Header::Down.word());
+    let own = own
+        .into_iter()
+        .map(|(word, netem)| (word.to_owned(), netem));
+    let named = (script.classes.iter()).map(|of| (format!("links.{}", of.name), &of.netem));
     for (name, netem) in own.chain(named) {
         out.from(&netem.start());
         out.header(&name);
@@ -54,12 +53,23 @@ pub(crate) fn profile(
         if !keys.is_empty() {
             out.key("match", table(&keys));
         }
-        out.key("link", quoted(&rule.class));
-        if header != Header::Link {
-            out.key("direction", quoted(header.word()));
+        out.key(
+            "link",
+            match &rule.to {
+                To::Own => quoted("link"),
+                To::Class(name) => quoted(name),
+                To::Nothing => quoted("none"),
+            },
+        );
+        match direction(rule.device.as_deref()) {
+            Header::Link => {}
+            one => out.key("direction", quoted(one.word())),
         }
     }
-    if netems().all(|netem| has_table(netem, tables)) {
+    for warning in &script.warnings {
+        out.warning(warning.clone());
+    }
+    if script.all().all(|netem| has_table(netem, tables)) {
         out.check()?;
     }
     Ok(out.finish())
@@ -73,30 +83,33 @@ pub(super) fn has_table(netem: &Netem, tables: Tables) -> bool {
     table.and_then(tables).is_none_or(|path| path.is_file())
 }
 
-/// Assigns netems to directions.
-fn directions(netems: &[Netem], header: Header) -> Result<Vec<(Header, &Netem)>, Mistake> {
-    let is_ifb = |netem: &Netem| {
-        netem
-            .device
-            .as_deref()
-            .is_some_and(|d| d.starts_with("ifb"))
-    };
-    match netems {
-        [] => Ok(Vec::new()),
-        [one] => Ok(vec![(header, one)]),
-        [one, other] if is_ifb(one) != is_ifb(other) => {
-            let (up, down) = if is_ifb(one) {
-                (other, one)
-            } else {
-                (one, other)
-            };
-            Ok(vec![(Header::Up, up), (Header::Down, down)])
+/// A device and the direction of its packets.
+type Towards<'a> = (Option<&'a str>, Header);
+
+/// Assigns the devices of netems to directions.
+fn directions(script: &Script, header: Header) -> Result<Vec<Towards<'_>>, Mistake> {
+    let mut devices: Vec<&Netem> = Vec::new();
+    for netem in script.all() {
+        if devices.iter().all(|other| other.device != netem.device) {
+            devices.push(netem);
         }
-        all => {
-            let devices: Vec<_> = all.iter().filter_map(|n| n.device.as_deref()).collect();
-            let title = format!("netems on {}", devices.join(", "));
+    }
+    let of_ifb = |netem: &Netem| match netem.is_on_ifb() {
+        true => Header::Down,
+        false => Header::Up,
+    };
+    match devices[..] {
+        [] => Ok(Vec::new()),
+        [one] => Ok(vec![(one.device.as_deref(), header)]),
+        [one, other] if one.is_on_ifb() != other.is_on_ifb() => {
+            let both = [one, other].map(|netem| (netem.device.as_deref(), of_ifb(netem)));
+            Ok(both.to_vec())
+        }
+        [_, second, ..] => {
+            let names: Vec<_> = devices.iter().filter_map(|n| n.device.as_deref()).collect();
+            let title = format!("netems on {}", names.join(", "));
             let help = "import the commands of one device, or of a device and its ifb";
-            Err(Mistake::new(&all[1].start(), title, help))
+            Err(Mistake::new(&second.start(), title, help))
         }
     }
 }

@@ -10,20 +10,54 @@ use crate::text::{At, Mistake};
 
 /// The content of a text.
 pub(crate) struct Script {
-    /// Netems that receive every packet, each on a different device.
+    /// Netems that receive every packet that no rule takes, each on a different device.
     pub netems: Vec<Netem>,
-    /// Netems that receive what filters send to their class, with names for the classes.
-    pub classes: Vec<(String, Netem)>,
+    /// Netems that receive what filters send to their class.
+    pub classes: Vec<ClassNetem>,
     /// In order of priority.
     pub rules: Vec<ClassRule>,
+    pub warnings: Vec<String>,
+}
+
+/// A netem in a class.
+pub(crate) struct ClassNetem {
+    /// That of the link.
+    pub name: String,
+    /// As in `1:10`.
+    class: String,
+    pub netem: Netem,
 }
 
 /// Packets of a class, and the filter that selects them.
 pub(crate) struct ClassRule {
     pub at: At,
+    pub device: Option<String>,
     /// Keys and values of a match.
     pub matches: Vec<(&'static str, String)>,
-    pub class: String,
+    pub to: To,
+}
+
+/// What the packets of a class meet.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum To {
+    /// The netem of all packets that no rule takes.
+    Own,
+    /// A netem in a class, by its name.
+    Class(String),
+    Nothing,
+}
+
+impl Script {
+    /// Returns all netems.
+    pub fn all(&self) -> impl Iterator<Item = &Netem> {
+        let of_classes = self.classes.iter().map(|class| &class.netem);
+        self.netems.iter().chain(of_classes)
+    }
+
+    fn own(&self, device: Option<&str>) -> Option<&Netem> {
+        let mut netems = self.netems.iter();
+        netems.find(|netem| netem.device.as_deref() == device)
+    }
 }
 
 pub(crate) fn read(text: &str) -> Result<Script, Mistake> {
@@ -31,12 +65,13 @@ pub(crate) fn read(text: &str) -> Result<Script, Mistake> {
     if !all.iter().any(is_netem) {
         return Err(none(&all));
     }
-    let filters = filters(text)?;
     let mut script = Script {
         netems: Vec::new(),
         classes: Vec::new(),
         rules: Vec::new(),
+        warnings: Vec::new(),
     };
+    let filters = of_roots(filters(text)?, &all, &mut script.warnings);
     for i in 0..all.len() {
         if !is_netem(&all[i]) {
             continue;
@@ -53,39 +88,163 @@ pub(crate) fn read(text: &str) -> Result<Script, Mistake> {
             None => None,
         };
         let made = &mut all[i];
-        let chosen = |filter: &&Filter| {
-            Some(&filter.class) == made.parent.as_ref() && filter.device == made.device
+        let is_chosen = |class: &&String| {
+            let of_it = |f: &Filter| f.class == **class && f.device == made.device;
+            filters.iter().any(of_it)
         };
-        let mut chosen = filters.iter().filter(chosen).peekable();
-        if let (Under::Class(class), true) = (&under, chosen.peek().is_some()) {
-            let name = format!("class-{}", class.replace(':', "-"));
-            let rules = chosen.map(|filter| ClassRule {
-                at: filter.at.clone(),
-                matches: filter.matches.clone(),
-                class: name.clone(),
-            });
-            script.rules.extend(rules);
+        let class = match &under {
+            Under::Class(class) | Under::FirstOf(class) => Some(class),
+            _ => None,
+        };
+        if let Some(class) = class.filter(is_chosen).cloned() {
             let netem = Netem::parse(text, made, Under::Nothing, shaper)?;
-            script.classes.push((name, netem));
+            let same = |c: &ClassNetem| c.class == class && c.netem.device == netem.device;
+            if script.classes.iter().any(same) {
+                return Err(second(&all[i]));
+            }
+            let name = format!("class-{}", class.replace(':', "-"));
+            script.classes.push(ClassNetem { name, class, netem });
             continue;
         }
         let netem = Netem::parse(text, made, under, shaper)?;
-        let same = |other: &Netem| other.device == netem.device;
-        if script.netems.iter().any(same) {
-            let title = match &netem.device {
-                Some(device) => format!("{device} has a second netem"),
-                None => "a second netem".to_owned(),
-            };
-            let help = "no filter in the text sends packets to its class: import each separately, and \
-                        write a [links.NAME] and a [[rule]] for it (docs/profile.md)";
-            return Err(Mistake::new(&all[i].kind.at, title, help));
+        if script.own(netem.device.as_deref()).is_some() {
+            return Err(second(&all[i]));
         }
         script.netems.push(netem);
     }
-    // In the order in which tc checks the filters, whatever the order of the classes.
-    let place = |rule: &ClassRule| filters.iter().position(|filter| filter.at == rule.at);
-    script.rules.sort_by_key(place);
+    let names: Vec<_> = script.classes.iter().map(|c| c.name.clone()).collect();
+    for class in script.classes.iter_mut().filter(|c| c.netem.is_on_ifb()) {
+        // A class of the device beside it may have the same number.
+        if names.iter().filter(|name| **name == class.name).count() > 1 {
+            class.name += "-down";
+        }
+    }
+    rules(filters, &all, &mut script)?;
     Ok(script)
+}
+
+fn second(made: &Made) -> Mistake {
+    let title = match made.device {
+        Some(device) => format!("{device} has a second netem"),
+        None => "a second netem".to_owned(),
+    };
+    let help = "no filter in the text sends packets to its class: import each separately, and \
+                write a [links.NAME] and a [[rule]] for it (docs/profile.md)";
+    Mistake::new(&made.kind.at, title, help)
+}
+
+/// Returns the filters that every packet of a device with a netem meets.
+fn of_roots<'a>(
+    mut filters: Vec<Filter<'a>>,
+    all: &[Made],
+    warnings: &mut Vec<String>,
+) -> Vec<Filter<'a>> {
+    filters.retain(|filter| {
+        let qdiscs = || {
+            let of_it = |made: &&Made| !made.is_class && made.device == filter.device;
+            all.iter().filter(of_it)
+        };
+        let root = qdiscs().find(|made| made.parent.is_none());
+        let has_filters = root.is_none_or(|root| !has_one_class(root));
+        if !has_filters || !qdiscs().any(is_netem) {
+            return false;
+        }
+        let parent = filter.parent.as_deref().unwrap_or_default();
+        let at_root = match root.and_then(|root| root.handle.as_deref()) {
+            Some(handle) => parent.is_empty() || parent == handle,
+            None => parent.is_empty() || parent.ends_with(':'),
+        };
+        if !at_root {
+            let class = &filter.class;
+            warnings.push(format!(
+                "a filter to class {class}: it is of {parent}, not of the root"
+            ));
+        }
+        at_root
+    });
+    filters
+}
+
+/// Makes a rule of each filter, in their order: a filter to a class without a netem takes packets from
+/// those behind it.
+fn rules(filters: Vec<Filter>, all: &[Made], script: &mut Script) -> Result<(), Mistake> {
+    let mut rules = Vec::new();
+    for filter in filters {
+        let device = filter.device;
+        let of_class =
+            |c: &&ClassNetem| c.class == filter.class && c.netem.device.as_deref() == device;
+        let named = script.classes.iter().find(of_class);
+        let default = match script.own(device) {
+            Some(netem) if netem.under == Under::Default => To::Own,
+            _ => To::Nothing,
+        };
+        let is_in = |made: &Made| {
+            made.device == device && made.parent.as_deref() == Some(filter.class.as_str())
+        };
+        let root = qdisc(all, device, &filter.class);
+        let to = if let Some(named) = named {
+            To::Class(named.name.clone())
+        } else if root.is_some_and(|root| is_default(root, &filter.class))
+            || (!filter.class.ends_with(':') && all.iter().any(|made| made.is_class && is_in(made)))
+        {
+            // htb also sends there what a filter sends to a class above others.
+            default
+        } else if all
+            .iter()
+            .filter(|made| is_netem(made))
+            .any(|netem| is_in(netem) || parents(all, netem).iter().any(|i| is_in(&all[*i])))
+        {
+            script.warnings.push(format!(
+                "a filter to class {}: netem is in a class of a qdisc below it",
+                filter.class
+            ));
+            continue;
+        } else {
+            To::Nothing
+        };
+        if to == To::Nothing {
+            let limits = all.iter().filter(|made| made.device == device);
+            let is_limit = |made: &&Made| match made.is_class {
+                true => made.handle.as_ref() == Some(&filter.class),
+                false => is_in(made),
+            };
+            let limit = limits.filter(is_limit).find(|made| shapes(made));
+            if let Some(limit) = limit
+                && let Some(shaper) = Shaper::read(&mut limit.clone())?
+            {
+                let text = format!(
+                    "the {} of {} bit/s in class {}, which has no netem",
+                    shaper.kind,
+                    shaper.bits(),
+                    filter.class
+                );
+                if !script.warnings.contains(&text) {
+                    script.warnings.push(text);
+                }
+            }
+        }
+        rules.push(ClassRule {
+            at: filter.at,
+            device: device.map(str::to_owned),
+            matches: filter.matches,
+            to,
+        });
+    }
+    // The last ones have no effect if they lead where the rest goes, too.
+    let mut ended = Vec::new();
+    for rule in rules.into_iter().rev() {
+        let rest = match script.own(rule.device.as_deref()) {
+            Some(_) => To::Own,
+            None => To::Nothing,
+        };
+        if rule.to == rest && !ended.contains(&rule.device) {
+            continue;
+        }
+        ended.push(rule.device.clone());
+        script.rules.push(rule);
+    }
+    script.rules.reverse();
+    Ok(())
 }
 
 fn is_netem(made: &Made) -> bool {
@@ -136,10 +295,25 @@ fn parents<'a>(all: &'a [Made<'a>], made: &Made) -> Vec<usize> {
     found
 }
 
+fn shapes(made: &Made) -> bool {
+    made.kind.value == "tbf" || (made.is_class && made.kind.value == "htb")
+}
+
+fn has_one_class(qdisc: &Made) -> bool {
+    matches!(qdisc.kind.value, "tbf" | "netem")
+}
+
+/// Returns the qdisc of a class.
+fn qdisc<'a>(all: &'a [Made<'a>], device: Option<&str>, class: &str) -> Option<&'a Made<'a>> {
+    let is = |made: &&Made| {
+        let handle = made.handle.as_deref().map(major);
+        !made.is_class && made.device == device && handle == Some(major(class))
+    };
+    all.iter().find(is)
+}
+
 /// Returns the nearest rate limiter above it, or one below, and whether it is below.
 fn shaper_of(all: &[Made], netem: &Made) -> Option<(usize, bool)> {
-    let shapes =
-        |made: &Made| made.kind.value == "tbf" || (made.is_class && made.kind.value == "htb");
     let above = parents(all, netem).into_iter().find(|i| shapes(&all[*i]));
     let below = |made: &Made| {
         let parent = made.parent.as_deref().map(major);
@@ -153,21 +327,26 @@ fn shaper_of(all: &[Made], netem: &Made) -> Option<(usize, bool)> {
 
 /// Returns which packets it receives.
 fn under(all: &[Made], netem: &Made) -> Under {
-    let Some(parent) = netem.parent.as_deref() else {
+    let mut class = netem.parent.as_deref();
+    // As often as there are qdiscs: parents may form a circle.
+    for _ in all {
+        let above = class.and_then(|class| qdisc(all, netem.device, class));
+        match above.filter(|above| has_one_class(above)) {
+            Some(above) => class = above.parent.as_deref(),
+            None => break,
+        }
+    }
+    let Some(class) = class else {
         return Under::Nothing;
     };
-    let parents = parents(all, netem);
-    let qdisc = |id: &str| {
-        let of = |made: &&Made| !made.is_class && made.device == netem.device;
-        let is = |made: &&Made| made.handle.as_deref().map(major) == Some(major(id));
-        all.iter().filter(of).find(is)
-    };
-    match qdisc(parent) {
-        // These have a single class.
-        Some(above) if matches!(above.kind.value, "tbf" | "netem") => Under::Nothing,
-        Some(above) if above.kind.value == "htb" && is_default(above, parent) => Under::Default,
-        None if parents.is_empty() && parent.ends_with(":1") => Under::FirstOf(parent.to_owned()),
-        _ => Under::Class(parent.to_owned()),
+    let is_made =
+        |m: &Made| m.is_class && m.device == netem.device && m.handle.as_deref() == Some(class);
+    match qdisc(all, netem.device, class) {
+        Some(root) if root.parent.is_none() && is_default(root, class) => Under::Default,
+        None if !all.iter().any(is_made) && class.ends_with(":1") => {
+            Under::FirstOf(class.to_owned())
+        }
+        _ => Under::Class(class.to_owned()),
     }
 }
 
@@ -177,5 +356,6 @@ fn is_default(htb: &Made, class: &str) -> bool {
     let given = options
         .find(|word| *word == "default")
         .and_then(|_| options.next());
-    given.is_some_and(|minor| canonical(&format!("{}:{minor}", major(class))) == class)
+    let is = |minor: &str| canonical(&format!("{}:{minor}", major(class))) == class;
+    htb.kind.value == "htb" && given.is_some_and(is)
 }

@@ -10,6 +10,7 @@ mod files;
 mod import_netem;
 mod import_ping;
 mod import_rates;
+mod import_scripts;
 mod import_tc;
 mod links;
 mod loss;

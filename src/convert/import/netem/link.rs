@@ -52,9 +52,11 @@ pub(in crate::convert::import) fn link(
 ) -> Result<(), Mistake> {
     match &netem.under {
         Under::Nothing => {}
-        Under::Default => out.note(
-            "netem receives packets that no filter sends elsewhere; this link receives every packet of the device.",
-        ),
+        Under::Default => {
+            out.note(
+                "netem receives packets that no filter sends to another class; so does this link.",
+            );
+        }
         Under::FirstOf(parent) => out.note(&format!(
             "netem is below {parent}: a tbf receives every packet of the device, as here."
         )),

@@ -73,6 +73,12 @@ impl Netem {
         found.map_or_else(|| self.at.clone(), |(_, at)| at.clone())
     }
 
+    /// Returns whether it probably emulates what another device receives.
+    pub(in crate::convert::import) fn is_on_ifb(&self) -> bool {
+        let device = self.device.as_deref();
+        device.is_some_and(|device| device.starts_with("ifb"))
+    }
+
     /// Returns the position of its first option.
     pub(in crate::convert::import) fn start(&self) -> At {
         let first = self.spans.first();

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Scripts of tc with classes, filters and changes as profiles.
+
+use emud::abi::EMUD_UP;
+use emud::convert::import::{self, Header, Imported};
+use emud::profile::{Rule, Target};
+
+use super::import_netem::import;
+use super::parse;
+
+/// The direction, the keys and the target of its rules.
+fn rules(imported: &Imported) -> Vec<String> {
+    let rules = parse(&imported.toml).rules;
+    let line = |rule: &Rule| {
+        let to = match &rule.target {
+            Target::Named(name) => name,
+            Target::Own => "link",
+            Target::Untouched => "none",
+        };
+        let direction = match rule.direction {
+            Some(EMUD_UP) => "up",
+            Some(_) => "down",
+            None => "both",
+        };
+        format!("{direction}: {}: {to}", rule.matches.keys())
+    };
+    rules.iter().map(line).collect()
+}
+
+fn filter(rest: &str) -> String {
+    format!("tc filter add dev eth0 protocol ip {rest}\n")
+}
+
+const PRIO: &str = "tc qdisc add dev eth0 root handle 1: prio\n\
+    tc qdisc add dev eth0 parent 1:3 handle 30: netem delay 200ms\n";
+const SSH: &str = "source = \"0.0.0.0/0\", destination-port = \"22\"";
+
+/// In the kernel the first filter that matches wins, also one to a class that has no netem.
+#[test]
+fn a_filter_to_a_class_without_a_netem_is_a_rule() {
+    let script = [
+        PRIO,
+        &filter("parent 1: prio 1 u32 match ip dport 22 0xffff flowid 1:1"),
+        &filter("parent 1: prio 2 u32 match ip dst 10.0.0.0/8 flowid 1:3"),
+        // Of the rest nothing is emulated.
+        &filter("parent 1: prio 3 u32 match ip dport 80 0xffff flowid 1:2"),
+    ];
+    let imported = import(&script.concat());
+    assert_eq!(imported.warnings, [""; 0]);
+    let want = [
+        format!("up: {SSH}: none"),
+        "up: destination = \"10.0.0.0/8\": class-1-3".to_owned(),
+    ];
+    assert_eq!(rules(&imported), want);
+}
+
+/// A class that cannot take packets leaves them to the default one.
+#[test]
+fn filters_beside_a_default_class_with_a_netem() {
+    let script = [
+        "tc qdisc add dev eth0 root handle 1: htb default 30\n\
+         tc class add dev eth0 parent 1: classid 1:1 htb rate 100mbit\n\
+         tc class add dev eth0 parent 1:1 classid 1:10 htb rate 5mbit\n\
+         tc class add dev eth0 parent 1:1 classid 1:30 htb rate 95mbit\n\
+         tc qdisc add dev eth0 parent 1:30 handle 30: netem delay 20ms\n",
+        &filter("parent 1: prio 1 u32 match ip dport 22 0xffff flowid 1:10"),
+        &filter("parent 1: prio 2 u32 match ip dst 10.1.0.0/16 flowid 1:1"),
+        &filter("parent 1: prio 3 u32 match ip dst 10.2.0.0/16 flowid 1:30"),
+        &filter("parent 1: prio 4 u32 match ip dst 10.0.0.0/8 flowid 1:10"),
+        &filter("parent 1: prio 5 u32 match ip dst 11.0.0.0/8 flowid 1:30"),
+    ];
+    let imported = import(&script.concat());
+    assert_eq!(
+        imported.warnings,
+        ["the htb of 5000000 bit/s in class 1:10, which has no netem"]
+    );
+    let want = [
+        format!("up: {SSH}: none"),
+        "up: destination = \"10.1.0.0/16\": link".to_owned(),
+        "up: destination = \"10.2.0.0/16\": link".to_owned(),
+        "up: destination = \"10.0.0.0/8\": none".to_owned(),
+    ];
+    assert_eq!(rules(&imported), want);
+    assert_eq!(parse(&imported.toml).up.delay.mean_ns, 20_000_000);
+}
+
+/// Its packets have met another filter before.
+#[test]
+fn a_filter_of_an_inner_qdisc_is_not_a_rule() {
+    let script = [
+        "tc qdisc add dev eth0 root handle 1: prio\n\
+         tc qdisc add dev eth0 parent 1:3 handle 30: prio\n\
+         tc qdisc add dev eth0 parent 30:1 handle 31: netem delay 200ms\n",
+        &filter("parent 1: prio 1 u32 match ip dst 10.0.0.0/8 flowid 1:3"),
+        &filter("parent 30: prio 1 u32 match ip dport 22 0xffff flowid 30:1"),
+    ];
+    let imported = import(&script.concat());
+    assert_eq!(rules(&imported), [""; 0]);
+    for said in [
+        "a filter to class 1:3: ",
+        "a filter to class 30:1: it is of 30:, not of the root",
+    ] {
+        let found = imported.warnings.iter().any(|w| w.starts_with(said));
+        assert!(found, "{said}: {:?}", imported.warnings);
+    }
+    // A bucket between a class and its netem has one class itself.
+    let script = [
+        "tc qdisc add dev eth0 root handle 1: prio\n\
+         tc qdisc add dev eth0 parent 1:3 handle 30: tbf rate 1mbit burst 10k latency 50ms\n\
+         tc qdisc add dev eth0 parent 30:1 handle 31: netem delay 200ms\n",
+        &filter("parent 1: prio 1 u32 match ip dst 10.0.0.0/8 flowid 1:3"),
+    ];
+    let imported = import(&script.concat());
+    assert_eq!(
+        rules(&imported),
+        ["up: destination = \"10.0.0.0/8\": class-1-3"]
+    );
+    let profile = parse(&imported.toml);
+    assert_eq!(
+        (profile.up.rate, profile.links[0].up.rate),
+        (None, Some(1_000_000))
+    );
+}
+
+/// The netems of an ifb are for the other direction, also those in classes.
+#[test]
+fn classes_of_a_device_and_its_ifb() {
+    let ifb = |classid: &str| {
+        format!(
+            "tc qdisc add dev ifb0 root handle {classid}: prio\n\
+             tc qdisc add dev ifb0 parent {classid}:3 netem delay 9ms\n\
+             tc filter add dev ifb0 parent {classid}: protocol ip u32 match ip sport 80 0xffff flowid {classid}:3\n"
+        )
+    };
+    let http = "source = \"0.0.0.0/0\", source-port = \"80\"";
+    let own = "tc qdisc add dev eth0 root netem delay 5ms\n".to_owned() + &ifb("2");
+    let imported = import(&own);
+    let profile = parse(&imported.toml);
+    let delays = (profile.up.delay.mean_ns, profile.down.delay.mean_ns);
+    assert_eq!(delays, (5_000_000, 0));
+    assert_eq!(
+        rules(&imported),
+        [format!("down: {http}: class-2-3")],
+        "{}",
+        imported.toml
+    );
+    // Both have a class of this number.
+    let far = filter("parent 1: prio 1 u32 match ip dst 10.0.0.0/8 flowid 1:3");
+    let imported = import(&[PRIO, &ifb("1"), &far].concat());
+    let mut found = rules(&imported);
+    found.sort();
+    let want = [
+        format!("down: {http}: class-1-3-down"),
+        "up: destination = \"10.0.0.0/8\": class-1-3".to_owned(),
+    ];
+    assert_eq!(found, want);
+    let profile = parse(&imported.toml);
+    let delay = |name: &str| {
+        let link = profile.links.iter().find(|link| link.name == name);
+        link.unwrap().up.delay.mean_ns
+    };
+    assert_eq!(
+        (delay("class-1-3"), delay("class-1-3-down")),
+        (200_000_000, 9_000_000)
+    );
+    // Two other devices are two profiles.
+    let two = own.replace("ifb0", "eth1");
+    let error = import::netem(&two, Header::Up, &|_| None).unwrap_err();
+    let error = error.to_string();
+    assert!(error.contains("netems on eth0, eth1"), "{error}");
+}
