@@ -4,9 +4,9 @@
 
 use std::collections::HashMap;
 
-use super::netem::OPTIONS;
+use super::netem::{Netem, Under};
 use super::tc_filter::{Filter, filter, in_order};
-use super::tc_handle::canonical;
+use super::tc_handle::{canonical, major};
 use crate::text::{At, Located, Mistake, clipped};
 
 pub(crate) type Word<'a> = Located<&'a str>;
@@ -93,18 +93,11 @@ impl<'a> Words<'a> {
         digit.then(|| self.next()).flatten()
     }
 
-    /// Inserts in front of the unread tokens the option `name` with its values from `before`, up to the
-    /// next one of `options`, unless it is given here, too.
-    pub fn keep(&mut self, before: &Self, name: &str, options: &[&str]) -> bool {
-        let given = |words: &Self| words.words.iter().position(|word| word.value == name);
-        let (Some(from), None) = (given(before), given(self)) else {
-            return false;
-        };
-        let behind = before.words[from..].iter().skip(1);
-        let values = behind.take_while(|word| !options.contains(&word.value));
-        let kept = before.words[from..=from + values.count()].to_vec();
+    /// Inserts in front of the unread tokens those of `before` at `span`.
+    fn keep(&mut self, before: &Self, span: &std::ops::Range<usize>) {
+        let is_in = |word: &&Word| span.start <= word.at.span.start && word.at.span.end <= span.end;
+        let kept: Vec<_> = before.words.iter().filter(is_in).cloned().collect();
         self.words.splice(self.next..self.next, kept);
-        true
     }
 
     /// Returns the end of the last token that was read.
@@ -133,6 +126,8 @@ pub(crate) struct Made<'a> {
     pub shown: bool,
     /// Whether the command changes what is there already.
     pub changes: bool,
+    /// Whether the command names it by its handle or id alone.
+    by_id: bool,
     /// Names of options that come from the command before.
     pub kept: Vec<&'static str>,
     pub device: Option<&'a str>,
@@ -287,15 +282,9 @@ pub(crate) fn made(text: &str) -> Result<Vec<Made<'_>>, Mistake> {
         let first = words.first().map(|word| word.at.clone());
         match one(words)? {
             Some(mut made) => {
-                let same = |m: &Made| {
-                    let place =
-                        |m: &Made| (m.device.map(str::to_owned), m.is_class, m.parent.clone());
-                    place(m) == place(&made) && (!made.is_class || m.handle == made.handle)
-                };
-                let before = all.iter().position(same);
-                let before = before.map(|place| all.remove(place));
-                if let Some(before) = before.filter(|_| made.changes) {
-                    keep(&mut made, &before);
+                let before = all.iter().position(|m| is_same(m, &made));
+                if let Some(before) = before.map(|place| all.remove(place)) {
+                    replaces(text, &mut made, &before, &mut all);
                 }
                 all.push(made);
             }
@@ -316,16 +305,63 @@ pub(crate) fn made(text: &str) -> Result<Vec<Made<'_>>, Mistake> {
     }
 }
 
-/// Of a netem that is changed the kernel sets what the command gives and leaves some of the rest as it
-/// is: netem_change() of sch_netem.c.
-fn keep<'a>(made: &mut Made<'a>, before: &Made<'a>) {
-    let is_netem = |made: &Made| made.kind.value == "netem" && !made.is_class;
-    let is_new = made.handle.is_some() && made.handle != before.handle;
-    if is_new || !is_netem(made) || !is_netem(before) {
+/// Returns whether `made` is at the position of `other`: a class has an id, and a qdisc a parent, or
+/// only a handle in a command that changes it.
+fn is_same(other: &Made, made: &Made) -> bool {
+    let of_one_kind = other.device == made.device && other.is_class == made.is_class;
+    of_one_kind
+        && match made.is_class || (made.by_id && made.changes) {
+            true => other.handle == made.handle,
+            false => other.parent == made.parent,
+        }
+}
+
+/// Takes from the qdisc or class `before` what the kernel keeps, or removes what was below it from the
+/// others (tc_modify_qdisc() of sch_api.c).
+fn replaces<'a>(text: &str, made: &mut Made<'a>, before: &Made<'a>, all: &mut Vec<Made<'a>>) {
+    if made.by_id {
+        made.parent.clone_from(&before.parent);
+    }
+    if made.is_class {
         return;
     }
-    for name in ["rate", "corrupt"] {
-        if made.options.keep(&before.options, name, &OPTIONS) {
+    let is_it = made.handle.is_none() || made.handle == before.handle;
+    if made.changes && is_it && made.kind.value == before.kind.value {
+        made.handle.clone_from(&before.handle);
+        if made.kind.value == "netem" {
+            keep(text, made, before);
+        }
+        return;
+    }
+    let mut gone: Vec<String> = before.handle.iter().map(|h| major(h).to_owned()).collect();
+    while let Some(handle) = gone.pop() {
+        all.retain(|m| {
+            let parent = m.parent.as_deref().map(major);
+            let is_below = m.device == made.device && parent == Some(handle.as_str());
+            if is_below && !m.is_class {
+                gone.extend(m.handle.iter().map(|h| major(h).to_owned()));
+            }
+            !is_below
+        });
+    }
+}
+
+/// Of a netem that is changed the kernel sets what the command gives and leaves some of the rest as it
+/// is: netem_change() of sch_netem.c.
+fn keep<'a>(text: &str, made: &mut Made<'a>, before: &Made<'a>) {
+    let read = |made: &Made| Netem::parse(text, &mut made.clone(), Under::Nothing, None);
+    let (Ok(new), Ok(old)) = (read(made), read(before)) else {
+        // The mistake is shown by the reader of the last command.
+        return;
+    };
+    for name in ["rate", "corrupt", "slot", "distribution", "ecn"] {
+        let has_effect = match name {
+            "distribution" => new.latency_ns > 0 && new.jitter_ns > 0,
+            "ecn" => new.loses(),
+            _ => true,
+        };
+        if let (Some(at), None, true) = (old.given(name), new.given(name), has_effect) {
+            made.options.keep(&before.options, &at.span);
             made.kept.push(name);
         }
     }
@@ -386,6 +422,7 @@ fn alone(commands: Vec<Vec<Word<'_>>>) -> Option<Made<'_>> {
         is_class: false,
         shown: false,
         changes: false,
+        by_id: false,
         kept: Vec::new(),
         device: None,
         parent: None,
@@ -414,13 +451,17 @@ fn one(words: Vec<Word<'_>>) -> Result<Option<Made<'_>>, Mistake> {
     let shown = !is(&made);
     let mut kind = shown.then(|| verb.clone());
     let (mut device, mut parent, mut handle) = (None, None, None);
+    let mut is_root = false;
     if shown {
         handle = words.next().map(|word| canonical(word.value));
     }
     let help = "write dev eth0 root netem ..., or the part from netem on";
     loop {
         match words.peek() {
-            Some("root") => drop(words.next()),
+            Some("root") => {
+                words.next();
+                is_root = true;
+            }
             Some("dev") => {
                 words.next();
                 device = Some(words.argument("dev", "eth0")?.value);
@@ -452,6 +493,7 @@ fn one(words: Vec<Word<'_>>) -> Result<Option<Made<'_>>, Mistake> {
         is_class,
         shown,
         changes: is(&["change", "replace"]),
+        by_id: !shown && !is_root && parent.is_none() && handle.is_some(),
         kept: Vec::new(),
         device,
         parent,

@@ -122,6 +122,70 @@ fn a_filter_of_an_inner_qdisc_is_not_a_rule() {
     );
 }
 
+/// A change without a handle, or by its handle alone, leaves the qdisc with those below it.
+#[test]
+fn a_change_keeps_the_handle() {
+    let add = "tc qdisc add dev eth0 root handle 1: netem delay 5ms\n\
+               tc qdisc add dev eth0 parent 1:1 handle 2: tbf rate 1mbit burst 10k latency 50ms\n";
+    for (change, rate) in [
+        ("change dev eth0 root netem delay 9ms", Some(1_000_000)),
+        ("replace dev eth0 root netem delay 9ms", Some(1_000_000)),
+        ("change dev eth0 handle 1: netem delay 9ms", Some(1_000_000)),
+        // A new netem.
+        ("replace dev eth0 root handle 3: netem delay 9ms", None),
+        ("add dev eth0 root handle 1: netem delay 9ms", None),
+    ] {
+        let up = parse(&import(&format!("{add}tc qdisc {change}\n")).toml).up;
+        assert_eq!((up.delay.mean_ns, up.rate), (9_000_000, rate), "{change}");
+    }
+    // What was below a qdisc goes with it.
+    let script = "tc qdisc add dev eth0 root handle 1: prio\n\
+                  tc qdisc add dev eth0 parent 1:3 handle 30: tbf rate 1mbit burst 10k latency 50ms\n\
+                  tc qdisc add dev eth0 parent 30:1 netem delay 200ms\n\
+                  tc qdisc replace dev eth0 root netem delay 9ms\n";
+    let up = parse(&import(script).toml).up;
+    assert_eq!((up.delay.mean_ns, up.rate), (9_000_000, None));
+}
+
+/// netem_change() of the kernel: what tc does not send stays.
+#[test]
+fn a_change_keeps_distribution_slots_and_marks() {
+    let add = "tc qdisc add dev eth0 root netem delay 100ms 10ms dist normal slot 5ms 10ms loss 1% ecn corr 1%\n";
+    for (change, normal, slot_ns, marks, corrupts, kept) in [
+        ("delay 50ms 5ms loss 2%", true, 10_000_000, true, 0.01, 4),
+        // Without a jitter a table has no effect, without a loss there is nothing to mark.
+        ("delay 50ms", false, 10_000_000, false, 0.01, 2),
+        (
+            "delay 50ms 5ms dist pareto corr 2% slot 1ms",
+            false,
+            1_000_000,
+            false,
+            0.02,
+            0,
+        ),
+    ] {
+        let imported = import(&format!(
+            "{add}tc qdisc change dev eth0 root netem {change}\n"
+        ));
+        let warnings = &imported.warnings;
+        assert_eq!(warnings.len(), kept, "{change}: {warnings:?}");
+        let up = parse(&imported.toml).up;
+        let is_normal = imported.toml.contains("distribution = \"normal\"");
+        let slot = up.slot.map(|slot| slot.max_ns);
+        assert_eq!((is_normal, slot), (normal, Some(slot_ns)), "{change}");
+        assert_eq!((up.loss.ecn, up.corrupt.probability), (marks, corrupts));
+    }
+    // A slot with the name of another option.
+    let add =
+        "tc qdisc add dev eth0 root netem delay 9ms slot distribution normal 9ms 1ms packets 3\n";
+    let imported = import(&format!(
+        "{add}tc qdisc change dev eth0 root netem delay 50ms\n"
+    ));
+    let slot = "`slot distribution normal 9ms 1ms packets 3`";
+    let said = imported.warnings.iter().any(|w| w.starts_with(slot));
+    assert!(said, "{:?}", imported.warnings);
+}
+
 /// The netems of an ifb are for the other direction, also those in classes.
 #[test]
 fn classes_of_a_device_and_its_ifb() {

@@ -512,6 +512,19 @@ fn the_limit_of_netem_is_that_of_its_class() {
     assert!(imported.warnings[0].starts_with("a limit of 100 bytes"));
 }
 
+/// The kernel finds a class that is changed by its id.
+#[test]
+fn a_class_is_changed_without_its_parent() {
+    let script =
+        TREE.to_owned() + "tc class change dev eth1 classid 1:10 htb rate 2mbit ceil 50mbit\n";
+    let imported = import(&script, None);
+    let classes = &parse(&imported.toml).bottlenecks[0].classes;
+    let names: Vec<_> = classes.iter().map(|class| class.name.as_str()).collect();
+    assert_eq!(names, ["class-1-10", "class-1-20", "class-1-30"]);
+    let changed = (classes[0].rate, classes[0].ceil);
+    assert_eq!(changed, (Some(2 * MBIT), Some(50 * MBIT)));
+}
+
 /// netem loses packets when they arrive, before htb serves them.
 #[test]
 fn a_netem_in_a_class_loses_packets_before_the_queue() {

@@ -16,7 +16,6 @@ use super::tc_shaper::Shaper;
 use crate::text::{At, Located};
 use delay::trimmed;
 pub(super) use link::{Beside, link, seed};
-pub(super) use read::OPTIONS;
 
 const NARROW: &str = "netem's correlation squeezes its random numbers towards one half, so small \
     probabilities nearly vanish: with 25 % correlation a chance of 1 % becomes 0.0002 %, one of \

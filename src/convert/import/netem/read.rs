@@ -9,7 +9,7 @@ use crate::convert::import::tc_units::{is_bare, percent, size, time_ns, whole};
 use crate::text::{At, Located, Mistake, clipped};
 
 /// In the order in which tc compares: an abbreviation stands for the first match.
-pub(in crate::convert::import) const OPTIONS: [&str; 14] = [
+const OPTIONS: [&str; 14] = [
     "limit",
     "latency",
     "delay",
@@ -77,6 +77,20 @@ impl Netem {
     pub(in crate::convert::import) fn is_on_ifb(&self) -> bool {
         let device = self.device.as_deref();
         device.is_some_and(|device| device.starts_with("ifb"))
+    }
+
+    /// Returns the position of the last option with this name, if it is given.
+    pub(in crate::convert::import) fn given(&self, option: &str) -> Option<&At> {
+        let found = self.spans.iter().rev().find(|(name, _)| *name == option);
+        found.map(|(_, at)| at)
+    }
+
+    /// Returns whether its loss model loses packets.
+    pub(in crate::convert::import) fn loses(&self) -> bool {
+        match self.loss {
+            Some(LossOption::Random(chance)) => chance.probability > 0.0,
+            other => other.is_some(),
+        }
     }
 
     /// Returns the position of its first option.
@@ -205,11 +219,7 @@ impl Netem {
                         write reorder 100% gap n";
             return Err(Mistake::new(&gap.at, "`gap` without `reorder`", help));
         }
-        let loses = match self.loss {
-            Some(LossOption::Random(chance)) => chance.probability > 0.0,
-            other => other.is_some(),
-        };
-        if self.ecn && !loses {
+        if self.ecn && !self.loses() {
             let help = "netem marks packets instead of losing them: add loss 1%, or leave ecn out";
             return Err(Mistake::new(&self.at, "`ecn` without `loss`", help));
         }
