@@ -15,19 +15,13 @@ pub(crate) struct Shaper {
     pub ceil: Option<f64>,
     pub priority: Option<u32>,
     pub burst: u32,
-    /// Limit of the queue before it in bytes or ns; htb has neither.
-    pub limit: Option<Limit>,
+    /// Limit of the queue before it, bytes; htb has none.
+    pub limit: Option<u32>,
     pub overhead: i32,
     pub mpu: u32,
     pub is_atm: bool,
     /// `peakrate`, as written.
     pub peak: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Limit {
-    Bytes(u32),
-    Ns(u64),
 }
 
 /// In tc's order: an abbreviation stands for the first match.
@@ -60,6 +54,7 @@ impl Shaper {
             kind: made.kind.value.to_owned(),
             ..Self::default()
         };
+        let (mut latency_ns, mut peak, mut mtu) = (None, None, 0);
         let words = &mut made.options;
         while let Some(word) = words.next() {
             let option = OPTIONS.iter().find(|option| begins(word.value, option));
@@ -67,8 +62,8 @@ impl Shaper {
             match option.copied() {
                 Some("rate") => shaper.rate = Some(rate_bits(&value("1mbit")?)?),
                 Some("ceil") => shaper.ceil = Some(rate_bits(&value("1mbit")?)?),
-                Some("limit") => shaper.limit = Some(Limit::Bytes(size(&value("10k")?)?)),
-                Some("latency") => shaper.limit = Some(Limit::Ns(time_us(&value("400ms")?)?)),
+                Some("limit") => shaper.limit = Some(size(&value("10k")?)?),
+                Some("latency") => latency_ns = Some(time_us(&value("400ms")?)?),
                 Some("burst" | "buffer" | "maxburst") => shaper.burst = burst(&value("32k")?)?,
                 // tc prints it as a size.
                 Some("mpu") => shaper.mpu = size(&value("64")?)?,
@@ -77,7 +72,12 @@ impl Shaper {
                     let layer = value("atm")?.value;
                     shaper.is_atm = matches!(layer, "atm" | "adsl");
                 }
-                Some("peakrate") => shaper.peak = Some(value("1mbit")?.value.to_owned()),
+                Some("peakrate") => {
+                    let word = value("1mbit")?;
+                    peak = rate_bits(&word).ok();
+                    shaper.peak = Some(word.value.to_owned());
+                }
+                Some("mtu" | "minburst") => mtu = burst(&value("1540")?)?,
                 Some("prio") => shaper.priority = Some(whole(&value("0")?, 0..=7)? as u32),
                 // None of these changes the time of an arrival.
                 Some(_) => {
@@ -86,6 +86,13 @@ impl Shaper {
                 // The value of an unknown option.
                 None => drop(words.number()),
             }
+        }
+        if let (Some(ns), None) = (latency_ns, shaper.limit) {
+            // As tc computes it (tc/q_tbf.c); the conversion to an integer has its limits.
+            let bytes = |bits: f64, bucket: u32| bits / 8.0 * ns as f64 / 1e9 + f64::from(bucket);
+            let own = bytes(shaper.rate.unwrap_or_default(), shaper.burst);
+            let least = peak.map_or(own, |peak| own.min(bytes(peak, mtu)));
+            shaper.limit = Some(least as u32);
         }
         Ok(Some(shaper))
     }

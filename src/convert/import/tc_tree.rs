@@ -7,7 +7,7 @@ use super::tc_command::{Made, begins, filters, made};
 use super::tc_filter::Filter;
 use super::tc_handle::{canonical, major, of_qdisc};
 use super::tc_red::Red;
-use super::tc_shaper::{Limit, Shaper};
+use super::tc_shaper::Shaper;
 use super::tc_units::whole;
 use crate::bottleneck::Schedule;
 use crate::convert::netem::{MOST_QUEUED, on_their_way};
@@ -56,7 +56,6 @@ pub(super) struct Class {
 pub(super) struct Queue {
     pub packets: Option<u32>,
     pub bytes: Option<u32>,
-    pub time_ns: Option<u64>,
     pub red: Option<Red>,
     pub aqm: Option<Aqm>,
 }
@@ -355,12 +354,10 @@ fn htb_class(made: &mut Made, warnings: &mut Vec<String>) -> Result<Class, Mista
 fn tbf(made: &mut Made, warnings: &mut Vec<String>) -> Result<(Option<u64>, Queue), Mistake> {
     let shaper = Shaper::read(made)?.unwrap_or_default();
     warnings.extend(shaper.wire());
-    let mut queue = Queue::default();
-    match shaper.limit {
-        Some(Limit::Bytes(bytes)) => queue.bytes = Some(bytes),
-        Some(Limit::Ns(ns)) => queue.time_ns = Some(ns),
-        None => {}
-    }
+    let queue = Queue {
+        bytes: shaper.limit,
+        ..Queue::default()
+    };
     Ok((whole_bits(shaper.rate), queue))
 }
 

@@ -147,19 +147,11 @@ fn class(out: &mut Writer, class: &Class, tree: &Tree) {
 fn queue(out: &mut Writer, queue: &Queue, at: &At) {
     out.from(at);
     let bytes = queue.bytes.or(queue.red.map(|red| red.limit));
-    if let Some(bytes) = bytes.filter(|bytes| *bytes < PACKET_BYTES) {
-        let text = "this queue has room for one packet";
-        out.warning(format!("a limit of {bytes} bytes: {text}"));
-    }
+    let bytes = bytes.map(|bytes| out.room(bytes));
+    let bytes = bytes.filter(|_| queue.bytes.is_some());
     let keys = [
         ("limit", queue.packets.map(|n| quoted(format!("{n}p")))),
-        (
-            "bytes",
-            queue
-                .bytes
-                .map(|n| quoted(format!("{}B", n.max(PACKET_BYTES)))),
-        ),
-        ("time", queue.time_ns.map(|ns| quoted(Time(ns)))),
+        ("bytes", bytes.map(|n| quoted(format!("{n}B")))),
     ];
     if let Some(red) = &queue.red {
         return out.key("queue", table(&managed(red)));

@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-use crate::profile::{MAX_BYTES, Profile, ProfileError, Trace, TraceSource};
+use crate::profile::{MAX_BYTES, PACKET_BYTES, Profile, ProfileError, Trace, TraceSource};
 use crate::text::{At, Mistake, TextError, Time};
 
 /// Width of a comment's text.
@@ -52,6 +52,15 @@ impl Writer {
     pub fn warning(&mut self, text: String) {
         self.note(&format!("NOT IMPORTED: {text}"));
         self.warnings.push(text);
+    }
+
+    /// Returns a queue's limit of `bytes`, with a warning at least that of one packet.
+    pub fn room(&mut self, bytes: u32) -> u32 {
+        if bytes < PACKET_BYTES {
+            let text = "this queue has room for one packet";
+            self.warning(format!("a limit of {bytes} bytes: {text}"));
+        }
+        bytes.max(PACKET_BYTES)
     }
 
     pub fn key(&mut self, key: &str, value: impl Display) {

@@ -407,7 +407,7 @@ fn shapers_beside_netem() {
     let loss = "loss = { model = \"bernoulli\", probability = \"1%\", stage = \"before-queue\" }";
     for (text, want) in [
         (tbf, &[burst, queue, delay, loss] as &[&str]),
-        (below, &[burst, "queue = \"400ms\"", delay]),
+        (below, &[burst, "queue = \"404096B\"", delay]),
         (limit, &["rate = { rate = \"256kbit\", burst = \"1600B\" }", "queue = \"3000B\"", delay]),
         (htb, &["rate = \"8Mbit\"", queue, delay]),
         (shown, &[burst, queue, delay]),
@@ -570,11 +570,11 @@ fn the_slower_rate_with_what_belongs_to_it() {
             imported.warnings
         );
     }
-    // Microseconds, unlike a delay of netem.
+    // Microseconds, unlike a delay of netem: 6250 bytes, and the burst.
     let below = "tc qdisc add dev eth0 root handle 1: netem delay 1ms\n\
                  tc qdisc add dev eth0 parent 1:1 tbf rate 1mbit burst 5k latency 50000";
     let up = parse(&import(below).toml).up;
-    assert_eq!(up.queue.time_ns, Some(50_000_000));
+    assert_eq!(up.queue.bytes, Some(11_370));
 }
 
 /// With a device and an ifb, the ifb is ingress.

@@ -147,6 +147,30 @@ fn a_change_keeps_the_handle() {
     assert_eq!((up.delay.mean_ns, up.rate), (9_000_000, None));
 }
 
+/// tc turns `latency` into bytes: those of this time at the rate, and the burst.
+#[test]
+fn the_latency_of_a_bucket_is_a_limit_in_bytes() {
+    let queue = |bucket: &str| {
+        let imported = import(&format!(
+            "tc qdisc add dev eth0 root handle 1: netem delay 1ms\n\
+             tc qdisc add dev eth0 parent 1:1 tbf {bucket}"
+        ));
+        (parse(&imported.toml).up.queue.bytes, imported.warnings)
+    };
+    let (bytes, warnings) = queue("rate 8mbit burst 10000 latency 50ms");
+    assert_eq!((bytes, warnings), (Some(60_000), vec![]));
+    // In any order, and the limit wins.
+    let (bytes, _) = queue("latency 50ms limit 9000 burst 10000 rate 8mbit");
+    assert_eq!(bytes, Some(9_000));
+    // The least of both buckets.
+    let (bytes, _) = queue("rate 8mbit burst 20000 latency 10ms peakrate 16mbit mtu 1500");
+    assert_eq!(bytes, Some(21_500));
+    let (bytes, warnings) = queue("rate 80kbit burst 100 latency 10ms");
+    assert_eq!(bytes, Some(1514));
+    let said = "a limit of 200 bytes: this queue has room for one packet";
+    assert_eq!(warnings, [said]);
+}
+
 /// netem_change() of the kernel: what tc does not send stays.
 #[test]
 fn a_change_keeps_distribution_slots_and_marks() {

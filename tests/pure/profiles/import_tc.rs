@@ -219,7 +219,8 @@ fn a_bucket_alone_is_a_server() {
     let profile: Profile = parse(&import(script, None).toml);
     let plan = profile.bottlenecks[0].plan();
     assert_eq!((plan.rate, plan.classes.len()), (2 * MBIT, 1));
-    assert_eq!(plan.classes[0].limits.time_ns, Some(50_000_000));
+    // 12,500 bytes in 50 ms, and the burst.
+    assert_eq!(plan.classes[0].limits.bytes, Some(22_740));
     assert_eq!(profile.up.class.as_deref(), Some("tree"));
 }
 
@@ -313,7 +314,7 @@ fn a_bucket_is_read_alike_beside_netem_and_in_a_tree() {
     let imported = import(bucket, None);
     assert_eq!(imported.warnings, ["`mpu 64` of tbf"]);
     let limits = parse(&imported.toml).bottlenecks[0].plan().classes[0].limits;
-    assert_eq!(limits.time_ns, Some(50_000_000));
+    assert_eq!(limits.bytes, Some(54_096));
     let beside = format!("{bucket}\nqdisc netem 10: dev eth0 parent 1:1 limit 1000 delay 5ms");
     let link = import::netem(&beside, Header::Up, &|_| None).unwrap();
     let rate = "rate = { rate = \"8Mbit\", burst = \"4096B\", mpu = 64 }";
@@ -426,21 +427,21 @@ fn a_bucket_as_tc_reads_and_prints_it() {
         let script = format!("tc qdisc add dev eth0 root tbf rate 2mbit burst 10k {text}");
         let imported = import(&script, None);
         let plan = parse(&imported.toml).bottlenecks[0].plan();
-        (plan.classes[0].limits.time_ns, imported.warnings)
+        (plan.classes[0].limits.bytes, imported.warnings)
     };
-    for (text, us) in [
-        ("latency 50000", 50_000),
-        ("lat 50ms", 50_000),
-        ("latency 1s", 1_000_000),
+    for (text, bytes) in [
+        ("latency 50000", 22_740),
+        ("lat 50ms", 22_740),
+        ("latency 1s", 260_240),
     ] {
-        assert_eq!(queue(text), (Some(us * 1000), vec![]), "{text}");
+        assert_eq!(queue(text), (Some(bytes), vec![]), "{text}");
     }
     for text in ["peakrate 3mbit", "overhead 20", "mpu 64", "linklayer atm"] {
         let (_, warnings) = queue(&format!("latency 50ms {text}"));
         assert_eq!(warnings, [format!("`{}` of tbf", text)]);
     }
-    let (time, warnings) = queue("latency 50ms linklayer ethernet overhead 0 mpu 0b");
-    assert_eq!((time, warnings), (Some(50_000_000), vec![]));
+    let (bytes, warnings) = queue("latency 50ms linklayer ethernet overhead 0 mpu 0b");
+    assert_eq!((bytes, warnings), (Some(22_740), vec![]));
 }
 
 #[test]

@@ -3,10 +3,9 @@
 
 use super::Netem;
 use super::rate::slower_shaper;
-use crate::convert::import::tc_shaper::Limit;
 use crate::convert::import::writer::{Writer, quoted};
 use crate::convert::netem::{MOST_QUEUED, NO_LIMIT, USUAL_LIMIT, on_their_way};
-use crate::profile::{PACKET_BYTES, Time};
+use crate::profile::PACKET_BYTES;
 
 /// netem's limit counts every packet it holds, emud's queue only those before the rate.
 pub(super) fn limit(out: &mut Writer, netem: &Netem, rate: Option<u64>) {
@@ -39,10 +38,9 @@ pub(super) fn limit(out: &mut Writer, netem: &Netem, rate: Option<u64>) {
         }
         return;
     };
-    match slower_shaper(netem).and_then(|shaper| shaper.limit) {
-        Some(Limit::Bytes(bytes)) => return out.key("queue", quoted(format!("{bytes}B"))),
-        Some(Limit::Ns(ns)) => return out.key("queue", quoted(Time(ns))),
-        None => {}
+    if let Some(bytes) = slower_shaper(netem).and_then(|shaper| shaper.limit) {
+        let bytes = out.room(bytes);
+        return out.key("queue", quoted(format!("{bytes}B")));
     }
     let on_their_way = on_their_way(rate, netem.latency_ns);
     let queue = u64::from(limit).saturating_sub(on_their_way);
