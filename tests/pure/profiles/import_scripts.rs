@@ -257,3 +257,22 @@ fn classes_of_a_device_and_its_ifb() {
     let error = error.to_string();
     assert!(error.contains("netems on eth0, eth1"), "{error}");
 }
+
+/// tc prints the times of a slot's distribution without the name of its table.
+#[test]
+fn slots_of_a_distribution_as_tc_prints_them() {
+    for slot in [
+        "slot distribution 5ms 1ms packets 3",
+        "slot distribution 3gpp 5ms 1ms packets 3",
+    ] {
+        let imported = import(&format!(
+            "qdisc netem 8001: dev eth0 root refcnt 2 limit 1000 {slot} seed 5"
+        ));
+        let said = format!("`{slot}`: ");
+        assert!(
+            imported.warnings[0].starts_with(&said),
+            "{:?}",
+            imported.warnings
+        );
+    }
+}

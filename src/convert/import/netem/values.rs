@@ -109,7 +109,8 @@ pub(super) fn rate(words: &mut Words) -> Result<RateOption, Mistake> {
     Ok(option)
 }
 
-/// `slot MIN [MAX]` or `slot distribution NAME DELAY JITTER`, then `[packets N] [bytes N]`.
+/// `slot MIN [MAX]` or `slot distribution NAME DELAY JITTER`, then `[packets N] [bytes N]`. tc prints a
+/// distribution without its name.
 pub(super) fn slot(word: &Word, words: &mut Words) -> Result<SlotOption, Mistake> {
     let mut text = word.value.to_owned();
     let mut distances_ns = None;
@@ -146,12 +147,18 @@ pub(super) fn slot(word: &Word, words: &mut Words) -> Result<SlotOption, Mistake
             let help = "write slot 5ms 10ms or slot distribution normal 10ms 1ms";
             return Err(Mistake::new(&kind.at, title, help));
         }
-        take(&words.argument("distribution", "normal 10ms 1ms")?);
-        for _ in 0..2 {
-            let time = words.argument("slot distribution", "normal 10ms 1ms")?;
-            take(&time);
-            time_ns(&time)?;
-        }
+        let example = "normal 10ms 1ms";
+        let first = words.argument("distribution", example)?;
+        take(&first);
+        let second = words.argument("slot distribution", example)?;
+        take(&second);
+        time_ns(&second)?;
+        let third = match first.value.starts_with(|c: char| c.is_ascii_digit()) {
+            true => words.number(),
+            false => Some(words.argument("slot distribution", example)?),
+        };
+        let time = third.inspect(&mut take).unwrap_or(first);
+        time_ns(&time)?;
     }
     for (option, limit) in ["packets", "bytes"].into_iter().zip(&mut limits) {
         if words.peek().is_some_and(|word| begins(word, option)) {
