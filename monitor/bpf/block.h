@@ -10,6 +10,7 @@
 #define EMUD_REQ_OP_MASK 0xff
 #define EMUD_REQ_OP_READ 0
 #define EMUD_REQ_OP_WRITE 1
+#define EMUD_REQ_OP_ZONE_APPEND 7
 #define EMUD_REQ_OP_DRV_IN 34
 #define EMUD_REQ_OP_DRV_OUT 35
 
@@ -20,6 +21,28 @@ static __always_inline const struct gendisk *emud_request_disk(const struct requ
 	__u32 op = rq->cmd_flags & EMUD_REQ_OP_MASK;
 
 	return op == EMUD_REQ_OP_DRV_IN || op == EMUD_REQ_OP_DRV_OUT ? 0 : rq->q->disk;
+}
+
+/* RQF_FLUSH_SEQ, which is different in older kernels: set at load. */
+const volatile __u64 emud_flush_seq = 1 << 1;
+
+/* A write with a flush ends for block_io_done with its data and again with the
+ * whole sequence, which has left this state; the flushes between, requests
+ * without a start, never leave it. */
+static __always_inline int emud_in_flush(const struct request *rq)
+{
+	return rq->rq_flags & emud_flush_seq;
+}
+
+/* block_rq_complete: not a part of a request, nor the end of such a sequence,
+ * which is not issued and has no bytes left. */
+static __always_inline int emud_is_complete(const struct request *rq, __u32 bytes)
+{
+	__u32 op = rq->cmd_flags & EMUD_REQ_OP_MASK;
+
+	if (!bytes && (op == EMUD_REQ_OP_WRITE || op == EMUD_REQ_OP_ZONE_APPEND))
+		return 0;
+	return bytes >= rq->__data_len;
 }
 
 /* The disk of a bio whose driver takes bios (zram, md, dm) and has no requests

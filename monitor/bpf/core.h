@@ -136,6 +136,7 @@ struct bio {
 struct request {
 	struct request_queue *q;
 	unsigned int cmd_flags;
+	__u32 rq_flags;
 	unsigned int __data_len;
 	struct bio *bio;
 };

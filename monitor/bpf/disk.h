@@ -301,8 +301,10 @@ int emud_io_start(emud_args *args)
 SEC("tp_btf/block_io_done")
 int emud_io_done(emud_args *args)
 {
+	const struct request *rq = (void *)args[0];
+
 	emud_ran(EMUD_HOOK_DISK_END);
-	return emud_request_end((void *)args[0]);
+	return emud_in_flush(rq) ? 0 : emud_request_end(rq);
 }
 
 /* A request that was merged into another one before it was issued: it has
@@ -335,8 +337,7 @@ int emud_rq_complete(emud_args *args)
 	const struct request *rq = (void *)args[0];
 
 	emud_ran(EMUD_HOOK_DISK_END);
-	/* It may complete in parts. */
-	return (__u32)args[2] >= rq->__data_len ? emud_request_end(rq) : 0;
+	return emud_is_complete(rq, args[2]) ? emud_request_end(rq) : 0;
 }
 
 SEC("tp_btf/block_bio_queue")

@@ -354,8 +354,17 @@ static __always_inline void emud_rec_disk_end(const struct gendisk *disk)
 /* Linux 6.5 and later: from queueing to completion. A merged request never
  * completes. */
 EMUD_REC_REQUEST(block_io_start, emud_rec_io_start, emud_rec_disk_start)
-EMUD_REC_REQUEST(block_io_done, emud_rec_io_done, emud_rec_disk_end)
 EMUD_REC_REQUEST(block_rq_merge, emud_rec_rq_merge, emud_rec_disk_end)
+
+SEC("tp_btf/block_io_done")
+int BPF_PROG(emud_rec_io_done, struct request *rq)
+{
+	const struct gendisk *disk = emud_request_disk(rq);
+
+	if (disk && !emud_in_flush(rq))
+		emud_rec_disk_end(disk);
+	return 0;
+}
 
 /* Earlier kernels: from the issue to the driver, without the time in the
  * scheduler. */
@@ -367,7 +376,7 @@ int BPF_PROG(emud_rec_rq_complete, struct request *rq, int error, unsigned int b
 {
 	const struct gendisk *disk = emud_request_disk(rq);
 
-	if (disk && bytes >= rq->__data_len) /* not a part of it */
+	if (disk && emud_is_complete(rq, bytes))
 		emud_rec_disk_end(disk);
 	return 0;
 }

@@ -46,6 +46,40 @@ pub fn endless_requests() -> Option<String> {
     })
 }
 
+/// Returns the kernel's flag of a request in a flush sequence. Before the flags were an enumeration,
+/// whose second one it is (Linux 6.11), it was the fifth. That enumeration had no name at first, so
+/// that only the text in the kernel's types shows it.
+pub fn flush_seq() -> u64 {
+    let types = fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
+    flush_seq_of(&types)
+}
+
+fn flush_seq_of(types: &[u8]) -> u64 {
+    const FLAG: &[u8] = b"\0__RQF_FLUSH_SEQ\0";
+    // SAFETY: memmem() reads no more than these lengths. std has no search of bytes.
+    let at = unsafe {
+        libc::memmem(
+            types.as_ptr().cast(),
+            types.len(),
+            FLAG.as_ptr().cast(),
+            FLAG.len(),
+        )
+    };
+    if at.is_null() { 1 << 4 } else { 1 << 1 }
+}
+
 fn off(file: &Path) -> bool {
     fs::read_to_string(file).is_ok_and(|text| text.trim() == "0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flag_of_a_flush_sequence() {
+        assert_eq!(flush_seq_of(b"\0__RQF_STARTED\0__RQF_FLUSH_SEQ\0"), 1 << 1);
+        assert_eq!(flush_seq_of(b"\0__RQF_STARTED\0"), 1 << 4);
+        assert_eq!(flush_seq_of(b""), 1 << 4);
+    }
 }

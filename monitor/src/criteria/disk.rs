@@ -83,6 +83,7 @@ impl Watch for Disk {
 
     fn set(&self, kernel: &mut Settings) -> Result<(), String> {
         kernel.global("emud_disk_theta_ns", ns(self.theta));
+        kernel.global("emud_flush_seq", host::flush_seq());
         for (disk, theta) in &self.devices {
             kernel.disk_rules.push((name(disk)?, theta.map_or(0, ns)));
         }

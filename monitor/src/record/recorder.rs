@@ -181,6 +181,7 @@ fn load(btf: &Btf, options: &Options) -> Result<Ebpf, RecordError> {
     loader(Some(btf))
         .map_max_entries("emud_rec_ring", ring)
         .override_global("emud_rec_page_shift", &page_shift, true)
+        .override_global("emud_flush_seq", &host::flush_seq(), true)
         .load(abi::OBJECT)
         .map_err(|e| match is_denied(&e) {
             true => RecordError::Permission,

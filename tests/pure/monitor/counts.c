@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The monitor's programs without a kernel: what they count, and for whom.
+ */
+#define GET_1(from, a) ((from)->a)
+#define GET_2(from, a, b) ((from)->a->b)
+#define GET_3(from, a, b, c) ((from)->a->b->c)
+#define GET(_1, _2, _3, name, ...) name
+#define BPF_CORE_READ(from, ...) \
+	((__u64)GET(__VA_ARGS__, GET_3, GET_2, GET_1)(from, __VA_ARGS__))
+#include "kernel.h"
+
+/* What the loader sets is not constant here. */
+#define const
+#include "../../../monitor/bpf/maps.h"
+#include "../../../monitor/bpf/cpu.h"
+#include "../../../monitor/bpf/disk.h"
+#include "../../../monitor/bpf/network.h"
+#undef const
+
+#define MS 1000000ULL
+
+static void step(void)
+{
+}
+
+/* The kernel's side: one CPU. */
+
+static struct emud_cpu cpus[1];
+static struct emud_tx txs[1];
+static struct emud_runs runs[1];
+static struct emud_disk disks[EMUD_DISKS];
+static struct emud_window windows[EMUD_WINDOWS];
+static struct emud_table cpu_tables[1], window_tables[EMUD_WINDOWS];
+static struct emud_table disk_tables[EMUD_DISKS];
+static struct emud_counters counters;
+static __u64 raised[8], armed[1];
+
+#define MAP(map, array)          \
+	if (at == (void *)&(map)) \
+		return &(array)[i];
+
+static void *lookup(const void *at, const void *key)
+{
+	__u32 i = *(const __u32 *)key;
+
+	MAP(emud_cpus, cpus)
+	MAP(emud_txs, txs)
+	MAP(emud_runs, runs)
+	MAP(emud_disks, disks)
+	MAP(emud_windows, windows)
+	MAP(emud_cpu_tables, cpu_tables)
+	MAP(emud_window_tables, window_tables)
+	MAP(emud_disk_tables, disk_tables)
+	MAP(emud_raised, raised)
+	MAP(emud_armed, armed)
+	if (at == (void *)&emud_counters)
+		return &counters;
+	return NULL;
+}
+
+/* The alarms. */
+static struct emud_alarm alarms[8];
+static int alarmed;
+
+static long told(const void *record)
+{
+	const struct emud_alarm *alarm = record;
+
+	if (alarm->kind == EMUD_RECORD_ALARM && alarmed < 8)
+		alarms[alarmed++] = *alarm;
+	return 0;
+}
+
+static int wrong;
+
+static void same(const char *what, long long wanted, long long got)
+{
+	if (wanted == got)
+		return;
+	printf("%s: %lld, not %lld\n", what, got, wanted);
+	wrong = 1;
+}
+
+static struct task_struct task = {.comm = "load"};
+
+static void begin(void)
+{
+	memset(cpus, 0, sizeof(cpus));
+	memset(txs, 0, sizeof(txs));
+	memset(disks, 0, sizeof(disks));
+	memset(windows, 0, sizeof(windows));
+	memset(cpu_tables, 0, sizeof(cpu_tables));
+	memset(window_tables, 0, sizeof(window_tables));
+	memset(disk_tables, 0, sizeof(disk_tables));
+	memset(&counters, 0, sizeof(counters));
+	memset(raised, 0, sizeof(raised));
+	memset(&emud_config, 0, sizeof(emud_config));
+	alarmed = 0;
+	clock_ns = 1000 * MS;
+	armed[0] = 1;
+	current_task = &task;
+	emud_config.group_by = EMUD_BY_COMMAND;
+	emud_config.cpus = 1;
+	emud_config.limit = 1000;
+	emud_config.tick_ns = 4 * MS;
+}
+
+/* The compiler calls these before each access (-fsanitize-coverage). */
+static void (*before_load)(const void *at);
+#define ACCESS(name)                                                          \
+	void __sanitizer_cov_##name(const void *at);                          \
+	__attribute__((no_sanitize("coverage"))) void __sanitizer_cov_##name( \
+		const void *at)                                               \
+	{                                                                     \
+	}
+ACCESS(load1)
+ACCESS(load2)
+ACCESS(load4)
+ACCESS(load16)
+ACCESS(store1)
+ACCESS(store2)
+ACCESS(store4)
+ACCESS(store8)
+ACCESS(store16)
+
+void __sanitizer_cov_load8(const void *at);
+__attribute__((no_sanitize("coverage"))) void __sanitizer_cov_load8(const void *at)
+{
+	if (before_load)
+		before_load(at);
+}
+
+#define CALL(program, ...) program((emud_args[]){__VA_ARGS__})
+
+/* Disks. */
+
+static struct gendisk disk = {.major = 8, .disk_name = "sda"};
+static struct request_queue queue = {.disk = &disk};
+
+#define RQ_PREFLUSH (1U << 18)
+
+static __s64 pending(void)
+{
+	__s64 sum = 0;
+
+	for (int i = 0; i < EMUD_DISKS; i++)
+		sum += disks[i].inflight;
+	return sum;
+}
+
+/* The order of calls is that of blk-flush.c. */
+static void a_write_with_a_flush(__u32 flag)
+{
+	struct request busy = {.q = &queue, .cmd_flags = EMUD_REQ_OP_WRITE};
+	struct request rq = {.q = &queue, .cmd_flags = EMUD_REQ_OP_WRITE | RQ_PREFLUSH};
+	struct request flush = {.q = &queue, .cmd_flags = 2, .rq_flags = flag};
+
+	begin();
+	emud_disk_theta_ns = 60 * MS;
+	emud_flush_seq = flag;
+	CALL(emud_io_start, (__u64)&busy);
+	for (int n = 0; n < 3; n++) {
+		CALL(emud_io_start, (__u64)&rq);
+		rq.rq_flags |= flag;
+		CALL(emud_io_done, (__u64)&flush);
+		CALL(emud_io_done, (__u64)&rq);
+		CALL(emud_io_done, (__u64)&flush);
+		same("within a flush", 2, pending());
+		rq.rq_flags &= ~flag;
+		CALL(emud_io_done, (__u64)&rq);
+		same("behind a flush", 1, pending());
+	}
+	clock_ns += 61 * MS;
+	emud_disks_tick(clock_ns);
+	same("the disk was never empty", 1, alarmed);
+}
+
+static void an_issued_write_with_a_flush(void)
+{
+	struct request busy = {.q = &queue, .cmd_flags = EMUD_REQ_OP_READ};
+	struct request rq = {.q = &queue, .cmd_flags = EMUD_REQ_OP_WRITE | RQ_PREFLUSH};
+	struct request flush = {.q = &queue, .cmd_flags = 2};
+	struct request reset = {.q = &queue, .cmd_flags = 15};
+
+	begin();
+	CALL(emud_rq_issue, (__u64)&busy);
+	CALL(emud_rq_issue, (__u64)&flush);
+	CALL(emud_rq_complete, (__u64)&flush, 0, 0);
+	rq.__data_len = 4096;
+	CALL(emud_rq_issue, (__u64)&rq);
+	CALL(emud_rq_complete, (__u64)&rq, 0, 2048);
+	rq.__data_len = 2048;
+	same("a part of a write", 2, pending());
+	CALL(emud_rq_complete, (__u64)&rq, 0, 2048);
+	rq.__data_len = 0;
+	same("its data", 1, pending());
+	CALL(emud_rq_complete, (__u64)&rq, 0, 0);
+	same("an issued write with a flush", 1, pending());
+	CALL(emud_rq_issue, (__u64)&reset);
+	CALL(emud_rq_complete, (__u64)&reset, 0, 0);
+	same("the reset of a zone", 1, pending());
+}
+
+int main(void)
+{
+	a_write_with_a_flush(1 << 1);
+	a_write_with_a_flush(1 << 4);
+	an_issued_write_with_a_flush();
+	return wrong;
+}

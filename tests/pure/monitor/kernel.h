@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Instead of libbpf's headers, whose helpers are the kernel's: the monitor's programs
+ * as functions of this machine.
+ */
+#ifndef KERNEL_H
+#define KERNEL_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <linux/bpf.h>
+
+static void step(void);
+static void *lookup(const void *map, const void *key);
+static long told(const void *record);
+
+static unsigned int cpu;
+static unsigned long long clock_ns;
+
+#define __BPF_HELPERS__
+#define __BPF_CORE_READ_H__
+#undef __always_inline
+#define __always_inline inline
+#define __noinline static
+#define SEC(name)
+#define __uint(name, value) int(*name)[value]
+#define __type(name, value) value *name
+#ifndef BPF_CORE_READ /* there is nothing to read */
+#define BPF_CORE_READ(from, ...) 0
+#endif
+#define BPF_CORE_READ_STR_INTO(to, ...) (void)0
+#define bpf_core_read(...) (void)0
+#define bpf_core_enum_value(type, value) (value)
+#define bpf_core_enum_value_exists(...) 0
+#define bpf_probe_read_kernel_str(to, len, from) strncpy(to, (const char *)(from), len)
+#define bpf_probe_read_kernel(to, len, from) memcpy(to, from, len)
+#define bpf_map_lookup_elem(map, key) lookup(map, key)
+#define bpf_ringbuf_output(ring, record, len, flags) told(record)
+#define bpf_ktime_get_ns() (step(), ++clock_ns)
+#define bpf_jiffies64() (clock_ns / 4000000)
+#define bpf_get_smp_processor_id() cpu
+#define bpf_get_current_task_btf() current_task
+#define ATOMIC(operation)                     \
+	({                                    \
+		step();                       \
+		__auto_type was_ = operation; \
+		step();                       \
+		was_;                         \
+	})
+#define __sync_fetch_and_add(at, n) ATOMIC(__atomic_fetch_add(at, n, __ATOMIC_SEQ_CST))
+#define __sync_lock_test_and_set(at, n) \
+	ATOMIC(__atomic_exchange_n(at, n, __ATOMIC_SEQ_CST))
+#define __sync_val_compare_and_swap(at, old, new)                               \
+	ATOMIC(({                                                               \
+		__typeof__(*(at)) is_ = old;                                    \
+		__atomic_compare_exchange_n(at, &is_, new, 0, __ATOMIC_SEQ_CST, \
+					    __ATOMIC_SEQ_CST);                  \
+		is_;                                                            \
+	}))
+
+struct task_struct;
+static struct task_struct *current_task;
+
+#endif
