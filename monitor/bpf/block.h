@@ -45,13 +45,26 @@ static __always_inline int emud_is_complete(const struct request *rq, __u32 byte
 	return bytes >= rq->__data_len;
 }
 
+/* "nvme" and "bcache", as the first bytes of a name are read. */
+#define EMUD_NVME 0x656d766eULL
+#define EMUD_BCACHE 0x656863616362ULL
+
+/* The head of several paths (NVMe) and a cache (bcache) pass a bio on to another
+ * device, and it ends there: theirs would pend without end. */
+static __always_inline int emud_passes_on(const struct gendisk *disk)
+{
+	__u64 name = *(const __u64 *)&disk->disk_name[0];
+
+	return (name & 0xffffffff) == EMUD_NVME || (name & 0xffffffffffff) == EMUD_BCACHE;
+}
+
 /* The disk of a bio whose driver takes bios (zram, md, dm) and has no requests
  * to count. NULL for all other bios. */
 static __always_inline const struct gendisk *emud_bio_disk(const struct bio *bio)
 {
 	const struct gendisk *disk = bio->bi_bdev->bd_disk;
 
-	return disk->fops->submit_bio ? disk : 0;
+	return disk->fops->submit_bio && !emud_passes_on(disk) ? disk : 0;
 }
 
 #endif

@@ -73,6 +73,7 @@ static long told(const void *record)
 }
 
 static int wrong;
+int main(void);
 
 static void same(const char *what, long long wanted, long long got)
 {
@@ -202,10 +203,29 @@ static void an_issued_write_with_a_flush(void)
 	same("the reset of a zone", 1, pending());
 }
 
+static void bios_that_are_passed_on(void)
+{
+	static const char *names[] = {"zram0", "nvme0n1", "md127", "bcache0", "nvm", "dm-0"};
+	static const int counted[] = {1, 0, 1, 0, 1, 1};
+	struct block_device_operations takes_bios = {.submit_bio = (void *)main};
+
+	for (int n = 0; n < 6; n++) {
+		struct gendisk head = {.major = 9, .fops = &takes_bios};
+		struct block_device part = {.bd_disk = &head};
+		struct bio bio = {.bi_bdev = &part};
+
+		begin();
+		strcpy(head.disk_name, names[n]);
+		CALL(emud_bio_queue, (__u64)&bio);
+		same(names[n], counted[n], pending());
+	}
+}
+
 int main(void)
 {
 	a_write_with_a_flush(1 << 1);
 	a_write_with_a_flush(1 << 4);
 	an_issued_write_with_a_flush();
+	bios_that_are_passed_on();
 	return wrong;
 }
