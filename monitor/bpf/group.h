@@ -108,18 +108,17 @@ static __always_inline __u64 emud_task_cgroup(__u64 task, enum emud_resource res
 	return unified;
 }
 
+/* Keeps the name of a group that has not changed. */
 static __always_inline void emud_name_group(struct emud_slot *slot,
 					    const struct emud_who *who,
 					    enum emud_resource resource)
 {
+	__u64 id = 0;
 	/* Outside the macros, which would relocate the members of emud_who, too. */
 	struct task_struct *task = (struct task_struct *)who->task;
 	struct net *net = (struct net *)who->net;
 	struct cgroup *cgroup = (struct cgroup *)who->cgroup;
 
-	slot->id = 0;
-	slot->hierarchy = 0;
-	slot->name[0] = 0;
 	if (who->key <= EMUD_KEY_EXITING)
 		return;
 	switch (emud_config.group_by) {
@@ -129,7 +128,10 @@ static __always_inline void emud_name_group(struct emud_slot *slot,
 	case EMUD_BY_CGROUP:
 		if (!cgroup)
 			cgroup = (void *)emud_task_cgroup(who->task, resource);
-		slot->id = BPF_CORE_READ(cgroup, kn, id);
+		id = BPF_CORE_READ(cgroup, kn, id);
+		if (id == slot->id)
+			break;
+		slot->id = id;
 		slot->hierarchy = BPF_CORE_READ(cgroup, root, hierarchy_id);
 		bpf_probe_read_kernel_str(slot->name, sizeof(slot->name),
 					  BPF_CORE_READ(cgroup, kn, name));
@@ -205,7 +207,10 @@ static __always_inline struct emud_slot *emud_new_slot(struct emud_table *table,
 	last->amount = 0;
 	last->prior = 0;
 	last->interval = table->interval;
-	emud_name_group(last, who, resource);
+	last->id = 0;
+	last->hierarchy = 0;
+	last->name[0] = 0;
+	last->named = table->interval - 1;
 	return last;
 }
 
@@ -236,6 +241,35 @@ static __always_inline void emud_charge_slot(struct emud_table *table,
 	slot->amount += amount;
 }
 
+/* A command is its key. */
+static __always_inline int emud_is_named(const struct emud_table *table,
+					 const struct emud_slot *slot)
+{
+	return emud_config.group_by == EMUD_BY_COMMAND
+		       ? slot->name[0]
+		       : slot->named == (__u16)table->interval;
+}
+
+/* Once an interval: the kernel may use the address of a group that has ended for
+ * a new one. A namespace takes one read of the kernel's memory, a cgroup of the
+ * unified hierarchy five. */
+static __always_inline void emud_identify(struct emud_table *table,
+					  struct emud_slot *slot,
+					  const struct emud_who *who,
+					  enum emud_resource resource)
+{
+	__u64 id = slot->id;
+
+	emud_name_group(slot, who, resource);
+	slot->named = table->interval;
+	if (!id || id == slot->id)
+		return;
+	if (table->interval - slot->interval <= emud_kept(resource))
+		emud_charge_elsewhere(table, emud_counted(slot, resource));
+	slot->amount = 0;
+	slot->prior = 0;
+}
+
 /* Adds to a group's share in the current interval of the table. */
 static __always_inline void emud_charge(struct emud_table *table,
 					const struct emud_who *who,
@@ -245,6 +279,8 @@ static __always_inline void emud_charge(struct emud_table *table,
 
 	if (unlikely(!slot))
 		slot = emud_new_slot(table, who, resource);
+	if (slot && unlikely(!emud_is_named(table, slot)))
+		emud_identify(table, slot, who, resource);
 	emud_charge_slot(table, slot, amount);
 }
 

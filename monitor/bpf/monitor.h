@@ -86,7 +86,8 @@ struct emud_slot {
 	__u64 prior; /* the same in the previous interval */
 	__u64 base; /* rank of the group that gave way to this one; 0: none did */
 	__u32 interval;
-	__u32 hierarchy; /* of the cgroup, as in /proc/cgroups */
+	__u16 hierarchy; /* of the cgroup, as in /proc/cgroups */
+	__u16 named; /* low bits of the interval in which the name was read */
 	char name[EMUD_NAME_LEN]; /* command, or last component of the cgroup */
 };
 

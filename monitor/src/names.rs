@@ -70,11 +70,11 @@ impl Names {
 
     /// Returns the path of a cgroup; for a deleted one, the last name that the kernel reported.
     fn cgroup(&mut self, slot: &emud_slot) -> String {
-        let key = (slot.hierarchy, slot.id);
+        let key = (u32::from(slot.hierarchy), slot.id);
         if let Some(name) = self.known.get(&key) {
             return name.clone();
         }
-        let (root, prefix) = match self.hierarchies.get(&slot.hierarchy) {
+        let (root, prefix) = match self.hierarchies.get(&key.0) {
             Some((root, prefix)) => (Some(root), prefix.as_str()),
             None => (None, ""),
         };

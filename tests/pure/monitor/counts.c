@@ -221,11 +221,68 @@ static void bios_that_are_passed_on(void)
 	}
 }
 
+/* Shares. */
+
+static const struct emud_slot *slot_of(const struct emud_table *table, __u64 id)
+{
+	for (int i = 0; i < EMUD_SLOTS; i++)
+		if (table->slots[i].key && table->slots[i].id == id)
+			return &table->slots[i];
+	return NULL;
+}
+
+static __u64 amount_of(const struct emud_table *table, __u64 id)
+{
+	const struct emud_slot *slot = slot_of(table, id);
+
+	return slot && slot->interval == table->interval ? slot->amount : 0;
+}
+
+/* Another group has the address of one that has ended. */
+static void an_address_is_used_again(__u32 group_by)
+{
+	struct kernfs_node node = {.name = "first", .id = 11};
+	struct cgroup_root root = {.hierarchy_id = 3};
+	struct cgroup cgroup = {.level = 1, .kn = &node, .root = &root};
+	struct net net = {.ns.inum = 11};
+	struct emud_who who = {.key = group_by == EMUD_BY_NETNS ? (__u64)&net
+								: (__u64)&cgroup,
+			       .net = (__u64)&net,
+			       .cgroup = (__u64)&cgroup};
+	struct emud_table *table = &window_tables[0];
+
+	begin();
+	emud_config.group_by = group_by;
+	table->interval = 65535;
+	emud_charge(table, &who, EMUD_NETWORK, 100);
+	same("the first group", 100, amount_of(table, 11));
+	table->interval++;
+	node = (struct kernfs_node){.name = "second", .id = 12};
+	net.ns.inum = 12;
+	/* Bytes that were left take the slot to the new interval. */
+	emud_charge_slot(table, emud_slot_of(table, who.key), 1);
+	emud_charge(table, &who, EMUD_NETWORK, 7);
+	same("the second group", 7, amount_of(table, 12));
+	same("before it", 0, slot_of(table, 12) ? slot_of(table, 12)->prior : -1);
+	same("the first one then", 101, table->elsewhere);
+	emud_charge(table, &who, EMUD_NETWORK, 7);
+	table->interval++;
+	emud_charge(table, &who, EMUD_NETWORK, 3);
+	same("the second group again", 3, amount_of(table, 12));
+	same("before that", 14, slot_of(table, 12) ? slot_of(table, 12)->prior : -1);
+	if (group_by == EMUD_BY_CGROUP)
+		same("its name", 0, strcmp(slot_of(table, 12)->name, "second"));
+	if (group_by == EMUD_BY_CGROUP)
+		same("its hierarchy", 3, slot_of(table, 12)->hierarchy);
+}
+
 int main(void)
 {
 	a_write_with_a_flush(1 << 1);
 	a_write_with_a_flush(1 << 4);
 	an_issued_write_with_a_flush();
 	bios_that_are_passed_on();
+	an_address_is_used_again(EMUD_BY_NETNS);
+	an_address_is_used_again(EMUD_BY_CGROUP);
 	return wrong;
 }
