@@ -125,7 +125,7 @@ struct emud_dev {
 	__u8 window; /* of its class, or EMUD_WINDOW_NONE */
 	__u8 own; /* window of this device only, or EMUD_WINDOW_NONE */
 	__u8 pad[2];
-	__u64 group; /* the sender, unless it is the device's network namespace */
+	__u64 group; /* the sender of these */
 	__u32 uncharged; /* bytes that are not charged yet, */
 	__u32 charge_bytes; /* fewer than these */
 };

@@ -36,22 +36,33 @@ static __always_inline __u32 emud_guess_class(const struct net_device *dev)
 							       : EMUD_WINDOW_EXTERNAL;
 }
 
+/* Charges what is left of a sender, who had a slot when the first packet came. */
+static __always_inline void emud_settle_dev(struct emud_dev *d, __u32 cpu)
+{
+	if (d->uncharged && d->window != EMUD_WINDOW_NONE)
+		emud_charge_known(d->window, cpu, d->group, d->uncharged);
+	if (d->uncharged && d->own != EMUD_WINDOW_NONE)
+		emud_charge_known(d->own, cpu, d->group, d->uncharged);
+	d->uncharged = 0;
+}
+
 /* Caches a device that is new to this CPU or has changed. */
 static __always_inline void emud_learn_dev(struct emud_dev *d,
-					   const struct net_device *dev)
+					   const struct net_device *dev, __u32 cpu)
 {
 	struct emud_netdev_rule *rule;
 	struct emud_name name = {};
 	struct emud_window *window;
 	__u32 own;
 
+	/* The device before this one keeps its share. */
+	emud_settle_dev(d, cpu);
 	bpf_probe_read_kernel_str(name.text, sizeof(dev->name), dev->name);
 	rule = bpf_map_lookup_elem(&emud_netdev_rules, &name);
 	d->dev = (__u64)dev;
 	d->net = (__u64)dev->nd_net.net;
 	d->ifindex = dev->ifindex;
 	d->group = 0;
-	d->uncharged = 0;
 	d->window =
 		rule && rule->window != EMUD_GUESS ? rule->window : emud_guess_class(dev);
 	/* Ignored, or the class has no threshold. */
@@ -72,14 +83,14 @@ static __always_inline void emud_learn_dev(struct emud_dev *d,
 	}
 }
 
-static __always_inline struct emud_dev *emud_dev_of(struct emud_tx *tx,
-						    const struct net_device *dev)
+static __always_inline struct emud_dev *
+emud_dev_of(struct emud_tx *tx, const struct net_device *dev, __u32 cpu)
 {
 	__u64 i = emud_bound(emud_hash(emud_scalar(&tx->scratch, dev)), EMUD_DEVS);
 	struct emud_dev *d = &tx->devs[i];
 
 	if (unlikely(d->dev != (__u64)dev || d->net != (__u64)dev->nd_net.net))
-		emud_learn_dev(d, dev);
+		emud_learn_dev(d, dev, cpu);
 	return d;
 }
 
@@ -109,8 +120,10 @@ static __always_inline void emud_charge_dev(struct emud_dev *d,
 					    const struct net_device *dev, __u32 cpu,
 					    const struct emud_who *who)
 {
-	if (unlikely(d->ifindex != (__u32)dev->ifindex))
-		emud_learn_dev(d, dev);
+	if (unlikely(d->ifindex != (__u32)dev->ifindex)) {
+		emud_learn_dev(d, dev, cpu);
+		d->group = who->key;
+	}
 	if (d->window != EMUD_WINDOW_NONE)
 		emud_charge_window(d->window, cpu, who, d->uncharged);
 	if (unlikely(d->own != EMUD_WINDOW_NONE))
@@ -123,11 +136,7 @@ static __always_inline void emud_dev_turn(struct emud_dev *d,
 					  const struct net_device *dev, __u32 cpu,
 					  const struct emud_who *who)
 {
-	if (d->uncharged && d->window != EMUD_WINDOW_NONE)
-		emud_charge_known(d->window, cpu, d->group, d->uncharged);
-	if (d->uncharged && d->own != EMUD_WINDOW_NONE)
-		emud_charge_known(d->own, cpu, d->group, d->uncharged);
-	d->uncharged = 0;
+	emud_settle_dev(d, cpu);
 	d->group = who->key;
 	/* Takes a slot while the group can still be named. */
 	emud_charge_dev(d, dev, cpu, who);
@@ -146,14 +155,14 @@ static __always_inline void emud_sent(struct emud_tx *tx, struct emud_dev *d, __
 static __always_inline void emud_transmitted(struct emud_tx *tx, __u32 cpu,
 					     const struct net_device *dev, __u32 len)
 {
-	struct emud_dev *d = emud_dev_of(tx, dev);
+	struct emud_dev *d = emud_dev_of(tx, dev, cpu);
+	struct emud_who who = {.key = d->net, .net = d->net};
 
+	if (unlikely(d->group != who.key))
+		emud_dev_turn(d, dev, cpu, &who);
 	d->uncharged += len;
-	if (unlikely(d->uncharged >= d->charge_bytes)) {
-		struct emud_who who = {.key = d->net, .net = d->net};
-
+	if (unlikely(d->uncharged >= d->charge_bytes))
 		emud_charge_dev(d, dev, cpu, &who);
-	}
 	emud_sent(tx, d, cpu, len);
 }
 
@@ -164,7 +173,7 @@ static __always_inline void emud_offered(struct emud_tx *tx, __u32 cpu,
 					 const struct net_device *dev)
 {
 	struct emud_who who = emud_who_sends(skb, &tx->scratch);
-	struct emud_dev *d = emud_dev_of(tx, dev);
+	struct emud_dev *d = emud_dev_of(tx, dev, cpu);
 	__u32 len = skb->len;
 
 	if (unlikely(who.key != d->group))

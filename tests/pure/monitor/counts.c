@@ -276,6 +276,48 @@ static void an_address_is_used_again(__u32 group_by)
 		same("its hierarchy", 3, slot_of(table, 12)->hierarchy);
 }
 
+/* Two devices that one CPU cannot have cached at the same time. */
+static void devices_in_turn(void)
+{
+	static struct net_device devs[EMUD_DEVS + 1];
+	static struct net nets[2] = {{.ns.inum = 21}, {.ns.inum = 22}};
+	struct emud_table *table = &window_tables[EMUD_WINDOW_EXTERNAL];
+	struct net_device *pair[2] = {NULL, NULL};
+	int at[EMUD_DEVS];
+
+	begin();
+	memset(at, 0xff, sizeof(at));
+	for (int n = 0; n <= EMUD_DEVS; n++) {
+		int i = emud_bound(emud_hash((__u64)&devs[n]), EMUD_DEVS);
+
+		if (at[i] >= 0) {
+			pair[0] = &devs[at[i]];
+			pair[1] = &devs[n];
+		}
+		at[i] = n;
+	}
+	for (int n = 0; n < 2; n++)
+		*pair[n] = (struct net_device){.ifindex = n + 2, .nd_net = {&nets[n]}};
+	emud_config.group_by = EMUD_BY_NETNS;
+	emud_config.windows = EMUD_WINDOW_DEVICES;
+	emud_config.window_ns[EMUD_WINDOW_EXTERNAL] = 1000000 * MS;
+	emud_config.threshold[EMUD_WINDOW_EXTERNAL] = 1ULL << 40;
+	emud_config.quantum[EMUD_WINDOW_EXTERNAL] = 1ULL << 34;
+	for (int n = 0; n < 6; n++) {
+		CALL(emud_xmit, 0, 0, (__u64)pair[0], 100);
+		CALL(emud_xmit, 0, 0, (__u64)pair[1], 1000);
+	}
+	/* The last packet is not charged yet. */
+	same("a device before another", 600, amount_of(table, 21));
+	same("the other one", 5000, amount_of(table, 22));
+	same("of neither", 0, table->elsewhere);
+	/* A new device has the address of one that has ended. */
+	pair[1]->ifindex = 9;
+	CALL(emud_xmit, 0, 0, (__u64)pair[1], 9000);
+	CALL(emud_xmit, 0, 0, (__u64)pair[0], 100);
+	same("the device at its address", 15000, amount_of(table, 22));
+}
+
 int main(void)
 {
 	a_write_with_a_flush(1 << 1);
@@ -284,5 +326,6 @@ int main(void)
 	bios_that_are_passed_on();
 	an_address_is_used_again(EMUD_BY_NETNS);
 	an_address_is_used_again(EMUD_BY_CGROUP);
+	devices_in_turn();
 	return wrong;
 }
