@@ -153,6 +153,9 @@ static __always_inline __u64 emud_hash(__u64 key)
 static __always_inline void emud_charge_elsewhere(struct emud_table *table, __u64 amount)
 {
 	if (table->elsewhere_interval != table->interval) {
+		table->elsewhere_prior = table->interval - table->elsewhere_interval == 1
+						 ? table->elsewhere
+						 : 0;
 		table->elsewhere_interval = table->interval;
 		table->elsewhere = 0;
 	}

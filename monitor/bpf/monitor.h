@@ -96,6 +96,7 @@ struct emud_table {
 	__u32 kind; /* enum emud_record, the same */
 	__u32 interval; /* the current one */
 	__u64 elsewhere; /* amount of groups without a slot, */
+	__u64 elsewhere_prior; /* in the interval before it */
 	__u32 elsewhere_interval; /* in this interval */
 	__u32 pad;
 	__u64 jiffies; /* when the interval was last looked up */

@@ -130,20 +130,20 @@ impl Decoder {
         let mut groups = BTreeMap::<String, f64>::new();
         let mut total = 0.0;
         for table in &tables {
+            let counted = |interval, amount, prior| match &window {
+                None if interval == table.interval => amount as f64,
+                None => 0.0,
+                Some(window) => window.amount(interval, amount, prior),
+            };
             for slot in table.slots.iter().filter(|slot| slot.key != 0) {
-                let amount = match &window {
-                    None if slot.interval == table.interval => slot.amount as f64,
-                    None => 0.0,
-                    Some(window) => window.amount(slot.interval, slot.amount, slot.prior),
-                };
+                let amount = counted(slot.interval, slot.amount, slot.prior);
                 if amount > 0.0 {
                     *groups.entry(self.names.group(slot)).or_default() += amount;
                     total += amount;
                 }
             }
-            if table.elsewhere_interval == table.interval {
-                total += table.elsewhere as f64;
-            }
+            let (amount, prior) = (table.elsewhere, table.elsewhere_prior);
+            total += counted(table.elsewhere_interval, amount, prior);
         }
         if total == 0.0 {
             return (vec![], 0.0);
@@ -195,4 +195,52 @@ fn read<T: aya::Pod>(bytes: &[u8]) -> Option<T> {
 
 fn resource(number: u32) -> Resource {
     Resource::ALL[(number as usize).min(Resource::ALL.len() - 1)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::GroupBy;
+
+    const WINDOW_NS: u64 = 10_000_000;
+
+    /// The rest of an alarm, half of the way through interval 7, about a table in which one command and
+    /// the groups without a slot had the same amount in these intervals.
+    fn rest(resource: u32, slot_in: u32, elsewhere_in: u32) -> f64 {
+        let window_ns = [WINDOW_NS; abi::EMUD_WINDOWS as usize];
+        let mut decoder = Decoder::new(Names::new(GroupBy::Command), vec![], vec![], window_ns);
+        let mut table = emud_table {
+            kind: abi::EMUD_RECORD_TABLE,
+            episode: 1,
+            interval: slot_in.max(elsewhere_in),
+            elsewhere: 100,
+            elsewhere_interval: elsewhere_in,
+            ..emud_table::default()
+        };
+        table.slots[0].key = 9;
+        table.slots[0].amount = 100;
+        table.slots[0].interval = slot_in;
+        decoder.tables.push(Box::new(table));
+        let alarm = emud_alarm {
+            kind: abi::EMUD_RECORD_ALARM,
+            episode: 1,
+            resource,
+            now: 7 * WINDOW_NS + WINDOW_NS / 2,
+            ..emud_alarm::default()
+        };
+        decoder.alarm(&alarm).rest
+    }
+
+    #[test]
+    fn groups_without_a_slot_count_as_those_with_one() {
+        let share = |resource, slot_in, elsewhere_in| {
+            (rest(resource, slot_in, elsewhere_in) * 1000.0).round()
+        };
+        assert_eq!(share(abi::EMUD_NETWORK, 7, 7), 500.0);
+        assert_eq!(share(abi::EMUD_NETWORK, 7, 6), 333.0);
+        assert_eq!(share(abi::EMUD_NETWORK, 7, 5), 0.0);
+        assert_eq!(share(abi::EMUD_NETWORK, 6, 6), 500.0);
+        assert_eq!(share(abi::EMUD_CPU, 7, 7), 500.0);
+        assert_eq!(share(abi::EMUD_CPU, 7, 6), 0.0);
+    }
 }

@@ -268,6 +268,8 @@ static void an_address_is_used_again(__u32 group_by)
 	emud_charge(table, &who, EMUD_NETWORK, 7);
 	table->interval++;
 	emud_charge(table, &who, EMUD_NETWORK, 3);
+	emud_charge_elsewhere(table, 5);
+	same("elsewhere before", 101, table->elsewhere_prior);
 	same("the second group again", 3, amount_of(table, 12));
 	same("before that", 14, slot_of(table, 12) ? slot_of(table, 12)->prior : -1);
 	if (group_by == EMUD_BY_CGROUP)
