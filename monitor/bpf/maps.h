@@ -72,11 +72,23 @@ struct {
 } emud_ring SEC(".maps");
 
 /* The verifier rejects arithmetic on a kernel address; a value read from a map
- * is a plain number. */
+ * is a plain number. An interrupt may use the same scratch in between. */
+#define EMUD_SCALAR_TRIES 4
+
 static __always_inline __u64 emud_scalar(__u64 *scratch, const void *address)
 {
-	*(volatile __u64 *)scratch = (__u64)address;
-	return *(volatile __u64 *)scratch;
+	__u64 number = 0, seen;
+
+	for (int n = 0; n < EMUD_SCALAR_TRIES; n++) {
+		*(volatile __u64 *)scratch = (__u64)address;
+		number = *(volatile __u64 *)scratch;
+		seen = number;
+		/* Or the compiler returns the address, which is equal. */
+		asm volatile("" : "+r"(seen));
+		if (likely(seen == (__u64)address))
+			break;
+	}
+	return number;
 }
 
 /* Arguments of a tracepoint, as its prototype has them. */

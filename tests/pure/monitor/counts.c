@@ -221,6 +221,30 @@ static void bios_that_are_passed_on(void)
 	}
 }
 
+/* An interrupt takes another address between the two accesses to the scratch. */
+static int interrupts;
+
+static __attribute__((no_sanitize("coverage"))) void interrupt(const void *at)
+{
+	if (at != &txs[0].scratch || !interrupts)
+		return;
+	interrupts--;
+	txs[0].scratch = (__u64)&queue;
+}
+
+static void an_address_is_a_number(void)
+{
+	begin();
+	before_load = interrupt;
+	for (int n = 0; n < EMUD_SCALAR_TRIES; n++) {
+		interrupts = n;
+		same("an interrupted number", (__u64)&disk,
+		     emud_scalar(&txs[0].scratch, &disk));
+		same("interrupts", 0, interrupts);
+	}
+	before_load = NULL;
+}
+
 /* Shares. */
 
 static const struct emud_slot *slot_of(const struct emud_table *table, __u64 id)
@@ -329,5 +353,6 @@ int main(void)
 	an_address_is_used_again(EMUD_BY_NETNS);
 	an_address_is_used_again(EMUD_BY_CGROUP);
 	devices_in_turn();
+	an_address_is_a_number();
 	return wrong;
 }
