@@ -26,7 +26,8 @@ const volatile __u64 emud_cpu_theta_ns = 0; /* 0: the criterion is off */
 const volatile __u64 emud_cpu_idle_basis = 0; /* 0: the idle task */
 
 /* The run queue's clock excludes stolen time and, on some kernels, the time of
- * interrupts: a comparison is valid for this long. */
+ * interrupts: a comparison is valid for this long, and until the next tick.
+ * After stolen time, a tick is due before anything else runs. */
 #define EMUD_PAIR_NS 4000000ULL
 
 static __always_inline struct emud_cpu *emud_this_cpu(__u32 cpu)
@@ -39,9 +40,24 @@ static __always_inline __u64 emud_mono(const struct emud_cpu *c, __u64 rq)
 	return c->pair_mono + (rq - c->pair_rq);
 }
 
-static __always_inline __u64 emud_switch_time(struct emud_cpu *c, __u64 rq)
+/* The next switch compares the clocks again; the difference stays until then. */
+static __always_inline void emud_pair_expires(struct emud_cpu *c)
 {
-	if (rq - c->pair_rq >= EMUD_PAIR_NS) {
+	if (!c->pair_mono)
+		return;
+	c->pair_mono -= EMUD_PAIR_NS;
+	c->pair_rq -= EMUD_PAIR_NS;
+}
+
+/* There may be no tick within theta. */
+static __always_inline int emud_cpu_is_short(void)
+{
+	return emud_cpu_theta_ns <= emud_config.tick_ns;
+}
+
+static __always_inline __u64 emud_switch_time(struct emud_cpu *c, __u64 rq, int exact)
+{
+	if (exact || rq - c->pair_rq >= EMUD_PAIR_NS) {
 		c->pair_rq = rq;
 		c->pair_mono = bpf_ktime_get_ns();
 	}
@@ -51,9 +67,8 @@ static __always_inline __u64 emud_switch_time(struct emud_cpu *c, __u64 rq)
 static __always_inline void emud_cpu_begin(struct emud_cpu *c, __u64 now, __u64 rq,
 					   __u64 group)
 {
-	c->since = now;
-	/* There may be no tick within a shorter theta. */
-	c->near = emud_cpu_theta_ns <= emud_config.tick_ns;
+	c->since = likely((__s64)(now - c->idle) >= 0) ? now : c->idle;
+	c->near = emud_cpu_is_short();
 	c->interval++;
 	c->group = group;
 	c->group_rq = rq;
@@ -150,6 +165,7 @@ static __always_inline void emud_cpu_end(struct emud_cpu *c, __u32 cpu,
 	if (unlikely(c->near)) {
 		__u64 now = bpf_ktime_get_ns();
 
+		c->idle = now;
 		/* Theta may have elapsed between the last tick and now. */
 		if (c->episode || now - c->since >= emud_cpu_theta_ns) {
 			emud_cpu_settle(c, cpu, task, now);
@@ -168,7 +184,7 @@ emud_cpu_turn(struct emud_cpu *c, const struct task_struct *prev, __u64 group, _
 	struct emud_who who = emud_who_runs(prev, &c->scratch);
 
 	/* Interrupts take the two clocks apart, during a long interval by seconds. */
-	emud_switch_time(c, rq);
+	emud_switch_time(c, rq, 0);
 	emud_cpu_charge(c, bpf_get_smp_processor_id(), &who, rq);
 	c->group = group;
 	c->group_rq = rq;
@@ -205,7 +221,7 @@ static __always_inline void emud_cpu_switch(const struct task_struct *prev,
 	group = emud_group_of(next, &c->scratch);
 	if (emud_is_idle(prev)) {
 		__u64 rq = next->se.exec_start;
-		__u64 now = emud_switch_time(c, rq);
+		__u64 now = emud_switch_time(c, rq, emud_cpu_is_short());
 
 		if (emud_cpu_idle_basis) {
 			emud_cpu_turn(c, prev, group, rq);
@@ -253,11 +269,13 @@ static __always_inline void emud_cpu_tick(__u32 cpu, __u64 now)
 
 	if (!emud_cpu_theta_ns || !c || !armed || !*armed)
 		return;
+	emud_pair_expires(c);
 	/* Loading the monitor took up to 0.4 s of a slow CPU, which is not load
 	 * of the host. */
 	if (c->since && c->since < *armed)
 		c->since = *armed;
 	if (!emud_cpu_idle_basis && emud_is_idle(current)) {
+		c->idle = now;
 		emud_cpu_untold_end(c, cpu, now, EMUD_HOOK_TICK);
 		return;
 	}

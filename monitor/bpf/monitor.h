@@ -114,6 +114,7 @@ struct emud_cpu {
 	__u64 group;
 	__u64 group_rq;
 	__u64 scratch; /* see emud_scalar() */
+	__u64 idle; /* last seen idle, where the clock was read anyway */
 	__u32 near; /* theta ends before the tick after the next */
 	__u32 interval;
 };

@@ -134,6 +134,59 @@ __attribute__((no_sanitize("coverage"))) void __sanitizer_cov_load8(const void *
 
 #define CALL(program, ...) program((emud_args[]){__VA_ARGS__})
 
+/* CPUs. Stolen time is missing in the run queue's clock. */
+
+static struct task_struct idle = {.flags = PF_IDLE}, busy;
+static __u64 rq_ns;
+
+static void passes(__u64 ns, __u64 stolen_ns)
+{
+	clock_ns += ns;
+	rq_ns += ns - stolen_ns;
+}
+
+static void switches(struct task_struct *to)
+{
+	to->se.exec_start = rq_ns;
+	CALL(emud_switch, 0, (__u64)(to == &idle ? &busy : &idle), (__u64)to);
+	current_task = to;
+}
+
+static void ticks(void)
+{
+	emud_cpu_tick(0, clock_ns);
+}
+
+static void stolen_from_a_cpu(const char *what, __u64 theta_ns, struct task_struct *from,
+			      __u64 stolen_ns, int ticks_then)
+{
+	__u64 begins;
+
+	begin();
+	emud_cpu_theta_ns = theta_ns;
+	rq_ns = 500 * MS;
+	switches(&busy);
+	passes(MS / 4, 0);
+	if (from == &idle)
+		switches(&idle);
+	passes(stolen_ns, stolen_ns);
+	if (ticks_then)
+		ticks();
+	if (from == &busy)
+		switches(&idle);
+	passes(MS / 4, 0);
+	begins = clock_ns;
+	switches(&busy);
+	if (cpus[0].since < begins || cpus[0].since > clock_ns)
+		same(what, begins, cpus[0].since);
+	passes(theta_ns * 3 / 4, 0);
+	ticks();
+	same(what, 0, alarmed);
+	passes(theta_ns / 2, 0);
+	ticks();
+	same(what, 1, alarmed);
+}
+
 /* Disks. */
 
 static struct gendisk disk = {.major = 8, .disk_name = "sda"};
@@ -153,14 +206,14 @@ static __s64 pending(void)
 /* The order of calls is that of blk-flush.c. */
 static void a_write_with_a_flush(__u32 flag)
 {
-	struct request busy = {.q = &queue, .cmd_flags = EMUD_REQ_OP_WRITE};
+	struct request other = {.q = &queue, .cmd_flags = EMUD_REQ_OP_WRITE};
 	struct request rq = {.q = &queue, .cmd_flags = EMUD_REQ_OP_WRITE | RQ_PREFLUSH};
 	struct request flush = {.q = &queue, .cmd_flags = 2, .rq_flags = flag};
 
 	begin();
 	emud_disk_theta_ns = 60 * MS;
 	emud_flush_seq = flag;
-	CALL(emud_io_start, (__u64)&busy);
+	CALL(emud_io_start, (__u64)&other);
 	for (int n = 0; n < 3; n++) {
 		CALL(emud_io_start, (__u64)&rq);
 		rq.rq_flags |= flag;
@@ -179,13 +232,13 @@ static void a_write_with_a_flush(__u32 flag)
 
 static void an_issued_write_with_a_flush(void)
 {
-	struct request busy = {.q = &queue, .cmd_flags = EMUD_REQ_OP_READ};
+	struct request other = {.q = &queue, .cmd_flags = EMUD_REQ_OP_READ};
 	struct request rq = {.q = &queue, .cmd_flags = EMUD_REQ_OP_WRITE | RQ_PREFLUSH};
 	struct request flush = {.q = &queue, .cmd_flags = 2};
 	struct request reset = {.q = &queue, .cmd_flags = 15};
 
 	begin();
-	CALL(emud_rq_issue, (__u64)&busy);
+	CALL(emud_rq_issue, (__u64)&other);
 	CALL(emud_rq_issue, (__u64)&flush);
 	CALL(emud_rq_complete, (__u64)&flush, 0, 0);
 	rq.__data_len = 4096;
@@ -354,5 +407,9 @@ int main(void)
 	an_address_is_used_again(EMUD_BY_CGROUP);
 	devices_in_turn();
 	an_address_is_a_number();
+	stolen_from_a_cpu("nothing stolen", 200 * MS, &idle, 0, 0);
+	stolen_from_a_cpu("stolen while idle", 200 * MS, &idle, 300 * MS, 1);
+	stolen_from_a_cpu("stolen while busy", 200 * MS, &busy, 150 * MS, 1);
+	stolen_from_a_cpu("stolen without a tick", 2 * MS, &idle, 3 * MS / 2, 0);
 	return wrong;
 }
