@@ -143,6 +143,9 @@ struct emud_tx {
 	struct emud_dev devs[EMUD_DEVS];
 };
 
+/* Devices of one name in several network namespaces. */
+#define EMUD_SEVERAL 0xffffffff
+
 /* A sliding window: the amounts that CPUs reported to it. */
 #define EMUD_ENTRIES 128
 struct emud_entry {
@@ -159,7 +162,7 @@ struct emud_window {
 	__u32 head;
 	__u32 tail;
 	__u32 ifindex; /* of a window of a single device */
-	__u32 netns;
+	__u32 netns; /* or EMUD_SEVERAL */
 	__u32 pad;
 	struct emud_entry entries[EMUD_ENTRIES];
 };

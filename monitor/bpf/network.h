@@ -46,6 +46,16 @@ static __always_inline void emud_settle_dev(struct emud_dev *d, __u32 cpu)
 	d->uncharged = 0;
 }
 
+/* A rule is for a name, which each network namespace may have. */
+static __always_inline void emud_own_window(struct emud_window *window, __u32 ifindex,
+					    __u32 netns)
+{
+	int several = window->netns && window->netns != netns;
+
+	window->ifindex = several ? 0 : ifindex;
+	window->netns = several ? EMUD_SEVERAL : netns;
+}
+
 /* Caches a device that is new to this CPU or has changed. */
 static __always_inline void emud_learn_dev(struct emud_dev *d,
 					   const struct net_device *dev, __u32 cpu)
@@ -77,10 +87,8 @@ static __always_inline void emud_learn_dev(struct emud_dev *d,
 	if (emud_charge_bytes(own) < d->charge_bytes || d->window == EMUD_WINDOW_NONE)
 		d->charge_bytes = emud_charge_bytes(own);
 	window = bpf_map_lookup_elem(&emud_windows, &own);
-	if (window) {
-		window->ifindex = d->ifindex;
-		window->netns = dev->nd_net.net->ns.inum;
-	}
+	if (window)
+		emud_own_window(window, d->ifindex, dev->nd_net.net->ns.inum);
 }
 
 static __always_inline struct emud_dev *

@@ -25,9 +25,10 @@ pub enum Scope {
     Device {
         /// Name of the device when the monitor last saw it.
         name: String,
-        /// Index of the device in its network namespace.
+        /// Index of the device in its network namespace; 0 as `netns`.
         ifindex: u32,
-        /// Inode number of the network namespace.
+        /// Inode number of the network namespace; 0 if devices of this name in several network
+        /// namespaces sent, which count together.
         netns: u32,
     },
     /// Swap traffic of the host.

@@ -162,7 +162,10 @@ impl Watch for Network {
                     .cloned()
                     .unwrap_or_default(),
                 ifindex: alarm.a,
-                netns: alarm.b,
+                netns: match alarm.b {
+                    abi::EMUD_SEVERAL => 0,
+                    netns => netns,
+                },
             },
         };
         (scope, Unit::Bytes)
@@ -173,10 +176,34 @@ impl Watch for Network {
             Scope::Class { class } => {
                 Some([format!("all {class} devices"), format!("{class} devices")])
             }
+            Scope::Device { name, netns: 0, .. } => {
+                Some([format!("{name} in several netns"), name.clone()])
+            }
             Scope::Device { name, netns, .. } => {
                 Some([format!("{name} in netns {netns}"), name.clone()])
             }
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_namespace_is_named_for_a_device_but_not_for_several() {
+        let alarm = |a, b| emud_alarm {
+            what: abi::EMUD_WINDOW_DEVICES,
+            a,
+            b,
+            ..emud_alarm::default()
+        };
+        let words = |alarm| {
+            let scope = Network::scope(&alarm, &["eth0".into()]).0;
+            Network::words(&scope).unwrap()[0].clone()
+        };
+        assert_eq!(words(alarm(2, 4_026_531_840)), "eth0 in netns 4026531840");
+        assert_eq!(words(alarm(0, abi::EMUD_SEVERAL)), "eth0 in several netns");
     }
 }

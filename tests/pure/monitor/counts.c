@@ -397,6 +397,21 @@ static void devices_in_turn(void)
 	same("the device at its address", 15000, amount_of(table, 22));
 }
 
+static void devices_of_one_name(void)
+{
+	struct emud_window *window = &windows[EMUD_WINDOW_DEVICES];
+
+	begin();
+	emud_own_window(window, 2, 4026531840);
+	emud_own_window(window, 5, 4026531840);
+	same("a device that was created again", 5, window->ifindex);
+	same("its namespace", 4026531840, window->netns);
+	emud_own_window(window, 2, 4026532000);
+	emud_own_window(window, 2, 4026532000);
+	same("one of several", 0, window->ifindex);
+	same("namespaces", EMUD_SEVERAL, window->netns);
+}
+
 int main(void)
 {
 	a_write_with_a_flush(1 << 1);
@@ -411,5 +426,6 @@ int main(void)
 	stolen_from_a_cpu("stolen while idle", 200 * MS, &idle, 300 * MS, 1);
 	stolen_from_a_cpu("stolen while busy", 200 * MS, &busy, 150 * MS, 1);
 	stolen_from_a_cpu("stolen without a tick", 2 * MS, &idle, 3 * MS / 2, 0);
+	devices_of_one_name();
 	return wrong;
 }
