@@ -327,6 +327,7 @@ static void an_address_is_used_again(__u32 group_by)
 			       .net = (__u64)&net,
 			       .cgroup = (__u64)&cgroup};
 	struct emud_table *table = &window_tables[0];
+	const struct emud_slot *slot;
 
 	begin();
 	emud_config.group_by = group_by;
@@ -340,7 +341,10 @@ static void an_address_is_used_again(__u32 group_by)
 	emud_charge_slot(table, emud_slot_of(table, who.key), 1);
 	emud_charge(table, &who, EMUD_NETWORK, 7);
 	same("the second group", 7, amount_of(table, 12));
-	same("before it", 0, slot_of(table, 12) ? slot_of(table, 12)->prior : -1);
+	slot = slot_of(table, 12);
+	if (!slot)
+		return;
+	same("before it", 0, slot->prior);
 	same("the first one then", 101, table->elsewhere);
 	emud_charge(table, &who, EMUD_NETWORK, 7);
 	table->interval++;
@@ -348,11 +352,11 @@ static void an_address_is_used_again(__u32 group_by)
 	emud_charge_elsewhere(table, 5);
 	same("elsewhere before", 101, table->elsewhere_prior);
 	same("the second group again", 3, amount_of(table, 12));
-	same("before that", 14, slot_of(table, 12) ? slot_of(table, 12)->prior : -1);
-	if (group_by == EMUD_BY_CGROUP)
-		same("its name", 0, strcmp(slot_of(table, 12)->name, "second"));
-	if (group_by == EMUD_BY_CGROUP)
-		same("its hierarchy", 3, slot_of(table, 12)->hierarchy);
+	same("before that", 14, slot->prior);
+	if (group_by == EMUD_BY_CGROUP) {
+		same("its name", 0, strcmp(slot->name, "second"));
+		same("its hierarchy", 3, slot->hierarchy);
+	}
 }
 
 /* Two devices that one CPU cannot have cached at the same time. */
