@@ -36,7 +36,7 @@ static struct emud_table disk_tables[EMUD_DISKS];
 static struct emud_counters counters;
 static __u64 raised[8], armed[1];
 
-#define MAP(map, array)          \
+#define MAP(map, array)           \
 	if (at == (void *)&(map)) \
 		return &(array)[i];
 
@@ -258,7 +258,8 @@ static void an_issued_write_with_a_flush(void)
 
 static void bios_that_are_passed_on(void)
 {
-	static const char *names[] = {"zram0", "nvme0n1", "md127", "bcache0", "nvm", "dm-0"};
+	static const char *names[] = {"zram0",	 "nvme0n1", "md127",
+				      "bcache0", "nvm",	    "dm-0"};
 	static const int counted[] = {1, 0, 1, 0, 1, 1};
 	struct block_device_operations takes_bios = {.submit_bio = (void *)main};
 
