@@ -44,6 +44,8 @@ fn comes_and_goes(verdict: &mut Verdict, watch: &Watch, criterion: &str, load: &
 
 fn contended(verdict: &mut Verdict, watch: Watch, resource: &str) {
     let ended = watch.end();
+    // A missing end may be an event for which the kernel skipped the program.
+    println!("    skipped: {}", ended.end().json["skipped"]);
     verdict.same("verdict", "contended", ended.verdict_on(resource));
     verdict.same("exit code", SEEN, ended.code);
 }
