@@ -86,11 +86,16 @@ impl<T> Queue<T> {
         self.signals = class.signals;
         self.sent.drop_rest();
         match (&mut self.manager, class.signals) {
-            (Some(manager), Signals::Managed { by, .. }) => {
-                manager.change(by, now_ns);
-                manager.recount(&mut self.waiting.iter().map(|p| known(p, now_ns, false)));
-            }
+            (Some(manager), Signals::Managed { by, .. }) => manager.change(by, now_ns),
             (manager, _) => *manager = None,
+        }
+        self.recount(now_ns);
+    }
+
+    /// Lets the manager count what waits.
+    fn recount(&mut self, now_ns: u64) {
+        if let Some(manager) = &mut self.manager {
+            manager.recount(&mut self.waiting.iter().map(|p| known(p, now_ns, false)));
         }
     }
 
@@ -117,8 +122,8 @@ impl<T> Queue<T> {
         };
         if self.manager.is_none() {
             // The queue may be filled: it had no manager before a change.
-            let manager = self.manager.insert(by.start(now_ns));
-            manager.recount(&mut self.waiting.iter().map(|p| known(p, now_ns, false)));
+            self.manager = Some(by.start(now_ns));
+            self.recount(now_ns);
         }
         self.catch_up(now_ns, rate);
         let backlog = self.backlog(now_ns, rate);

@@ -334,7 +334,6 @@ impl Worker {
         }; MOST_READY];
         let mut until_ns = now - self.start_ns;
         for _ in 0..READ_ROUNDS {
-            let begun_ns = now_ns() - self.start_ns;
             let none = Timespec::default();
             let found = rustix::io::retry_on_intr(|| {
                 epoll::wait(&self.epoll, &mut ready[..], Some(&none))
@@ -345,7 +344,7 @@ impl Worker {
                     left: false,
                 }));
             }
-            until_ns = begun_ns;
+            until_ns = now - self.start_ns;
             for event in &ready[..found] {
                 match event.data.u64() {
                     STOP => return Ok(None),
@@ -358,7 +357,7 @@ impl Worker {
             }
         }
         Ok(Some(Drained {
-            until_ns: until_ns.min(now - self.start_ns),
+            until_ns,
             left: true,
         }))
     }

@@ -59,7 +59,7 @@ pub struct Finished {
 pub(crate) struct Asked {
     pub(crate) facts: Facts,
     pub(crate) measured: Measured,
-    /// Network namespaces of the links that count; `None`: all.
+    /// Whose failures count; `None`: those of all links.
     pub(crate) own: Option<OwnLinks>,
 }
 

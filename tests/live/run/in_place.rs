@@ -3,7 +3,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::os::fd::AsRawFd;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use emud::host::{interface, now_ns};
@@ -186,19 +186,23 @@ fn attach_near(folder: &Folder) {
     assert!(attached_to("near"));
 }
 
+/// A run whose program has begun.
+fn started(folder: &Folder, words: &str, script: &str) -> Child {
+    let mut emud = folder.command(words, &["sh", "-c", &format!("echo; {script}")]);
+    emud.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut emud = emud.spawn().unwrap();
+    std::io::Read::read_exact(emud.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+    emud
+}
+
 /// The link is removed from the interface to which it was attached, not from one that has its name
 /// now.
 pub fn a_renamed_interface_is_still_its_own() {
     let _far = Far::new();
     let folder = Folder::new();
     folder.file("p.toml", "up.delay = \"20ms\"\n");
-    let mut emud = folder.command(
-        "--profile ./p.toml --in-place near --exit-code verdict",
-        &["sh", "-c", "echo; until test -f go; do sleep 0.02; done"],
-    );
-    emud.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut emud = emud.spawn().unwrap();
-    std::io::Read::read_exact(emud.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+    let words = "--profile ./p.toml --in-place near --exit-code verdict";
+    let emud = started(&folder, words, "until test -f go; do sleep 0.02; done");
     ip("link set near down");
     ip("link set near name moved");
     ip("link add near type veth peer name near2");
@@ -225,13 +229,8 @@ pub fn a_link_of_another_stays() {
     let folder = Folder::new();
     folder.file("p.toml", "up.delay = \"20ms\"\n");
     for kill in [false, true] {
-        let mut emud = folder.command(
-            "--profile ./p.toml --in-place near",
-            &["sh", "-c", "echo; exec sleep 1"],
-        );
-        emud.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut emud = emud.spawn().unwrap();
-        std::io::Read::read_exact(emud.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+        let words = "--profile ./p.toml --in-place near";
+        let mut emud = started(&folder, words, "exec sleep 1");
         let guard = guard_of(emud.id());
         detach_near();
         attach_near(&folder);

@@ -107,28 +107,11 @@ static void begin(void)
 	emud_config.tick_ns = 4 * MS;
 }
 
-/* The compiler calls these before each access (-fsanitize-coverage). */
 static void (*before_load)(const void *at);
-#define ACCESS(name)                                                          \
-	void __sanitizer_cov_##name(const void *at);                          \
-	__attribute__((no_sanitize("coverage"))) void __sanitizer_cov_##name( \
-		const void *at)                                               \
-	{                                                                     \
-	}
-ACCESS(load1)
-ACCESS(load2)
-ACCESS(load4)
-ACCESS(load16)
-ACCESS(store1)
-ACCESS(store2)
-ACCESS(store4)
-ACCESS(store8)
-ACCESS(store16)
-
-void __sanitizer_cov_load8(const void *at);
-__attribute__((no_sanitize("coverage"))) void __sanitizer_cov_load8(const void *at)
+__attribute__((no_sanitize("coverage"))) static void accessed(const void *at,
+							      int is_load8)
 {
-	if (before_load)
+	if (is_load8 && before_load)
 		before_load(at);
 }
 

@@ -165,28 +165,15 @@ static void step(void)
 	steps++;
 }
 
-/* The compiler calls these before each access (-fsanitize-coverage). */
 #define SHARED(at, map) \
 	((char *)(at) >= (char *)&(map) && (char *)(at) < (char *)(&(map) + 1))
-#define ACCESS(name)                                                          \
-	void __sanitizer_cov_##name(const void *at);                          \
-	__attribute__((no_sanitize("coverage"))) void __sanitizer_cov_##name( \
-		const void *at)                                               \
-	{                                                                     \
-		if (within && (SHARED(at, disks) || SHARED(at, windows) ||    \
-			       SHARED(at, faults) || SHARED(at, counters)))   \
-			step();                                               \
-	}
-ACCESS(load1)
-ACCESS(load2)
-ACCESS(load4)
-ACCESS(load8)
-ACCESS(load16)
-ACCESS(store1)
-ACCESS(store2)
-ACCESS(store4)
-ACCESS(store8)
-ACCESS(store16)
+__attribute__((no_sanitize("coverage"))) static void accessed(const void *at,
+							      int is_load8)
+{
+	if (within && (SHARED(at, disks) || SHARED(at, windows) || SHARED(at, faults) ||
+		       SHARED(at, counters)))
+		step();
+}
 
 static void (*(*programs))(void);
 

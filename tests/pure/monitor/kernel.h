@@ -62,4 +62,24 @@ static unsigned long long clock_ns;
 struct task_struct;
 static struct task_struct *current_task;
 
+/* The compiler calls these before each access (-fsanitize-coverage). */
+static void accessed(const void *at, int is_load8);
+#define ACCESS(name, is_load8)                                                \
+	void __sanitizer_cov_##name(const void *at);                          \
+	__attribute__((no_sanitize("coverage"))) void __sanitizer_cov_##name( \
+		const void *at)                                               \
+	{                                                                     \
+		accessed(at, is_load8);                                       \
+	}
+ACCESS(load1, 0)
+ACCESS(load2, 0)
+ACCESS(load4, 0)
+ACCESS(load8, 1)
+ACCESS(load16, 0)
+ACCESS(store1, 0)
+ACCESS(store2, 0)
+ACCESS(store4, 0)
+ACCESS(store8, 0)
+ACCESS(store16, 0)
+
 #endif

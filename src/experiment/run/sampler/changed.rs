@@ -33,7 +33,7 @@ impl Work {
             event: LinkEvent::Changed,
             what: vec![],
             toml: (before.toml != now.toml).then_some(now.toml),
-            phase: now.phase.filter(|_| before.phase != phase(report)),
+            phase: now.phase.filter(|now| before.phase.as_ref() != Some(now)),
         }));
     }
 
