@@ -90,11 +90,7 @@ pub fn link_that_stays_is_said() {
     let folder = Folder::new();
     folder.file("p.toml", "up.delay = \"20ms\"\n");
     let words = "--profile ./p.toml --in-place near";
-    let mut emud = folder.command(words, &["sh", "-c", "echo; exec sleep 2"]);
-    let mut emud = (emud.stdout(Stdio::piped()).stderr(Stdio::piped()))
-        .spawn()
-        .unwrap();
-    std::io::Read::read_exact(emud.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+    let emud = started(&folder, words, "exec sleep 2");
     let near = Netlink::open().unwrap().link("near").unwrap().index;
     let other = interface::lock(near, Duration::from_secs(2)).unwrap();
     let ran = folder.ran(&emud.wait_with_output().unwrap()).expect(75);
