@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! When packets arrive: delay, its distribution, its order.
 
+use support::clock;
 use support::lab::{Engine, Lab, Verdict, packets_per_s, scaled, sh};
 use support::probe::{Arrivals, Probe};
 use support::stats::{
@@ -352,7 +353,14 @@ pub fn order_across_queues(engine: Engine) {
         };
         let probes: Vec<Probe> = (0..FLOWS).map(flow).collect();
         let mut all: Vec<(u64, u64)> = std::thread::scope(|threads| {
-            let runs: Vec<_> = (probes.iter()).map(|p| threads.spawn(|| p.run())).collect();
+            // A sender must not lose its CPU between its clock and the device. Threads inherit the policy.
+            let run = |probe: &Probe| {
+                clock::real_time(1);
+                probe.run()
+            };
+            let runs: Vec<_> = (probes.iter())
+                .map(|p| threads.spawn(move || run(p)))
+                .collect();
             let runs = runs.into_iter().map(|run| run.join().expect("a flow"));
             runs.flat_map(|run| run.0)
                 .map(|a| (a.arrived_ns, a.sent_ns))
