@@ -115,8 +115,7 @@ fn table(top: &Top, frame: &mut Frame, area: Rect) {
         .header(head)
         .column_spacing(1)
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
-    let selected = (!top.rows.is_empty()).then_some(top.selected);
-    let mut state = TableState::default().with_selected(selected);
+    let mut state = TableState::default().with_selected(top.selected());
     frame.render_stateful_widget(table, area, &mut state);
     if top.rows.is_empty() {
         let empty = Rect {
@@ -268,9 +267,12 @@ fn ribbon(top: &Top, width: u16) -> Vec<Line<'_>> {
 }
 
 fn footer(top: &Top) -> Line<'_> {
+    let gone = top
+        .gone()
+        .map(|link| format!("{link}: this link is gone, "));
     if let Some(prompt) = &top.prompt {
-        if let Some(gone) = &prompt.gone {
-            return Line::styled(gone.as_str(), BAD);
+        if let Some(gone) = gone {
+            return Line::styled(gone + "nothing is changed (Escape)", BAD);
         }
         let of = top.selected_row().map_or(String::new(), name);
         let direction = top.selected_row().map_or("", |row| row.direction);
@@ -282,9 +284,10 @@ fn footer(top: &Top) -> Line<'_> {
             Span::styled(hint, DIM),
         ]);
     }
-    match &top.status {
-        Some((text, true)) => Line::styled(text.as_str(), BAD),
-        Some((text, false)) => Line::from(text.as_str()),
-        None => Line::styled("d delay  l loss  s state  p profile  ? help  q quit", DIM),
+    match (&top.status, gone) {
+        (Some((text, true)), _) => Line::styled(text.as_str(), BAD),
+        (Some((text, false)), _) => Line::from(text.as_str()),
+        (None, Some(gone)) => Line::styled(gone + "select another one", BAD),
+        (None, None) => Line::styled("d delay  l loss  s state  p profile  ? help  q quit", DIM),
     }
 }

@@ -2,7 +2,7 @@
 //! Keys: what they change, and the commands that they lead to.
 
 use super::row::Row;
-use super::state::{Top, Which, which};
+use super::state::Top;
 
 /// A key, without the terminal's encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,16 +34,12 @@ pub enum Action {
     Run(Vec<Vec<String>>),
 }
 
-/// What is being typed.
+/// What is being typed, for the selected row. If that goes, the rest of what is typed is neither a change
+/// of another one nor a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Prompt {
     pub what: Asked,
     pub text: String,
-    /// The row that it is for.
-    pub of: Which,
-    /// That the last reading did not have this row. What is still typed is for it, so it is neither a
-    /// change of the row that is selected now nor a key.
-    pub gone: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,16 +77,15 @@ impl Top {
             return self.typed(prompt, key);
         }
         self.status = None;
-        let last = self.rows.len().saturating_sub(1);
         match key {
             Key::Char('q') => return Some(Action::Quit),
             Key::Escape if self.help => self.help = false,
             Key::Escape => return Some(Action::Quit),
             Key::Char('?' | 'h') => self.help = !self.help,
-            Key::Up | Key::Char('k') => self.selected = self.selected.saturating_sub(1),
-            Key::Down | Key::Char('j') => self.selected = (self.selected + 1).min(last),
-            Key::Home | Key::Char('g') => self.selected = 0,
-            Key::End | Key::Char('G') => self.selected = last,
+            Key::Up | Key::Char('k') => self.step(false),
+            Key::Down | Key::Char('j') => self.step(true),
+            Key::Home | Key::Char('g') => self.select(0),
+            Key::End | Key::Char('G') => self.select(usize::MAX),
             Key::Char('d') => self.ask(Asked::Delay),
             Key::Char('l') => self.ask(Asked::Loss),
             Key::Char('p') => self.ask(Asked::Profile),
@@ -114,8 +109,6 @@ impl Top {
                 self.prompt = Some(Prompt {
                     what,
                     text: String::new(),
-                    of: which(row),
-                    gone: None,
                 });
             }
         }
@@ -125,10 +118,6 @@ impl Top {
         match key {
             Key::Escape => return None,
             Key::Enter if prompt.text.trim().is_empty() => return None,
-            Key::Enter if prompt.gone.is_some() => {
-                self.status = prompt.gone.map(|gone| (gone, true));
-                return None;
-            }
             Key::Enter => {
                 let row = self.selected_row()?;
                 // It may have changed since the question.

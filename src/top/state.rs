@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What `emud top` knows.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use super::keys::Prompt;
@@ -41,8 +42,10 @@ pub struct Top {
     pub(super) interval_ns: Option<u64>,
     pub(super) rows: Vec<Row>,
     pub(super) unreadable: Vec<String>,
-    /// The selected row. It stays on its link when others come and go.
-    pub(super) selected: usize,
+    /// Where the selected row is, or was when its link went.
+    at: usize,
+    /// The selected row. When it goes, it is not replaced by another one: a key would change that.
+    chosen: Option<Which>,
     /// The oldest first.
     pub(super) ribbon: VecDeque<Mark>,
     pub(super) alarms: u64,
@@ -66,22 +69,16 @@ impl Top {
 
     /// Takes a reading; the interval since the previous one ends.
     pub fn read(&mut self, now: Snapshot) {
-        let asked = self.prompt.as_ref().map(|prompt| prompt.of.clone());
-        let selected = asked.or_else(|| self.selected_row().map(which));
         let before = self.before.as_ref();
         self.interval_ns = before.map(|before| now.mono_ns.saturating_sub(before.mono_ns));
         self.rows = row::rows(&now, before);
         self.unreadable.clone_from(&now.unreadable);
-        let same = |row: &Row| Some(which(row)) == selected;
-        let place = self.rows.iter().position(same);
-        if let Some(prompt) = &mut self.prompt {
-            let interface = crate::text::printable(&prompt.of.1);
-            let sentence =
-                || format!("{interface}: this link is gone, nothing is changed (Escape)");
-            prompt.gone = place.is_none().then(sentence);
+        let same = |row: &Row| Some(which(row)) == self.chosen;
+        match self.rows.iter().position(same) {
+            Some(at) => self.at = at,
+            None if self.chosen.is_none() => self.select(0),
+            None => {}
         }
-        let place = place.unwrap_or(self.selected);
-        self.selected = place.min(self.rows.len().saturating_sub(1));
         self.before = Some(now);
         let failed = |row: &Row| {
             let counted = row.measured.as_ref();
@@ -131,8 +128,38 @@ impl Top {
         self.interval_ns
     }
 
+    /// Returns the number of the selected row; `None`: its link is gone, or there is none.
+    pub(super) fn selected(&self) -> Option<usize> {
+        let chosen = |row: &Row| Some(which(row)) == self.chosen;
+        self.rows
+            .get(self.at)
+            .is_some_and(chosen)
+            .then_some(self.at)
+    }
+
     pub(super) fn selected_row(&self) -> Option<&Row> {
-        self.rows.get(self.selected)
+        self.rows.get(self.selected()?)
+    }
+
+    /// Selects a row, the last one for a larger number.
+    pub(super) fn select(&mut self, number: usize) {
+        self.at = number.min(self.rows.len().saturating_sub(1));
+        self.chosen = self.rows.get(self.at).map(which);
+    }
+
+    /// Selects the row above or below. Where the selected one was, the one below has moved up.
+    pub(super) fn step(&mut self, down: bool) {
+        let below = self.at + usize::from(self.selected().is_some());
+        self.select(match down {
+            true => below,
+            false => self.at.saturating_sub(1),
+        });
+    }
+
+    /// Returns the interface of the selected row if that is gone.
+    pub(super) fn gone(&self) -> Option<Cow<'_, str>> {
+        let (_, interface, ..) = (self.chosen.as_ref()).filter(|_| self.selected().is_none())?;
+        Some(crate::text::printable(interface))
     }
 }
 

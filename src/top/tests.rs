@@ -354,6 +354,43 @@ fn the_selection_stays_on_its_link() {
     assert_eq!(top.key(Key::Char('s')), None);
 }
 
+/// A key that follows at once would change the link that has moved up.
+#[test]
+fn a_link_that_goes_leaves_its_selection_to_no_other_one() {
+    let without = |number: usize| {
+        let mut without = snapshot(3_000_000_000, 3000);
+        without.links.remove(number);
+        without
+    };
+    let mut top = top();
+    (0..3).for_each(|_| drop(top.key(Key::Down)));
+    top.read(without(1));
+    assert_eq!(top.selected_row(), None);
+    for key in ['s', 'd', 'l', 'p'] {
+        assert_eq!(top.key(Key::Char(key)), None);
+        assert!(picture(&top, 80, 24).contains("eth0: this link is gone, select another one"));
+    }
+    // Why the last change failed is said first.
+    top.done("no such profile", true);
+    assert!(picture(&top, 80, 24).contains("no such profile"));
+    // It is there again, as after an exchange of its profile.
+    top.read(snapshot(4_000_000_000, 3000));
+    assert!(
+        matches!(&top.key(Key::Char('s')), Some(Action::Run(all)) if all[0].contains(&"eth0".into()))
+    );
+    for (key, interface) in [(Key::Down, "eth1\u{1b}[2J"), (Key::Up, "v0")] {
+        top.read(without(1));
+        assert_eq!(top.key(key), None);
+        assert_eq!(
+            top.selected_row().map(|row| &*row.interface),
+            Some(interface)
+        );
+        top.read(snapshot(5_000_000_000, 3000));
+        top.key(Key::Home);
+        (0..3).for_each(|_| drop(top.key(Key::Down)));
+    }
+}
+
 #[test]
 fn what_is_typed_for_a_link_that_goes_is_not_for_another_one() {
     for begin in ['l', 'd', 'p'] {

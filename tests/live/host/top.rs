@@ -152,12 +152,18 @@ fn select(screen: &Screen, lab: &Lab) {
     let own = format!("{end}:va");
     for _ in 0..50 {
         screen.press("d");
-        screen.wait("(such as 80ms)");
-        let asks = screen.shows().lines().any(|line| {
+        let asks = || screen.shows().contains("(such as 80ms)");
+        // The link of another test may go while it is selected.
+        wait_until("a prompt, or nothing is selected", PATIENCE, || {
+            asks() || screen.shows().contains("this link is gone")
+        });
+        let is_own = screen.shows().lines().any(|line| {
             line.starts_with("delay of") && line.contains(&own) && line.contains(" up:")
         });
-        screen.press("Escape");
-        if asks {
+        if asks() || screen.shows().contains("(Escape)") {
+            screen.press("Escape");
+        }
+        if is_own {
             std::thread::sleep(Duration::from_millis(600));
             return;
         }
