@@ -8,8 +8,8 @@ use emud::convert::import::{Header, Imported, Layout, Moment};
 use emud::profile::{ProfileError, Rate, Time};
 use emud::text::{TextError, read_text, to_stderr};
 
-use super::Failure;
-use super::failure::EX_IOERR;
+use super::failure::{EX_IOERR, EX_USAGE};
+use super::{Failure, is_same};
 
 /// Create a profile from a netem command, a tree of qdiscs, a ping log, Mahimahi traces or a log of
 /// rates; a scenario from a trace of motion
@@ -250,7 +250,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
                 false => import::ping(&log, &file),
             };
             let imported = imported.map_err(ProfileError::from)?;
-            return with_rows(&imported, rows.as_deref(), output.as_deref());
+            return written(&imported, &[file], output.as_deref());
         }
         Verb::Csv(args) => return csv(args),
         Verb::Mobility { files, output } => return mobility(&files, output.as_deref()),
@@ -267,7 +267,7 @@ fn mahimahi(up: &Path, down: &Path, output: Option<&Path>) -> Result<(), Failure
         true => Path::new("."),
         false => folder,
     });
-    written(&import::mahimahi(up, down, folder)?, output)
+    written(&import::mahimahi(up, down, folder)?, &[up, down], output)
 }
 
 fn csv(args: Csv) -> Result<(), Failure> {
@@ -290,7 +290,7 @@ fn csv(args: Csv) -> Result<(), Failure> {
     let header = args.direction.into();
     let imported = import::rate_log(&log, &args.file, &layout, header, name(rows.as_ref()));
     let imported = imported.map_err(ProfileError::from)?;
-    with_rows(&imported, rows.as_deref(), args.output.as_deref())
+    written(&imported, &[args.file], args.output.as_deref())
 }
 
 /// The file for rows, beside the file to write.
@@ -302,33 +302,46 @@ fn name(rows: Option<&PathBuf>) -> Option<&str> {
     rows.and_then(|rows| rows.file_name()?.to_str())
 }
 
-/// Writes the rows, then the profile or scenario that names their file.
-fn with_rows(
-    imported: &Imported,
-    rows: Option<&Path>,
-    output: Option<&Path>,
-) -> Result<(), Failure> {
-    if let (Some(text), Some(rows)) = (&imported.beside, rows) {
-        write(rows, text)?;
-    }
-    written(imported, output)
-}
-
 fn mobility(files: &[String], output: Option<&Path>) -> Result<(), Failure> {
     let read = |file: &String| Ok((file.clone(), read_text(Path::new(file))?));
     let texts: Result<Vec<_>, TextError> = files.iter().map(read).collect();
     let rows = beside(output);
     let imported = texts.and_then(|texts| import::mobility(&texts, name(rows.as_ref())));
     let imported = imported.map_err(ProfileError::from)?;
-    with_rows(&imported, rows.as_deref(), output)
+    written(&imported, files, output)
 }
 
-/// Writes to a file, or to standard output.
-fn written(imported: &Imported, output: Option<&Path>) -> Result<(), Failure> {
+/// Writes the rows, then the profile or scenario that names their file; or to standard output.
+fn written(
+    imported: &Imported,
+    from: &[impl AsRef<Path>],
+    output: Option<&Path>,
+) -> Result<(), Failure> {
     let Some(file) = output else {
         return show(imported);
     };
-    write(file, &imported.toml)?;
+    let rows = beside(output).filter(|_| imported.beside.is_some());
+    let both = || rows.as_deref().into_iter().chain([file]);
+    // The only copy may be the log.
+    let read = |path: &&Path| from.iter().any(|from| is_same(from.as_ref(), path));
+    if let Some(lost) = both().find(read) {
+        let message = format!(
+            "{} would be overwritten, and is what is imported",
+            lost.display()
+        );
+        return Err(Failure::new(
+            EX_USAGE,
+            message + ": use -o with another name",
+        ));
+    }
+    if rows.as_deref() == Some(file) {
+        let message = format!("the rows go into {}: use -o NAME.toml", file.display());
+        return Err(Failure::new(EX_USAGE, message));
+    }
+    let texts = imported.beside.iter().chain([&imported.toml]);
+    both()
+        .zip(texts)
+        .try_for_each(|(path, text)| write(path, text))?;
     warn(imported);
     Ok(())
 }

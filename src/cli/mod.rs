@@ -47,6 +47,8 @@ mod watch;
 
 use std::fmt::Display;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use clap::{Parser, Subcommand};
 use emud::host::clock_ahead_ns;
@@ -99,6 +101,19 @@ Exit codes: 0 done, 1 and 2 a link is not as configured, a figure deviates, or n
 contention was seen (monitor, run, reproduce), 4 the emulation was late (run, reproduce), 64 usage, 65 bad profile, 66 no such interface, file or attachment,
 67 no such user (run), 69 the kernel lacks something, 70 internal error, 71 the kernel returned an error, 73 already attached
 or a qdisc configured by hand is in the way, 74 output could not be written, 75 another emud process is changing it, 77 no permission.";
+
+/// Returns whether two paths lead to one file, by a link or another name; `-` is standard input.
+fn is_same(a: &Path, b: &Path) -> bool {
+    let id = |path: &Path| {
+        let path = if path == Path::new("-") {
+            Path::new("/dev/stdin")
+        } else {
+            path
+        };
+        path.metadata().map(|meta| (meta.dev(), meta.ino())).ok()
+    };
+    id(a).is_some() && id(a) == id(b)
+}
 
 /// What a verb prints with `--json`: keys in alphabetical order.
 fn json(value: &impl Serialize) -> Result<String, Failure> {

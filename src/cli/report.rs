@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use emud::experiment::report as page;
 use emud::experiment::results::Run;
 use emud::text::to_stderr;
 
-use super::Failure;
 use super::failure::{EX_CANTCREAT, EX_USAGE};
+use super::{Failure, is_same};
 
 /// Make a page of the logs of experiments that a browser shows by itself
 #[derive(Debug, clap::Args)]
@@ -85,12 +84,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// Also by another name: a link, another path to the same file.
-fn is_same(a: &Path, b: &Path) -> bool {
-    let id = |path| fs::metadata(path).map(|meta| (meta.dev(), meta.ino())).ok();
-    id(a).is_some() && id(a) == id(b)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {

@@ -266,6 +266,55 @@ fn exit_codes_of_import_and_export() {
     assert_eq!(TextError::Unreadable { path, error }.exit_code(), 77);
 }
 
+/// The rows of `NAME.toml` go into `NAME.csv`, which may be the log, and its only copy.
+#[test]
+fn an_import_does_not_overwrite_what_it_reads() {
+    let folder = std::env::temp_dir().join(format!("emud-import-{}", std::process::id()));
+    std::fs::create_dir(&folder).unwrap();
+    let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let [long, short, link] = ["long.csv", "short.csv", "link.csv"].map(file);
+    let rows = |count: usize| {
+        (0..count)
+            .map(|n| format!("{n},{}\n", n % 7 + 1))
+            .collect::<String>()
+    };
+    std::fs::write(&long, rows(30_000)).unwrap();
+    std::fs::write(&short, rows(10)).unwrap();
+    std::os::unix::fs::symlink(&long, &link).unwrap();
+    let import = |log: &str, output: &str| {
+        emud(&[
+            "import",
+            "csv",
+            log,
+            "--time",
+            "1",
+            "--rate",
+            "2",
+            "-o",
+            &file(output),
+        ])
+    };
+    for (log, output, part) in [
+        (&long, "long.toml", "long.csv would be overwritten"),
+        (&long, "link.toml", "link.csv would be overwritten"),
+        (&long, "other.csv", "use -o NAME.toml"),
+        (&short, "short.csv", "short.csv would be overwritten"),
+    ] {
+        let (status, said) = import(log, output);
+        assert_eq!(status, Some(64), "{output}: {said}");
+        assert!(said.contains(part), "{output}: {said}");
+    }
+    assert!(std::fs::read_to_string(&long).unwrap() == rows(30_000));
+    assert_eq!(std::fs::read_to_string(&short).unwrap(), rows(10));
+    // No rows go into a file of a short log, nor into the log of a profile with another name.
+    for (log, output) in [(&short, "short.toml"), (&long, "other.toml")] {
+        let (status, said) = import(log, output);
+        assert_eq!(status, Some(0), "{output}: {said}");
+    }
+    assert!(folder.join("other.csv").exists());
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 /// `emud ... 2>&1 | head`
 #[test]
 fn a_reader_that_has_gone_changes_no_exit_code() {
