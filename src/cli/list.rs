@@ -16,7 +16,7 @@ use super::{DONE, Failure};
 pub struct Args {
     /// List the links of all network namespaces of this host
     #[arg(long)]
-    all: bool,
+    pub all: bool,
 
     /// Print JSON (docs/json.md)
     #[arg(long)]

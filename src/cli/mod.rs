@@ -214,6 +214,15 @@ impl Verb {
         }
     }
 
+    /// Returns whether the verb acts on all network namespaces of the host.
+    fn is_for_all(&self) -> bool {
+        match self {
+            Self::Detach(args) => args.all,
+            Self::List(args) => args.all,
+            _ => false,
+        }
+    }
+
     /// Returns whether the verb, or a process that it starts, compares its clock with the kernel's.
     fn needs_clock(&self) -> bool {
         !matches!(
@@ -257,6 +266,12 @@ impl Cli {
     pub fn run(self) -> Result<u8, Failure> {
         if self.verb.needs_clock() {
             has_clock_of_kernel()?;
+        }
+        // A user who names a namespace does not mean the links of all others.
+        if self.verb.is_for_all() && (self.netns.is_some() || self.container.is_some()) {
+            let message = "--all means all network namespaces of this host: leave out --netns and \
+                           --container, or name an interface";
+            return Err(Failure::new(failure::EX_USAGE, message));
         }
         let place = Place::enter(self.netns.as_deref(), self.container.as_deref())?;
         if !self.verb.takes_interface() {

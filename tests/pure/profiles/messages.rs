@@ -315,6 +315,19 @@ fn an_import_does_not_overwrite_what_it_reads() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+/// All links of the host, running experiments included, are not those of a namespace. There is none of
+/// this name, so that nothing is detached in any case.
+#[test]
+fn all_namespaces_are_not_one() {
+    for verb in ["list", "detach"] {
+        for one in [["--netns", "emud-none"], ["--container", "emud-none"]] {
+            let (status, said) = emud(&[&one[..], &[verb, "--all"]].concat());
+            assert_eq!(status, Some(64), "{verb}: {said}");
+            assert!(said.contains("all network namespaces"), "{verb}: {said}");
+        }
+    }
+}
+
 /// `emud ... 2>&1 | head`
 #[test]
 fn a_reader_that_has_gone_changes_no_exit_code() {
