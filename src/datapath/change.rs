@@ -193,10 +193,8 @@ fn has_room(
 
 /// An assignment to a direction that has no link would do nothing.
 fn are_emulated(link: &Link, saved: &Saved, assignments: &[String]) -> Result<(), LinkError> {
-    for direction in DIRECTIONS {
-        let prefix = format!("{}.", direction_name(direction));
-        let of_it = |a: &&String| a.trim_start().starts_with(&prefix);
-        if let Some(argument) = assignments.iter().find(of_it)
+    for argument in assignments {
+        if let Some(direction) = profile::direction_of(argument)
             && !saved.directions[direction as usize]
         {
             return Err(LinkError::NotEmulated {

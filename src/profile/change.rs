@@ -2,6 +2,8 @@
 //! Changes to a profile in force: `emud set eth0 up.delay=80ms loss=1%`.
 
 use super::read::Draft;
+use crate::abi::{EMUD_DOWN, EMUD_UP};
+
 use super::{Profile, ProfileError, bottleneck_read, draft, keys, links, rules_read};
 use crate::text::{At, Entry, Located, Mistake, Reader, Source, Value, document, toml_value};
 
@@ -48,6 +50,19 @@ impl Profile {
             });
         }
         draft.finish(reader, sources)
+    }
+}
+
+/// Returns the direction that an assignment of [`Profile::with_changes`] is for; `None`: both, or there is
+/// a mistake in it.
+pub fn direction_of(assignment: &str) -> Option<u32> {
+    match Assignment::read(0, assignment).ok()?.target {
+        Target::Link { directions, .. } => match directions {
+            Directions { down: false, .. } => Some(EMUD_UP),
+            Directions { up: false, .. } => Some(EMUD_DOWN),
+            _ => None,
+        },
+        Target::Bottleneck { .. } => None,
     }
 }
 

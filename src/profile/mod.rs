@@ -61,6 +61,7 @@ pub use alter::{ChecksumAfter, Corrupt, Duplicate, MAX_CORRUPT_BITS};
 pub use aqm::{Aqm, Ared, CoDel, Length, Pi, Pie, Red, Rem, Rio};
 pub use background::Background;
 pub use bottleneck::{Bottleneck, ServiceClass};
+pub use change::direction_of;
 pub use delay::{Delay, Jitter};
 pub use error::ProfileError;
 pub use links::{MAX_LINKS, NamedLink};

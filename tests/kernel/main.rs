@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod classifier;
+mod commands;
 mod experiment;
 mod hold;
 mod json;
