@@ -126,12 +126,11 @@ pub(super) fn rows(now: &Snapshot, before: Option<&Snapshot>) -> Vec<Row> {
     let interval_s = before.map_or(0.0, |b| now.mono_ns.saturating_sub(b.mono_ns) as f64 / 1e9);
     let earlier = |(l, d, s): Stream<'_>| {
         let before = before.filter(|_| interval_s > 0.0)?;
-        let same = |(link, direction, stream): &Stream<'_>| {
-            link.key() == l.key() && direction.name == d.name && stream.class == s.class
-        };
         // A link that was attached again counts from 0.
-        let again = |(link, ..): &Stream<'_>| link.attached_s > l.attached_s;
-        streams(before).find(same).filter(|found| !again(found))
+        let same = |(link, direction, stream): &Stream<'_>| {
+            link.id == l.id && direction.name == d.name && stream.class == s.class
+        };
+        streams(before).find(same)
     };
     let row = |stream: Stream<'_>| {
         let (l, d, s) = stream;

@@ -23,6 +23,8 @@ pub struct LinkSample {
     pub interface: String,
     /// Index of the interface.
     pub ifindex: u32,
+    /// Identifies the link on the interface: another one if it is attached again.
+    pub id: u32,
     /// Name of the profile.
     pub profile: String,
     /// The engine in use.
@@ -108,6 +110,7 @@ pub(super) fn read(known: &Known, now_ns: u64) -> Result<LinkSample, LinkError> 
         container: String::new(),
         interface: format!("#{ifindex}"),
         ifindex,
+        id: maps.id,
         profile: (known.profile.as_ref()).map_or(String::new(), |p| p.name.clone()),
         engine: saved.engine,
         seed: saved.seed,
