@@ -4,6 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::state::Top;
 use crate::datapath::ending::LEASE;
 use crate::datapath::engine::Engine;
 use crate::datapath::show::report::Counters;
@@ -31,19 +32,14 @@ pub struct TopLine<'a> {
 }
 
 impl<'a> TopLine<'a> {
-    /// Shows these rows.
-    pub fn new(
-        mono_ns: u64,
-        interval_ns: Option<u64>,
-        rows: &'a [Row],
-        unreadable: &'a [String],
-    ) -> Self {
+    /// Shows the last reading.
+    pub fn of(top: &'a Top) -> Self {
         Self {
             schema: TOP_SCHEMA,
-            mono_ns,
-            interval_s: interval_ns.map(|ns| ns as f64 / 1e9),
-            rows,
-            unreadable,
+            mono_ns: top.mono_ns(),
+            interval_s: top.interval_ns.map(|ns| ns as f64 / 1e9),
+            rows: &top.rows,
+            unreadable: &top.unreadable,
         }
     }
 }

@@ -118,14 +118,9 @@ impl Top {
         &self.rows
     }
 
-    /// Returns the sentences about links that could not be read.
-    pub fn unreadable(&self) -> &[String] {
-        &self.unreadable
-    }
-
-    /// Returns the length of the last interval in ns; `None`: there was only one reading.
-    pub fn interval_ns(&self) -> Option<u64> {
-        self.interval_ns
+    /// Returns the time of the last reading, ns on CLOCK_MONOTONIC; 0: there was none.
+    pub(super) fn mono_ns(&self) -> u64 {
+        self.before.as_ref().map_or(0, |last| last.mono_ns)
     }
 
     /// Returns the number of the selected row; `None`: its link is gone, or there is none.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Commands on links whose packets do not matter.
 
-use support::lab::{Engine, Lab};
+use serde_json::Value;
+use support::lab::{Engine, Lab, emud};
 
 /// It would be accepted and do nothing.
 #[test]
@@ -22,4 +23,28 @@ fn a_direction_that_is_not_emulated_cannot_be_set() {
     lab.emud(&["set", "va", "links.far.up.delay=5ms", "loss=1%"])
         .expect(0);
     assert_eq!(lab.show()["links"][0]["up"]["delay"]["mean_ns"], 5_000_000);
+}
+
+/// The first line has no figures of an interval, but what is wrong.
+#[test]
+fn every_line_of_top_was_checked_and_has_the_time_of_its_reading() {
+    let lab = Lab::new();
+    lab.attach(
+        Engine::Hold,
+        "[link]\ndelay = \"1ms\"\n",
+        &["--direction", "up"],
+    );
+    lab.in_a("tc qdisc del dev va clsact");
+    let said = emud(&["top", "--json", "--count", "2", "--every", "100ms"]).expect(0);
+    let lines: Vec<Value> = (said.out.lines())
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    for line in &lines {
+        let mut rows = line["rows"].as_array().unwrap().iter();
+        let row = rows.find(|row| row["netns"] == lab.a).unwrap();
+        assert_eq!(row["trouble"], serde_json::json!(["TAMPERED"]), "{row}");
+    }
+    let [first, second] = [0, 1].map(|n: usize| lines[n]["mono_ns"].as_u64().unwrap());
+    let interval_s = lines[1]["interval_s"].as_f64().unwrap();
+    assert_eq!((second - first) as f64 / 1e9, interval_s);
 }

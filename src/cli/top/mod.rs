@@ -58,7 +58,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mut survey = Survey::new();
     let mut top = Top::new(rustix::system::uname().nodename().to_string_lossy());
     // Who may not see the links learns it before the screen changes.
-    top.read(survey.snapshot()?);
+    let mut first = survey.snapshot()?;
+    if args.json {
+        // A link that was not checked would have no trouble.
+        survey.check_all();
+        first = survey.snapshot()?;
+    }
+    top.read(first);
     if args.json {
         return lines(args, &mut survey, &mut top);
     }
@@ -92,13 +98,7 @@ fn lines(args: &Args, survey: &mut Survey, top: &mut Top) -> Result<(), Failure>
         if n > 0 {
             top.read(survey.snapshot()?);
         }
-        let line = TopLine::new(
-            emud::host::now_ns(),
-            top.interval_ns(),
-            top.rows(),
-            top.unreadable(),
-        );
-        super::out(&format!("{}\n", serde_json::to_string(&line)?))?;
+        super::out(&format!("{}\n", serde_json::to_string(&TopLine::of(top))?))?;
         if args.count.is_some_and(|count| n + 1 >= count) {
             break;
         }
