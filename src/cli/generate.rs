@@ -9,6 +9,7 @@ use clap_complete::Shell;
 use emud::experiment::scenario::shipped as scenario;
 use emud::profile::shipped as profile;
 
+use super::failure::EX_CANTCREAT;
 use super::{Cli, Failure, man_pages};
 
 /// Print the completions for a shell
@@ -70,7 +71,8 @@ const LIVE: &str = include_str!("completions.bash");
 pub fn man(args: &ManArgs) -> Result<(), Failure> {
     let failed = |folder: &Path, e: io::Error| {
         let folder = folder.display();
-        Failure::os(format!("cannot write man pages into {folder}: {e}"))
+        let message = format!("cannot write man pages into {folder}: {e}");
+        Failure::new(EX_CANTCREAT, message)
     };
     let mut pages = match args.section {
         5 => man_pages::section_5(),

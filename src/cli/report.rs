@@ -52,6 +52,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let message = format!("the page would overwrite its log, {}", output.display());
         return Err(Failure::new(EX_USAGE, message));
     }
+    // Before anything is written.
+    if args.svg.is_some() && args.logs.len() + args.against.len() > 1 {
+        return Err(Failure::new(EX_USAGE, "--svg draws the plots of one log"));
+    }
     let read = |logs: &[PathBuf]| -> Result<Vec<Run>, Failure> {
         Ok((logs.iter().map(|log| Run::read(log))).collect::<Result<_, _>>()?)
     };
@@ -67,10 +71,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             false => write(output, &page)?,
         }
     }
-    if let Some(directory) = &args.svg {
-        let ([run], []) = (&runs[..], &against[..]) else {
-            return Err(Failure::new(EX_USAGE, "--svg draws the plots of one log"));
-        };
+    if let (Some(directory), [run]) = (&args.svg, &runs[..]) {
         std::fs::create_dir_all(directory).map_err(|e| cannot(directory, &e))?;
         let plots = page::plots(run)?;
         if plots.is_empty() {

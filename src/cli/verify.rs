@@ -76,13 +76,14 @@ pub fn run(args: Args, place: &Place) -> Result<u8, Failure> {
     };
     let outcome = verify(&request, &|step| progress.show(step))?;
     drop(progress);
-    if let Some(path) = &args.plot {
-        plot::write(path, &panels(&outcome))?;
-    }
     if args.json {
         super::out(&super::json(&outcome)?)?;
     } else {
         super::out(&table(&outcome))?;
+    }
+    // Last: if it cannot be written, what was measured is not lost.
+    if let Some(path) = &args.plot {
+        plot::write(path, &panels(&outcome))?;
     }
     Ok(match outcome.verdict {
         Verdict::Agrees => DONE,

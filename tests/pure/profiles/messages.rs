@@ -328,6 +328,29 @@ fn all_namespaces_are_not_one() {
     }
 }
 
+/// Before anything is written or read.
+#[test]
+fn what_cannot_be_written_has_its_code() {
+    for (arguments, code) in [
+        (&["man", "/nonexistent"] as &[&str], 73),
+        (
+            &[
+                "report",
+                "a.log",
+                "b.log",
+                "-o",
+                "-",
+                "--svg",
+                "/nonexistent/x",
+            ],
+            64,
+        ),
+    ] {
+        let (status, said) = emud(arguments);
+        assert_eq!(status, Some(code), "{arguments:?}: {said}");
+    }
+}
+
 /// `emud ... 2>&1 | head`
 #[test]
 fn a_reader_that_has_gone_changes_no_exit_code() {
