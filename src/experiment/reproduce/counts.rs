@@ -69,6 +69,8 @@ pub(super) struct Counts {
     pub contended: Vec<Resource>,
     /// It is invalid for nothing but packets that left late.
     pub only_late: bool,
+    /// It is invalid for packets that the engine dropped, and nothing else but such that left late.
+    pub only_dropped: bool,
     /// When the measured phase began, ns of CLOCK_MONOTONIC.
     pub began_ns: u64,
     /// Of all stations of media together: the time with a carrier, and the whole time, ns.
@@ -101,6 +103,7 @@ impl Counts {
             verdict,
             contended,
             only_late: false,
+            only_dropped: false,
             began_ns: began.map_or(0, |line| line.mono_ns),
             carrier_ns: (logged.stations.iter()).fold([0; 2], |[busy, all], sample| {
                 [busy + sample.counted.busy_ns, all + sample.interval_ns]
@@ -325,6 +328,7 @@ mod tests {
             verdict: RunVerdict::Clean,
             contended: vec![],
             only_late: false,
+            only_dropped: false,
             began_ns: 0,
             carrier_ns: [0; 2],
             sent: vec![

@@ -16,7 +16,7 @@ use super::{Bench, ReproduceError};
 use crate::experiment::run::{RunError, Settings, conduct, text};
 use crate::experiment::scenario::{Overrides, Plan, shipped as scenarios};
 use crate::medium::motion::Track;
-use crate::monitor::session::experiment::only_late;
+use crate::monitor::session::experiment::{only_dropped, only_late};
 use crate::profile::shipped as profiles;
 
 /// Interval of the links' counters.
@@ -116,6 +116,7 @@ impl Bench<'_> {
         let counts = Counts::of(verdict, contended(outcome.judgement()), logged);
         let mut counts = counts.map_err(failed)?;
         counts.only_late = only_late(outcome.judgement());
+        counts.only_dropped = only_dropped(outcome.judgement());
         Ok(counts)
     }
 }

@@ -82,6 +82,8 @@ struct Packets {
     link: Counted,
     /// Without room in the sockets of the receiver.
     overflowed: u64,
+    /// As in [`Counts`].
+    only_dropped: bool,
 }
 
 impl Packets {
@@ -95,6 +97,7 @@ impl Packets {
             classes: classes.collect::<Option<_>>()?,
             link: *counts.link("wire", "up")?,
             overflowed: counts.overflowed(),
+            only_dropped: counts.only_dropped,
         })
     }
 
@@ -160,9 +163,9 @@ fn figures(
     run: RunVerdict,
 ) -> [Figure; 5] {
     // What the engine drops makes a run invalid, and is one of the counters.
-    let drops = (packets.as_ref()).is_some_and(|packets| packets.link.engine_dropped > 0);
+    let only_dropped = packets.as_ref().is_some_and(|packets| packets.only_dropped);
     let run = Some(match run {
-        RunVerdict::Invalid if drops && !carried => RunVerdict::Clean,
+        RunVerdict::Invalid if only_dropped && !carried => RunVerdict::Clean,
         other => other,
     });
     let rate = f64::from(rate);
@@ -217,6 +220,7 @@ mod tests {
                 ..Counted::default()
             },
             overflowed: 0,
+            only_dropped: true,
         }
     }
 
@@ -253,7 +257,10 @@ mod tests {
             assert_eq!(of[2..], [Explained, Within, Explained]);
         }
         dropped.link.engine_dropped += 1_000;
-        assert_eq!(verdicts(dropped, true), [FigureVerdict::Invalid; 5]);
+        assert_eq!(verdicts(dropped.clone(), true), [FigureVerdict::Invalid; 5]);
+        // It failed in another way, too.
+        dropped.only_dropped = false;
+        assert_eq!(verdicts(dropped, false), [FigureVerdict::Invalid; 5]);
     }
 
     /// As a packet that takes the default link.

@@ -16,7 +16,9 @@ use emud_monitor::log::{
 use tokio::sync::{oneshot, watch};
 
 use super::judge::lowers;
-pub use super::judge::{Facts, Failure, LOAD, LOAD_AND_DISK, OwnLinks, only_late};
+pub use super::judge::{
+    ENGINE_DROPPED, Facts, Failure, LOAD, LOAD_AND_DISK, OwnLinks, only_dropped, only_late,
+};
 pub use super::observing::SETTLED;
 use super::observing::{Begun, Parts, observe};
 pub use super::witness::Episodes;

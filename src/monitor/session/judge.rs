@@ -302,10 +302,26 @@ fn mark(seconds: &mut BTreeSet<u64>, measured: [u64; 2], interval: [u64; 2]) {
     }
 }
 
+/// What the counters of an engine say of packets that it dropped.
+pub const ENGINE_DROPPED: &str = "packets were dropped by the engine, not by the link";
+
 /// Returns whether a run is invalid only because packets left late: nothing was lost or unwatched.
 pub fn only_late(judgement: &Judgement) -> bool {
-    let late = |why: &String| why.starts_with("packets left ") && why.contains(" late, and no ");
-    !judgement.invalid.is_empty() && judgement.invalid.iter().all(late)
+    !judgement.invalid.is_empty() && judgement.invalid.iter().all(|why| late(why))
+}
+
+/// Returns whether a run is invalid because its engine dropped packets, and for nothing else but packets that
+/// left late.
+pub fn only_dropped(judgement: &Judgement) -> bool {
+    let dropped = |why: &String| {
+        why.ends_with(ENGINE_DROPPED) || why.contains(" were dropped, and no contention ")
+    };
+    let invalid = &judgement.invalid;
+    invalid.iter().any(dropped) && invalid.iter().all(|why| late(why) || dropped(why))
+}
+
+fn late(why: &str) -> bool {
+    why.starts_with("packets left ") && why.contains(" late, and no ")
 }
 
 /// Returns one sentence for each link and kind of failure.

@@ -8,7 +8,7 @@ use super::Work;
 use crate::datapath::show::report::Report;
 use crate::experiment::run::counts::{Counts, of_class, sample};
 use crate::experiment::scenario::Link;
-use crate::monitor::session::experiment::{Failure, LOAD};
+use crate::monitor::session::experiment::{ENGINE_DROPPED, Failure, LOAD};
 use crate::profile::Offload;
 
 impl Work {
@@ -115,11 +115,7 @@ fn failed(before: &Counts, now: &Counts, offload: Offload) -> [Failing; 6] {
         .filter(|_| offload != Offload::Keep)
         .map_or(0, |(now, before)| now.saturating_sub(before));
     [
-        (
-            grown.engine_dropped,
-            LOAD,
-            "packets were dropped by the engine, not by the link",
-        ),
+        (grown.engine_dropped, LOAD, ENGINE_DROPPED),
         (
             grown.untouched.saturating_sub(failed),
             LOAD,

@@ -209,6 +209,35 @@ fn lateness_alone_is_told_from_every_other_failure() {
 }
 
 #[test]
+fn drops_of_the_engine_are_told_from_every_other_failure() {
+    let counted = |what| Failure {
+        since_mono_ns: 11 * S,
+        until_mono_ns: 12 * S,
+        explained_by: LOAD,
+        of: "link wire, up".into(),
+        number: 3,
+        what,
+    };
+    let of = |failures: &[&'static str], episodes: &[Episode]| {
+        let mut case = Case::of(episodes.iter().cloned());
+        case.facts.failures = failures.iter().map(|what| counted(what)).collect();
+        only_dropped(&case.judge())
+    };
+    let mut alarm = late(7, 12 * S);
+    if let Scope::Link { failure, .. } = &mut alarm.alarm.scope {
+        *failure = "dropped";
+    }
+    let late = [late(7, 12 * S)];
+    assert!(of(&[ENGINE_DROPPED], &[]));
+    assert!(of(&[], &[alarm]));
+    assert!(of(&[ENGINE_DROPPED], &late));
+    assert!(!of(&[], &late));
+    assert!(!of(&[], &[]));
+    let other = "packets passed without emulation";
+    assert!(!of(&[ENGINE_DROPPED, other], &[]));
+}
+
+#[test]
 fn links_of_others_do_not_count() {
     let case = Case {
         own: Some(links_in(8, None)),
