@@ -291,8 +291,8 @@ pub(super) fn but_contended(run: RunVerdict) -> RunVerdict {
 }
 
 /// The least favourable verdict of several runs: one that is not clean says nothing of their mean.
-pub(super) fn worst(runs: &[Counts]) -> Option<RunVerdict> {
-    let verdicts = runs.iter().map(|counts| counts.verdict);
+pub(super) fn worst<'a>(runs: impl IntoIterator<Item = &'a Counts>) -> Option<RunVerdict> {
+    let verdicts = runs.into_iter().map(|counts| counts.verdict);
     verdicts.max_by_key(|verdict| *verdict as u8)
 }
 

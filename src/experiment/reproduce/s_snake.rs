@@ -49,7 +49,7 @@ fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
     })?;
     let mut figures = of_pipeline(&pipeline);
     figures.push(slow_hop(bench)?);
-    figures.extend(swarm(bench, time(&pipeline))?);
+    figures.extend(swarm(bench, &pipeline)?);
     Ok(figures)
 }
 
@@ -130,14 +130,9 @@ fn slow_hop(bench: &Bench<'_>) -> Result<Figure, ReproduceError> {
     Ok(figure.measured(rate, Some(counts.verdict)))
 }
 
-fn swarm(bench: &Bench<'_>, pipeline: Option<f64>) -> Result<[Figure; 2], ReproduceError> {
-    let ratio = Figure::new("swarm: time, of that of the pipeline", "1").published(2.0);
-    let ratio = ratio.within(Tolerance::Range(1.5, 3.0));
-    let copies = Figure::new("swarm: copies of the file between the switches", "1");
-    // n5 .. n8 need one together.
-    let copies = copies.within(Tolerance::AtLeast(1.0));
+fn swarm(bench: &Bench<'_>, pipeline: &Counts) -> Result<[Figure; 2], ReproduceError> {
     if PROGRAMS.iter().any(|program| lacks(program)) {
-        return Ok([ratio.lacking(LACKS), copies.lacking(LACKS)]);
+        return Ok(swarm_figures().map(|figure| figure.lacking(LACKS)));
     }
     let runs = if bench.quick { 1 } else { 3 };
     let runs = (0..runs).map(|_| {
@@ -149,23 +144,86 @@ fn swarm(bench: &Bench<'_>, pipeline: Option<f64>) -> Result<[Figure; 2], Reprod
             ..Variant::default()
         })
     });
-    let runs = runs.collect::<Result<Vec<_>, _>>()?;
-    let time = mean_of(&runs, |counts| {
+    Ok(of_swarm(&runs.collect::<Result<Vec<_>, _>>()?, pipeline))
+}
+
+/// The time, and the copies between the switches.
+fn swarm_figures() -> [Figure; 2] {
+    let ratio = Figure::new("swarm: time, of that of the pipeline", "1").published(2.0);
+    let ratio = ratio.within(Tolerance::Range(1.5, 3.0));
+    let copies = Figure::new("swarm: copies of the file between the switches", "1");
+    // n5 .. n8 need one together.
+    [ratio, copies.within(Tolerance::AtLeast(1.0))]
+}
+
+fn of_swarm(runs: &[Counts], pipeline: &Counts) -> [Figure; 2] {
+    let [ratio, copies] = swarm_figures();
+    let swarm = mean_of(runs, |counts| {
         let complete = (2..=NODES).map(|node| counts.reached(&format!("n{node}"), "complete"));
         let complete: Option<Vec<u64>> = complete.collect();
         since_begin(counts, complete?.into_iter().max()?)
     });
-    let between = mean_of(&runs, |counts| {
+    let between = mean_of(runs, |counts| {
         Some(counts.link(BETWEEN, "up")?.passed_bytes as f64 * SEGMENT / (FRAME - WIRE) / FILE)
     });
-    let run = worst(&runs);
-    let ratio = ratio.measured(time.zip(pipeline).map(|(time, of)| time / of), run);
-    Ok([ratio, copies.measured(between, run)])
+    // A ratio is of both.
+    let both = worst(runs.iter().chain([pipeline]));
+    let times = swarm.zip(time(pipeline));
+    [
+        ratio.measured(times.map(|(swarm, pipeline)| swarm / pipeline), both),
+        copies.measured(between, worst(runs)),
+    ]
 }
 
 #[cfg(test)]
 mod tests {
+    use emud_monitor::log::RunVerdict::{self, Clean, Contended, Invalid};
+    use serde_json::{Value, json};
+
+    use super::super::FigureVerdict;
+    use super::super::counts::Logged;
     use super::*;
+    use crate::experiment::traffic::Stored;
+
+    const S: u64 = 1_000_000_000;
+
+    /// What nodes print at a time.
+    fn counts(run: RunVerdict, lines: impl Iterator<Item = (u16, u64, Value)>) -> Counts {
+        let line = |(node, mono_ns, text): (u16, u64, Value)| {
+            let line = json!({
+                "type": "output", "mono_ns": mono_ns, "node": format!("n{node}"), "stream": "stdout",
+                "text": text.to_string(), "partial": false,
+            });
+            format!("{line}\n")
+        };
+        let begin = (1, S, json!({"reached": "begin"}));
+        let log: String = lines.chain([begin]).map(line).collect();
+        Counts::of(run, vec![], Logged::parse(&log).unwrap()).unwrap()
+    }
+
+    /// 20 s for the swarm, 10 s for the pipeline.
+    #[test]
+    fn a_ratio_needs_both_of_its_runs() {
+        let of = |swarm, pipeline| {
+            let complete = (2..=NODES).map(|node| (node, 21 * S, json!({"reached": "complete"})));
+            let stored = (2..=NODES).map(|node| {
+                let (port, stored_ns) = (port(node), 11 * S);
+                let stored = Stored {
+                    port,
+                    stored_ns,
+                    ..Stored::default()
+                };
+                (node, 11 * S, json!({ "stored": stored }))
+            });
+            let [ratio, _] = of_swarm(&[counts(swarm, complete)], &counts(pipeline, stored));
+            assert_eq!(ratio.measured, Some(2.0));
+            ratio.verdict
+        };
+        assert_eq!(of(Clean, Clean), FigureVerdict::Within);
+        assert_eq!(of(Clean, Contended), FigureVerdict::Contended);
+        assert_eq!(of(Contended, Invalid), FigureVerdict::Invalid);
+        assert_eq!(of(Contended, Clean), FigureVerdict::Contended);
+    }
 
     /// 10 Gbit at 1 Gbit/s, or 100 Mbit at 10 Mbit/s.
     #[test]

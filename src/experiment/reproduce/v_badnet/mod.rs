@@ -4,9 +4,9 @@
 
 mod model;
 
-use emud_monitor::log::RunVerdict;
 use model::Channel;
 
+use super::counts::worst;
 use super::live::Variant;
 use super::{Bench, Experiment, Figure, ReproduceError, Tolerance};
 use crate::experiment::traffic::window::Window;
@@ -139,7 +139,7 @@ fn measure(bench: &Bench<'_>, of: &Points) -> Result<Vec<Figure>, ReproduceError
         false => ("20s", UDP_TOLERANCE),
     };
     let (mut figures, mut ratios) = (vec![], vec![]);
-    let mut all = Some(RunVerdict::Clean);
+    let mut runs = vec![];
     for &(percent, tcp, udp) in of.points {
         if bench.quick && !of.quick.contains(&percent) {
             continue;
@@ -171,7 +171,7 @@ fn measure(bench: &Bench<'_>, of: &Points) -> Result<Vec<Figure>, ReproduceError
         if let (Some(tcp), Some(udp)) = (by_tcp, by_udp) {
             ratios.push((percent, tcp / udp));
         }
-        all = all.filter(|all| *all != RunVerdict::Clean).or(run);
+        runs.push(counts);
     }
     let published = of
         .points
@@ -182,7 +182,7 @@ fn measure(bench: &Bench<'_>, of: &Points) -> Result<Vec<Figure>, ReproduceError
         Some(at) => of.near(figure.published(at), at),
         None => figure,
     };
-    figures.push(figure.measured(crossing(ratios), all));
+    figures.push(figure.measured(crossing(ratios), worst(&runs)));
     Ok(figures)
 }
 
