@@ -8,8 +8,8 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -85,20 +85,29 @@ impl Store {
             .map_err(|e| failed("the receive buffer")(e.into()))?;
         let next = self.to.as_deref().map(|to| self.next(to)).transpose()?;
         let (stream, _) = listener.accept().map_err(failed(&port))?;
+        self.pass(&file, stream, next)
+    }
 
+    /// Stores the data of a connection in this file.
+    fn pass(
+        &self,
+        file: &File,
+        stream: TcpStream,
+        next: Option<TcpStream>,
+    ) -> Result<Stored, TrafficError> {
         let (queue, blocks) = sync_channel(self.memory / self.block);
-        let blocks = Mutex::new(blocks);
+        // It ends with the writers: nobody waits for one that has failed.
+        let blocks = Arc::new(Mutex::new(blocks));
         thread::scope(|scope| {
-            let writers = 0..self.writers;
-            let writers: Vec<_> = writers
-                .map(|_| scope.spawn(|| self.write(&file, &blocks)))
+            let writers: Vec<_> = std::iter::repeat_n(blocks, self.writers)
+                .map(|blocks| scope.spawn(move || self.write(file, &blocks)))
                 .collect();
             let received = self.receive(stream, next, queue);
             for writer in writers {
                 let written = (writer.join()).unwrap_or_else(|_| Err(ErrorKind::Other.into()));
-                written.map_err(failed(&path))?;
+                written.map_err(failed(self.file.display().to_string()))?;
             }
-            let mut stored = received.map_err(failed(&port))?;
+            let mut stored = received.map_err(failed(format!("TCP port {}", self.port)))?;
             stored.stored_ns = mono_ns();
             Ok(stored)
         })
@@ -313,6 +322,29 @@ mod tests {
         assert!(full >= stored.first_ns && full <= stored.last_ns);
         let span = stored.stored_ns - stored.first_ns;
         assert!(span >= 290_000_000, "{span}");
+    }
+
+    /// As with a full disk: the data is more than the queue takes.
+    #[test]
+    fn a_failed_write_ends_the_transfer() {
+        let folder = Folder::new("unwritable");
+        let store = Store {
+            memory: 20_000,
+            ..folder.store("copy")
+        };
+        fs::write(&store.file, "").unwrap();
+        let file = File::open(&store.file).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        // It has an error, too, when the receiver gives up.
+        thread::spawn(move || sender.write_all(&vec![7; 500_000]));
+        let (done, ended) = std::sync::mpsc::channel();
+        thread::spawn(move || done.send(store.pass(&file, stream, None)));
+        let stored = ended.recv_timeout(Duration::from_secs(60));
+        let error = stored.expect("it waits for a writer that is no more");
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("copy: Bad file descriptor"), "{error}");
     }
 
     #[test]
