@@ -253,8 +253,7 @@ mod tests {
         assert!(span >= 299_000_000, "{span}");
     }
 
-    #[test]
-    fn a_transfer_has_round_trips() {
+    fn transferred(time: Duration) -> Transferred {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);
@@ -264,14 +263,28 @@ mod tests {
         let receiver = std::thread::spawn(move || receive(ports, &ends));
         let sent = transfer(&Transfer {
             to: format!("127.0.0.1:{port}"),
-            data: Data::For(Duration::from_millis(300)),
+            data: Data::For(time),
             window: 131_072,
-        })
-        .unwrap();
+        });
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         receiver.join().unwrap().unwrap();
+        sent.unwrap()
+    }
+
+    #[test]
+    fn a_transfer_has_round_trips() {
+        let sent = transferred(Duration::from_millis(300));
         assert!(sent.bytes > 0 && sent.rtt_ns[2] > 0, "{sent:?}");
         assert!(sent.duration_ns >= 300_000_000);
+    }
+
+    /// One that ends before the first sample; a connection alone has a round trip, but no data.
+    #[test]
+    fn a_short_transfer_is_counted_too() {
+        let sent = transferred(Duration::from_millis(9));
+        assert!(sent.bytes > 1 && sent.rtt_ns[0] > 0, "{sent:?}");
+        let none = transferred(Duration::ZERO);
+        assert!(none.bytes == 0 && none.rtt_ns[0] > 0, "{none:?}");
     }
 
     #[test]

@@ -60,7 +60,9 @@ pub fn transfer(transfer: &Transfer) -> Result<Transferred, TrafficError> {
     let start = Instant::now();
     let mut rtt = Times::default();
     let mut next = SAMPLE;
-    let mut info = tcp_info(&stream).map_err(failed("TCP_INFO"))?;
+    let info = |stream: &TcpStream| tcp_info(stream).map_err(failed("TCP_INFO"));
+    // The SYN is acknowledged as a byte.
+    let before = info(&stream)?.tcpi_bytes_acked;
     while !source.is_over(&mut stream, start).map_err(failed(to))? {
         loop {
             let data = source.data()?;
@@ -82,18 +84,20 @@ pub fn transfer(transfer: &Transfer) -> Result<Transferred, TrafficError> {
             continue;
         }
         next += SAMPLE;
-        info = tcp_info(&stream).map_err(failed("TCP_INFO"))?;
-        rtt.add(u64::from(info.tcpi_rtt) * 1_000);
+        rtt.add(info(&stream)?.rtt_ns());
     }
     let duration_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    // One that is shorter than an interval has no other.
+    let end = info(&stream)?;
+    rtt.add(end.rtt_ns());
     // What is in flight is not transferred any more.
     let _ = stream.shutdown(Shutdown::Both);
     Ok(Transferred {
         port,
-        bytes: source.file_bytes().unwrap_or(info.tcpi_bytes_acked),
+        bytes: (source.file_bytes()).unwrap_or(end.tcpi_bytes_acked.saturating_sub(before)),
         duration_ns,
         rtt_ns: rtt.figures(),
-        retransmissions: info.tcpi_total_retrans.into(),
+        retransmissions: end.tcpi_total_retrans.into(),
     })
 }
 
@@ -178,6 +182,12 @@ struct TcpInfo {
     tcpi_total_retrans: u32,
     rates: [u64; 2],
     tcpi_bytes_acked: u64,
+}
+
+impl TcpInfo {
+    fn rtt_ns(&self) -> u64 {
+        u64::from(self.tcpi_rtt) * 1_000
+    }
 }
 
 fn tcp_info(stream: &TcpStream) -> io::Result<TcpInfo> {
