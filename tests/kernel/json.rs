@@ -112,6 +112,30 @@ fn reproduced_experiments_are_as_described() {
     assert_refused("reproduce", spoilt(&document, "", &["tolerance"]));
 }
 
+/// Each of the others is still carried out.
+#[test]
+fn an_experiment_without_its_program_is_not_measured() {
+    let names = ["s-window", "t-links", "t-p2p", "t-star"];
+    let mut reproduce = Command::new(support::emud_path());
+    reproduce.args(["reproduce", "--json"]).args(names);
+    let output = reproduce.env("PATH", "/nonexistent").output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{err}");
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_valid("reproduce", &document);
+    for (n, name) in names.iter().enumerate() {
+        let [figure] = &document["experiments"][n]["figures"].as_array().unwrap()[..] else {
+            panic!("{name}: {document}")
+        };
+        assert_eq!(figure["verdict"], "not measured", "{name}");
+        let explanation = figure["explanation"].as_str().unwrap();
+        assert!(
+            explanation.contains("install the Debian package"),
+            "{explanation}"
+        );
+    }
+}
+
 #[test]
 fn catalogues_are_as_described() {
     for (kind, folder) in [("profile", "profiles"), ("scenario", "scenarios")] {

@@ -10,6 +10,10 @@ const HOST_MS: f64 = 0.5;
 /// A correct link is outside this number of standard errors in 1 of 15,000 runs.
 const ERRORS: f64 = 4.0;
 
+/// An experiment without ping has no figures.
+pub(super) const LACKS: &str =
+    "round trips need the program ping: install the Debian package iputils-ping";
+
 /// The summary of a ping of iputils.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Echoed {

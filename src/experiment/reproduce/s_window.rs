@@ -2,7 +2,7 @@
 //! S: a TCP connection has its window in each round trip. With a window of W bytes, a round trip of T
 //! and a link that carries at most C of its data, N connections have min(N * W / T, C).
 
-use super::live::Variant;
+use super::live::{Variant, lacks};
 use super::{Bench, Experiment, Figure, ReproduceError, Tolerance, s_overhead};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -23,6 +23,7 @@ const FRAME: f64 = 1538.0;
 
 /// What the host adds to a round trip at most, ms.
 const HOST_MS: f64 = 0.25;
+const LACKS: &str = "connections need the program iperf3: install the Debian package iperf3";
 const HOST: &str = "the host adds up to 0.25 ms to the round trip";
 
 /// A link of the source, or one with a tenth of its rate and ten times its round trips.
@@ -117,6 +118,9 @@ impl Case {
 }
 
 fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
+    if lacks("iperf3") {
+        return Ok(vec![Figure::new("data", "% of the rate").lacking(LACKS)]);
+    }
     let (scales, seconds): (&[Scale], _) = match bench.quick {
         true => (&[SCALED], 5),
         false => (&[SCALED, FULL], 10),

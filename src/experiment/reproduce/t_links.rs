@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! T: pings over one link of each class.
 
-use super::live::Variant;
+use super::live::{Variant, lacks};
 use super::ping::{Class, Published};
-use super::{Bench, Experiment, Figure, ReproduceError, t_tree};
+use super::{Bench, Experiment, Figure, ReproduceError, ping, t_tree};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "t-links",
@@ -34,6 +34,9 @@ pub(super) fn pings(bench: &Bench<'_>) -> [(&'static str, String); 2] {
 }
 
 fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
+    if lacks("ping") {
+        return Ok(vec![Figure::new("mean", "ms").lacking(ping::LACKS)]);
+    }
     let mut figures = vec![];
     for (title, profile, class, published) in [
         (

@@ -3,10 +3,10 @@
 //! meets.
 
 use super::counts::Counts;
-use super::live::Variant;
+use super::live::{Variant, lacks};
 use super::ping::Published;
 use super::t_links::{LANDLINE, MOBILE};
-use super::{Bench, Experiment, Figure, ReproduceError, Tolerance, t_tree};
+use super::{Bench, Experiment, Figure, ReproduceError, Tolerance, ping, t_tree};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "t-p2p",
@@ -28,6 +28,9 @@ const SIZE: f64 = 174.0;
 const OTHERS: u32 = 2;
 
 fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
+    if lacks("ping") {
+        return Ok(vec![Figure::new("mean", "ms").lacking(ping::LACKS)]);
+    }
     let (peers, step, pings, interval, seconds) = match bench.quick {
         true => (16, 1, 1_200, "0.05", 60),
         false => (40, 5, 3_600, "0.1", 360),
