@@ -66,7 +66,7 @@ const ROWS: &[Row] = &[
         load: NETWORK,
         external: false,
         criterion: Resource::Network,
-        nodes: &[7, 8, 9, 10, 11, 12, 13],
+        nodes: &[6, 7, 8, 9, 10, 11, 12, 13],
         per_cpu: false,
         published: 11.0,
         // 1 Gbit/s over 10 ms.
@@ -220,6 +220,15 @@ pub(super) fn worst(runs: &[RunVerdict]) -> Option<RunVerdict> {
 mod tests {
     use super::*;
     use crate::experiment::reproduce::FigureVerdict;
+
+    /// If the criterion alarms with the first number, it may with fewer.
+    #[test]
+    fn the_first_number_is_no_result_unless_it_is_one() {
+        for row in ROWS.iter().filter(|row| row.nodes[0] > 1) {
+            let first = row.judged(Some(row.nodes[0].into()), &[RunVerdict::Contended]);
+            assert_eq!(first.verdict, FigureVerdict::Deviates, "{}", row.title);
+        }
+    }
 
     #[test]
     fn contention_is_the_result_and_a_failure_is_none() {
