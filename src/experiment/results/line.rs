@@ -73,6 +73,9 @@ pub struct Alarm {
     pub value: u64,
     /// The value that it exceeds.
     pub threshold: u64,
+    /// What raised it; "socket": a report.
+    #[serde(default)]
+    hook: String,
     /// Of the two: "ns", "bytes", "pages", "packets", "number" or "none".
     pub unit: String,
     /// Largest first.
@@ -134,6 +137,11 @@ impl Line {
 }
 
 impl Alarm {
+    /// Whether it is a report, which is of a moment and has no end.
+    pub(super) fn is_moment(&self) -> bool {
+        self.hook == "socket"
+    }
+
     /// Which one of the resource: "cpu 1", "eth0", "late eth0".
     pub fn what(&self) -> String {
         let word = |key: &str| self.scope.get(key).and_then(Value::as_str);

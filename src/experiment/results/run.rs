@@ -238,7 +238,11 @@ impl Run {
     }
 
     fn span(&self, alarm: &Alarm) -> Span {
-        let until = alarm.until_mono_ns.unwrap_or(self.last_mono_ns);
+        let last = match alarm.is_moment() {
+            true => alarm.mono_ns,
+            false => self.last_mono_ns,
+        };
+        let until = alarm.until_mono_ns.unwrap_or(last);
         Span {
             resource: alarm.resource.clone(),
             what: alarm.what(),

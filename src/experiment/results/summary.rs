@@ -94,7 +94,11 @@ impl Summary {
             let _ = writeln!(out, "  {}", run.text());
         }
         if self.figures.is_empty() {
-            let _ = writeln!(out, "no figures: no run has samples");
+            let of = match counted {
+                0 => "without a failed program",
+                _ => "that counts",
+            };
+            let _ = writeln!(out, "no figures: no run {of} has samples");
             return out;
         }
         if counted == 0 {

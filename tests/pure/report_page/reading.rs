@@ -196,6 +196,24 @@ fn a_killed_run_is_readable_and_says_so() {
     );
 }
 
+/// A report has no end: it is a moment, also if nothing came behind it.
+#[test]
+fn a_report_of_a_killed_run_does_not_last() {
+    let mut log = unfinished(1);
+    let at = MEASURED + 2 * SECOND;
+    let report = json!({"episode": 1, "mono_ns": at, "resource": "application", "since_mono_ns": at,
+        "scope": {"kind": "name", "name": "jitter"}, "value": 2, "threshold": 1, "unit": "number",
+        "hook": "socket", "shares": [], "rest": 0.0});
+    log.raw("alarm", at, &report);
+    let mut busy = report;
+    busy["resource"] = "cpu".into();
+    busy["hook"] = "tp_btf/sched_switch".into();
+    log.raw("alarm", at, &busy);
+    let spans = read(&log).contention();
+    let lasted: Vec<_> = spans.iter().map(|span| span.duration_ns).collect();
+    assert_eq!(lasted, [0, 8 * SECOND]);
+}
+
 #[test]
 fn what_the_log_lacks_is_said() {
     let mut log = Log::new(1, &["access"]);
@@ -335,6 +353,9 @@ fn a_run_with_a_failed_program_is_in_no_mean() {
     let why = "clean, EXCLUDED: the program of server failed with exit code 7\n";
     assert_eq!(text.matches(why).count(), 2, "{text}");
     assert!(runs[1].is_clean() && !runs[1].counts());
+    let text = summarise(&runs[1..3]).text();
+    let why = "no figures: no run without a failed program has samples\n";
+    assert!(text.contains(why), "{text}");
 }
 
 /// On a busy host a minute of work still has figures, and they are marked.
