@@ -258,7 +258,7 @@ mod tests {
         }
         dropped.link.engine_dropped += 1_000;
         assert_eq!(verdicts(dropped.clone(), true), [FigureVerdict::Invalid; 5]);
-        // It failed in another way, too.
+        // It failed for another reason, too.
         dropped.only_dropped = false;
         assert_eq!(verdicts(dropped, false), [FigureVerdict::Invalid; 5]);
     }
