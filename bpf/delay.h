@@ -41,12 +41,16 @@ static __always_inline __u64 emud_now(const struct __sk_buff *skb)
  * not be on the wire before. It delays that packet only. If it counted as the
  * time of arrival, the queue's clock and the order of packets would advance to
  * it, and every other flow would wait until then: one packet of any user, 10 s
- * ahead, would stop the link. */
-static __always_inline __u64 emud_earliest(const struct __sk_buff *skb, __u64 now)
+ * ahead, would stop the link. The stamp of a received packet is when it came, by
+ * another clock. */
+static __always_inline __u64 emud_earliest(const struct __sk_buff *skb, __u32 direction,
+					   __u64 now)
 {
 	__u64 stamp = skb->tstamp;
 
-	return stamp > now && stamp - now < EMUD_HORIZON_NS ? stamp : 0;
+	return direction == EMUD_UP && stamp >= now && stamp - now < EMUD_HORIZON_NS
+		       ? stamp
+		       : 0;
 }
 
 /* After all stages with a state. */

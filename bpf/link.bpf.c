@@ -161,7 +161,7 @@ static __always_inline int emud_emulate(struct __sk_buff *skb, struct emud_packe
 		return TC_ACT_STOLEN;
 	if (emud_uses(SIGNALS) && unlikely(p->mark)) {
 		if (!emud_ecn_mark(skb, p))
-			return emud_passed(p, l, count, EMUD_PASS_FAILED);
+			return emud_passed(skb, p, l, count, EMUD_PASS_FAILED);
 		count->marked += p->segments;
 	}
 	if (unlikely(emud_timed_by(p))) {
@@ -228,7 +228,7 @@ static __always_inline int emud_stages(struct __sk_buff *skb, struct emud_packet
 	if (p->segments > 1)
 		count->super_packets++;
 	p->arrival = now;
-	p->earliest = emud_earliest(skb, now);
+	p->earliest = emud_earliest(skb, p->direction, now);
 	p->held = 0;
 	down = l->flags & EMUD_F_DOWN;
 	if (emud_uses(TIMELINE) && unlikely(l->timeline.count)) {
@@ -243,7 +243,7 @@ static __always_inline int emud_stages(struct __sk_buff *skb, struct emud_packet
 	}
 	why = emud_foreign(skb, p, l, now, down);
 	if (unlikely(why != EMUD_PASS_REASONS))
-		return emud_passed(p, l, count, why);
+		return emud_passed(skb, p, l, count, why);
 	if (unlikely(down))
 		return emud_gone(p, &count->down);
 	return emud_emulate(skb, p, l, count);
@@ -338,8 +338,10 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 		return TC_ACT_UNSPEC;
 	}
 	ends_at = *(volatile __u64 *)&control->ends_at;
-	if (unlikely(ends_at && emud_now(skb) >= ends_at))
+	if (unlikely(ends_at && emud_now(skb) >= ends_at)) {
+		emud_unstamp(skb, direction, emud_now(skb));
 		return TC_ACT_UNSPEC;
+	}
 	/* Before the generation: user space writes that first, then 0. */
 	turns_at = *(volatile __u64 *)&control->turns_at;
 	generation = *(volatile __u32 *)&control->generation;

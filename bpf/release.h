@@ -29,6 +29,7 @@
 #define EMUD_RELEASE_H
 
 #include "core.h"
+#include "delay.h"
 #include "maps.h"
 
 static __always_inline __u32 emud_by_fq(void)
@@ -57,17 +58,43 @@ static __always_inline int emud_untouched(const struct emud_link *l)
 	return l->release == EMUD_RELEASE_MIRRED ? TC_ACT_OK : TC_ACT_UNSPEC;
 }
 
-static __always_inline int emud_passed(struct emud_packet *p, const struct emud_link *l,
+/* The verifier permits a write to the context at a constant offset only; clang merges two
+ * of them into one at an address that it computes. */
+static __always_inline void emud_set_stamp(struct __sk_buff *skb, __u64 stamp)
+{
+	asm volatile("*(u64 *)(%[skb] + %[at]) = %[stamp]"
+		     :
+		     : [skb] "r"(skb), [at] "i"(offsetof(struct __sk_buff, tstamp)),
+		       [stamp] "r"(stamp)
+		     : "memory");
+}
+
+/* A packet that passes keeps the time before which its sender does not want it on the
+ * wire. Any other stamp, in the past or by another clock, is removed: the monitor
+ * takes it for a departure time of this link, and the packet for a late one. Any user
+ * can set such a stamp (SO_TXTIME), and one that another link has set is in the past.
+ * To the qdisc, none means at once, as does one in the past. */
+static __always_inline void emud_unstamp(struct __sk_buff *skb, __u32 direction,
+					 __u64 now)
+{
+	if (emud_uses_any(EMUD_BY_FQ | EMUD_BY_QDISC) && direction == EMUD_UP &&
+	    !emud_earliest(skb, direction, now))
+		emud_set_stamp(skb, 0);
+}
+
+static __always_inline int emud_passed(struct __sk_buff *skb, struct emud_packet *p,
+				       const struct emud_link *l,
 				       struct emud_counters *count, enum emud_pass why)
 {
 	count->passed[why] += p->segments;
 	p->passed = 1;
+	emud_unstamp(skb, p->direction, p->arrival);
 	return emud_untouched(l);
 }
 
 static __always_inline int emud_pass_by(const struct emud_exit *e, enum emud_pass why)
 {
-	return emud_passed(e->p, e->link, e->count, why);
+	return emud_passed(e->skb, e->p, e->link, e->count, why);
 }
 
 /* A shared packet (pktgen without !SHARED) crashes pskb_expand_head() when it
@@ -217,7 +244,7 @@ static __always_inline int emud_release_stamp(const struct emud_exit *e)
 	if (emud_stamp(e, p->departure)) {
 		/* The redirect of a copy would clear such a stamp. */
 		e->count->unaltered += p->copied ? p->segments : 0;
-		skb->tstamp = emud_stamp_of(emud_own_qdisc(e->link), p->departure);
+		emud_set_stamp(skb, emud_stamp_of(emud_own_qdisc(e->link), p->departure));
 		return TC_ACT_UNSPEC;
 	}
 	emud_copy_by_stamp(e, skb->ifindex, 0);

@@ -69,7 +69,7 @@ static __always_inline int emud_short_stages(struct __sk_buff *skb, struct emud_
 	count->packets++;
 	count->bytes += p->wire_len;
 	p->arrival = p->sent = now;
-	p->earliest = emud_earliest(skb, now);
+	p->earliest = emud_earliest(skb, p->direction, now);
 	if (emud_short_draws(l))
 		emud_number(p, l, count);
 	if (emud_uses(LOSS) && l->loss_model &&

@@ -9,7 +9,7 @@ use super::*;
 
 /// Offsets in `struct __sk_buff`.
 const SKB_MARK: usize = 8;
-const SKB_CB: usize = 48;
+pub const SKB_CB: usize = 48;
 
 /// The classifier as attach sets it up for a profile.
 pub fn bench(text: &str) -> Bench {

@@ -3,6 +3,7 @@
 
 use emud::profile::{Queue, Slot};
 
+use super::rules::{SKB_CB, bench};
 use super::*;
 
 const AHEAD: u64 = 8_000 * MS;
@@ -115,4 +116,63 @@ fn control_traffic_is_no_priority_of_fqs() {
         let got = u32::from_ne_bytes(left.ctx[SKB_PRIORITY..][..4].try_into().unwrap());
         assert_eq!((got, left.departure() - b.start), (want, 20 * MS));
     }
+}
+
+/// The stamp of a packet to the port of PTP events, which pass, with these links; 0: none.
+fn stamp_after_a_pass(release: abi::emud_release, direction: u32, stamp: u64) -> u64 {
+    let place = Place {
+        release,
+        ..stamp_place()
+    };
+    let l = link(|l| l.delay.mean_ns = 20 * MS);
+    let mut b = Bench::with(&l, 42, place);
+    let links = [abi::EMUD_UP, abi::EMUD_DOWN].map(|d| b.compile(&l, 42, d, place));
+    b.apply(links.each_ref().map(std::slice::from_ref)).unwrap();
+    let mut frame = udp4(100, 1);
+    frame[36..38].copy_from_slice(&319u16.to_be_bytes());
+    let mut ctx = arriving(b.start);
+    ctx[SKB_TSTAMP..][..8].copy_from_slice(&stamp.to_ne_bytes());
+    ctx[SKB_CB..][..4].copy_from_slice(&direction.to_ne_bytes());
+    let left = run(&b.loaded, &frame, &ctx);
+    assert_eq!(left.verdict, TC_ACT_UNSPEC);
+    left.departure()
+}
+
+/// The monitor takes a stamp that remains for a departure time of the link.
+#[test]
+fn a_packet_that_passes_keeps_no_stamp_of_the_past() {
+    let other_clock = 1_790_000_000_000_000_000;
+    let stamps = [(START - 1, 0), (other_clock, 0), (START + MS, START + MS)];
+    for (stamp, left) in stamps {
+        for release in [abi::EMUD_RELEASE_STAMP, abi::EMUD_RELEASE_QDISC] {
+            assert_eq!(stamp_after_a_pass(release, abi::EMUD_UP, stamp), left);
+            // When it was received.
+            assert_eq!(stamp_after_a_pass(release, abi::EMUD_DOWN, stamp), stamp);
+        }
+        // Another qdisc may be for such stamps.
+        let by_hold = stamp_after_a_pass(abi::EMUD_RELEASE_HOLD, abi::EMUD_UP, stamp);
+        assert_eq!(by_hold, stamp);
+    }
+    let mut b = bench("[link]\n[[rule]]\nmatch = { protocol = \"udp\" }\nlink = \"none\"\n");
+    b.maps.end_at(u64::MAX).unwrap();
+    let mut ctx = arriving(b.start);
+    ctx[SKB_TSTAMP..][..8].copy_from_slice(&(START - 1).to_ne_bytes());
+    assert_eq!(run(&b.loaded, &udp4(100, 1), &ctx).departure(), 0);
+}
+
+/// Of a clock that is close to CLOCK_MONOTONIC on a host that does not know the time.
+#[test]
+fn the_time_of_a_reception_holds_nothing_back() {
+    let l = link(|l| l.delay.mean_ns = 20 * MS);
+    let mut b = Bench::new(&l);
+    let links = [abi::EMUD_UP, abi::EMUD_DOWN].map(|d| b.compile(&l, 42, d, stamp_place()));
+    b.apply(links.each_ref().map(std::slice::from_ref)).unwrap();
+    let departure = |direction: u32| {
+        let mut ctx = arriving(b.start);
+        ctx[SKB_TSTAMP..][..8].copy_from_slice(&(b.start + 3 * MS).to_ne_bytes());
+        ctx[SKB_CB..][..4].copy_from_slice(&direction.to_ne_bytes());
+        run(&b.loaded, &udp4(100, 1), &ctx).fate(b.start).departure
+    };
+    assert_eq!(departure(abi::EMUD_UP), 23 * MS);
+    assert_eq!(departure(abi::EMUD_DOWN), 20 * MS);
 }
