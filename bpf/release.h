@@ -254,8 +254,13 @@ static __always_inline int emud_release_stamp(const struct emud_exit *e)
 	    emud_keeps_socket(skb, p->direction, emud_own_qdisc(e->link)))
 		return TC_ACT_UNSPEC;
 	skb->tc_index = EMUD_TC_INDEX;
-	/* Without memory for a clone the packet itself waits, with its socket. */
-	return emud_by_clone(e, skb->ifindex) ? TC_ACT_STOLEN : TC_ACT_UNSPEC;
+	if (emud_by_clone(e, skb->ifindex))
+		return TC_ACT_STOLEN;
+	/* Without memory for a clone the packet itself waits, with its socket. It does not
+	 * pass this classifier again, and must not be taken for the clone by that of the
+	 * other end of a veth. */
+	skb->tc_index = 0;
+	return TC_ACT_UNSPEC;
 }
 
 /* Returns whether the packet is ESP, AH, or ESP in UDP to its port. */
