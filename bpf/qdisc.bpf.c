@@ -76,14 +76,6 @@ drop:
 	return NET_XMIT_DROP;
 }
 
-static __always_inline void emud_arm(struct emud_wheel *w, struct Qdisc *sch, __u64 time)
-{
-	if (w->armed == time)
-		return;
-	w->armed = time;
-	bpf_qdisc_watchdog_schedule(sch, time, 0);
-}
-
 SEC("struct_ops/emud_dequeue")
 struct sk_buff *BPF_PROG(emud_dequeue, struct Qdisc *sch)
 {
@@ -102,7 +94,9 @@ struct sk_buff *BPF_PROG(emud_dequeue, struct Qdisc *sch)
 		if (!now)
 			now = bpf_ktime_get_ns();
 		if (due > now + EMUD_EARLY_NS) {
-			emud_arm(w, sch, due - EMUD_TIMER_LEAD_NS);
+			/* Also if the timer was set to this time before: it may have gone
+			 * off since the last packet came, while another CPU was sending. */
+			bpf_qdisc_watchdog_schedule(sch, due - EMUD_TIMER_LEAD_NS, 0);
 			return NULL;
 		}
 		number = emud_pop(w, &value);
@@ -123,7 +117,7 @@ struct sk_buff *BPF_PROG(emud_dequeue, struct Qdisc *sch)
 		bpf_qdisc_bstats_update(sch, skb);
 		return skb;
 	}
-	emud_arm(w, sch, now);
+	bpf_qdisc_watchdog_schedule(sch, now, 0);
 	return NULL;
 }
 
@@ -172,7 +166,7 @@ void BPF_PROG(emud_reset, struct Qdisc *sch)
 	if (w->owner != (__u64)sch)
 		return;
 	bpf_loop(emud_room.packets + 1, emud_free_next, &direction, 0);
-	w->armed = w->now = 0;
+	w->now = 0;
 	sch->q.qlen = 0;
 	sch->qstats.backlog = 0;
 }

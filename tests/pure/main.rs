@@ -14,6 +14,7 @@ mod log;
 mod medium;
 mod monitor;
 mod profiles;
+mod qdisc;
 mod report_page;
 mod scenario;
 mod schema;
