@@ -76,23 +76,20 @@ impl Saved {
     }
 }
 
-/// The largest limits of an fq since attach.
+/// The largest limit of an fq since attach.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct FqRoom {
     /// Packets.
     limit: u32,
-    horizon_us: u32,
 }
 
 impl FqRoom {
-    /// Extends the limits to these options; returns options with the extended limits.
+    /// Extends the limit to that of these options; returns options with the extended limit.
     pub(crate) fn make(&mut self, options: FqOptions) -> FqOptions {
         self.limit = self.limit.max(options.limit);
-        self.horizon_us = self.horizon_us.max(options.horizon_us);
         FqOptions {
             limit: self.limit,
             flow_limit: self.limit,
-            horizon_us: self.horizon_us,
             ..options
         }
     }
@@ -115,10 +112,10 @@ mod tests {
     /// fq drops what arrives.
     #[test]
     fn room_is_never_taken_back() {
-        let options = |limit, horizon_us| FqOptions {
+        let options = |limit| FqOptions {
             limit,
             flow_limit: limit,
-            horizon_us,
+            horizon_us: u32::MAX,
             timer_slack_ns: 0,
             horizon_drop: false,
             orphan_mask: None,
@@ -126,18 +123,9 @@ mod tests {
             pacing: None,
         };
         let mut room = FqRoom::default();
-        let limits = |fq: FqOptions| (fq.limit, fq.flow_limit, fq.horizon_us);
-        assert_eq!(
-            limits(room.make(options(80_000, 9000))),
-            (80_000, 80_000, 9000)
-        );
-        assert_eq!(
-            limits(room.make(options(1000, 10_000))),
-            (80_000, 80_000, 10_000)
-        );
-        assert_eq!(
-            limits(room.make(options(90_000, 1))),
-            (90_000, 90_000, 10_000)
-        );
+        let limits = |fq: FqOptions| (fq.limit, fq.flow_limit);
+        assert_eq!(limits(room.make(options(80_000))), (80_000, 80_000));
+        assert_eq!(limits(room.make(options(1000))), (80_000, 80_000));
+        assert_eq!(limits(room.make(options(90_000))), (90_000, 90_000));
     }
 }

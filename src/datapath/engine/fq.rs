@@ -31,6 +31,10 @@ const LIMIT_MAX: f64 = 16_000_000.0;
 /// fq's timer uses the late end of this range (default 10 us): with 1 us the median packet left
 /// that much later.
 const TIMER_SLACK_NS: u32 = 0;
+/// fq sends a packet that is due later at this distance already, so it is the longest one, 71 min: how
+/// long packets may wait depends on their lengths, and a queue of 1000 jumbo frames is six times as
+/// long as one of 1000 usual ones. The classifier leaves no stamp that is not a departure time.
+const HORIZON_US: u32 = u32::MAX;
 
 /// A datagram over lo takes microseconds if it arrives at all, and one that an ifb drops is counted.
 const PROBE_WAIT: Duration = Duration::from_millis(200);
@@ -46,15 +50,13 @@ const IFB_TXQLEN: u32 = 16_384;
 /// `instances` is the maximum number of instances of links with `per`, `pairs` are those of the
 /// matrix.
 pub fn options(links: &[Compiled], instances: u32, pairs: &[Pair]) -> FqOptions {
-    let (held, longest_s) = waiting(links, instances, pairs);
+    let (held, _) = waiting(links, instances, pairs);
     let limit = (2.0 * held).clamp(LIMIT_MIN, LIMIT_MAX) as u32;
-    // The arrival itself may be ahead by a stamp's horizon.
-    let horizon_s = longest_s + 2.0 * abi::EMUD_HORIZON_NS as f64 / 1e9;
     FqOptions {
         limit,
         flow_limit: limit,
         timer_slack_ns: TIMER_SLACK_NS,
-        horizon_us: (horizon_s * 1e6) as u32,
+        horizon_us: HORIZON_US,
         horizon_drop: false,
         orphan_mask: Some(abi::EMUD_FQ_FLOWS - 1),
         buckets_log: None,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Valid and invalid combinations with traces, phases and slots; each conflict has one message.
 
-use emud::datapath::stage::compile::{Place, compile};
+use emud::datapath::engine::fq;
+use emud::datapath::stage::compile::{Compiled, Place, compile};
 use emud::datapath::stage::timeline;
 use emud::profile::{Profile, ProfileError, TextError};
 
@@ -135,17 +136,48 @@ fn phases_end_within_a_century() {
     assert_eq!((points.len(), end_s), (1, 52_596_000.0 * 60.0));
 }
 
-#[test]
-fn a_queue_may_outlast_64_bits_of_ns() {
-    // 65536 packets take 33,000 rounds of 50 days.
-    let profile = parse("[up]\nqueue = \"65536p\"\ntrace = { opportunities = \"1 4294967295\" }\n");
+/// The `[up]` of a profile, for engine fq.
+fn compiled(up: &str) -> Compiled {
     let place = Place {
         release: emud::abi::EMUD_RELEASE_STAMP,
         ifindex: 0,
         l3: false,
     };
-    let compiled = compile(&profile.up, 1, emud::abi::EMUD_UP, 0, place).unwrap();
-    assert_eq!(compiled.timeline.unwrap().longest_wait_ns, u64::MAX);
+    let profile = parse(&format!("[up]\n{up}\n"));
+    compile(&profile.up, 1, emud::abi::EMUD_UP, 0, place).unwrap()
+}
+
+fn longest_wait_ns(up: &str) -> u64 {
+    compiled(up).timeline.unwrap().longest_wait_ns
+}
+
+#[test]
+fn a_queue_may_outlast_64_bits_of_ns() {
+    // 65536 packets take 33,000 rounds of 50 days.
+    let rounds = "queue = \"65536p\"\ntrace = { opportunities = \"1 4294967295\" }";
+    assert_eq!(longest_wait_ns(rounds), u64::MAX);
+}
+
+#[test]
+fn a_queue_may_be_full_at_the_end_of_a_trace() {
+    const S: u64 = 1_000_000_000;
+    // 1538 bytes at 64 kbit/s, from then on.
+    let slow = 1000 * 1538 * 8 * S / 64_000;
+    let rows = "trace = { rows = \"time_s,rate_kbit;0,10000;10,64\", loop = false }";
+    let wait_ns = longest_wait_ns(rows);
+    assert!((slow..=slow + 10 * S).contains(&wait_ns), "{wait_ns}");
+    // The queue has room for more packets than will be sent.
+    let opportunities = "trace = { opportunities = \"5000 10000 60000\", loop = false }";
+    assert_eq!(longest_wait_ns(opportunities), 60 * S);
+}
+
+/// fq sends what is due beyond its horizon too early: here 1000 frames that the limit of a queue in
+/// packets permits, each of the longest MTU.
+#[test]
+fn fqs_horizon_is_beyond_a_queue_of_long_frames() {
+    let link = compiled("rate = \"1Mbit\"");
+    let fq = fq::options(&[link], 1, &[]);
+    assert!(u64::from(fq.horizon_us) > 1000 * 65_550 * 8);
 }
 
 #[test]

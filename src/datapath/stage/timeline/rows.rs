@@ -12,7 +12,7 @@ const UNLIMITED_BYTES: u64 = 1 << 22;
 /// bit/s times ns of a byte.
 pub(super) const BYTE: u128 = 8_000_000_000;
 /// EMUD_STOPPED, for which bindgen has no type of 64 bits.
-const STOPPED: u64 = u64::MAX;
+pub(super) const STOPPED: u64 = u64::MAX;
 const JITTER_ONE: f64 = (1u32 << abi::EMUD_JITTER_SHIFT) as f64;
 
 /// A row before bytes are reckoned.

@@ -2,7 +2,7 @@
 //! How long a packet may wait for a rate that changes.
 
 use super::OPPORTUNITY;
-use super::rows::{BYTE, Built};
+use super::rows::{BYTE, Built, STOPPED};
 use crate::abi;
 use crate::datapath::stage::queueing;
 
@@ -34,28 +34,32 @@ pub(super) fn wait_ns(built: &Built, link: &abi::emud_link, rate: Option<u64>) -
     }
 }
 
-/// The longest that `bytes` may take from the start of a row on.
+/// The longest that `bytes` may take from the start of a row on. A last row that stays in force
+/// counts for all of them.
 fn worst_ns(built: &Built, bytes: u64) -> u64 {
     let t = &built.timeline;
     let count = t.count as usize;
     if t.kind == abi::EMUD_TIMELINE_OPPORTUNITIES {
         let more = (bytes / OPPORTUNITY) as usize + 1;
         // Many rounds of a long trace are more ns than 64 bits have.
-        let round = |n: usize| (n / count) as u128 * u128::from(t.period_ns);
-        let at = |n: usize| round(n) + u128::from(built.rows[n % count].at_ns);
-        let last = if t.period_ns > 0 {
-            count
-        } else {
-            count.saturating_sub(more)
+        let at = |n: usize| {
+            let round = match t.period_ns {
+                0 => n.min(count - 1), // nothing is sent after the last one
+                _ => n,
+            };
+            let rounds = (round / count) as u128 * u128::from(t.period_ns);
+            rounds + u128::from(built.rows[round % count].at_ns)
         };
-        let waits = (0..last).map(|n| at(n + more) - at(n));
-        return u64::try_from(waits.max().unwrap_or(0)).unwrap_or(u64::MAX);
+        let waits = (0..count).map(|n| at(n + more) - at(n));
+        let from_the_start = at(more - 1);
+        return u64::try_from(waits.fold(from_the_start, u128::max)).unwrap_or(u64::MAX);
     }
     let units = u128::from(bytes) << t.frac;
     // Two rounds, so that a wait may go over the seam; several where one carries less.
-    let rounds = match t.sent {
-        0 => 1,
-        sent => (units / u128::from(sent)) as u64,
+    let rounds = match (t.period_ns, t.sent) {
+        (0, _) => 0,
+        (_, 0) => 1,
+        (_, sent) => (units / u128::from(sent)) as u64,
     };
     let sent = |n: usize| {
         u128::from(built.rows[n % count].sent) + (n / count) as u128 * u128::from(t.sent)
@@ -70,5 +74,20 @@ fn worst_ns(built: &Built, bytes: u64) -> u64 {
         }
         worst = worst.max(at(to).saturating_sub(at(from)));
     }
-    worst.saturating_add(rounds.saturating_mul(t.period_ns))
+    let last = match t.period_ns {
+        0 => time_ns(&built.rows[count - 1], bytes),
+        _ => 0,
+    };
+    worst
+        .saturating_add(rounds.saturating_mul(t.period_ns))
+        .saturating_add(last)
+}
+
+/// So many bytes' time at the rate of a row; 0 if it has none or sends nothing.
+fn time_ns(row: &abi::emud_row, bytes: u64) -> u64 {
+    if row.rate_mult == STOPPED {
+        return 0;
+    }
+    let ns = (u128::from(bytes) * u128::from(row.rate_mult)) >> row.rate_shift;
+    u64::try_from(ns).unwrap_or(u64::MAX)
 }
