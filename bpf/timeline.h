@@ -315,6 +315,21 @@ __noinline int emud_across(struct emud_packet *p, struct emud_timed *w, __u64 re
 	return 1;
 }
 
+/* The same from a row in which the wire is stopped: the packet waits until the wire
+ * carries its first bit, here the smallest part of a byte. */
+static __always_inline int emud_turn_later(struct emud_packet *p, struct emud_timed *w,
+					   const struct emud_timeline *t)
+{
+	__u64 base = w->at.base, row = w->at.row;
+
+	if (!emud_across(p, w, 1ULL << ((EMUD_REST_SHIFT - t->frac) & 63)))
+		return 0;
+	w->turn.wait = w->turn.busy_until - p->arrival;
+	w->at.base = base;
+	w->at.row = row;
+	return emud_across(p, w, w->len << EMUD_REST_SHIFT);
+}
+
 /* Computes the transmission from `at.time` and `turn.busy_frac` on; false:
  * never. */
 static __always_inline int emud_turn_at(struct emud_packet *p, struct emud_timed *w,
@@ -332,7 +347,7 @@ static __always_inline int emud_turn_at(struct emud_packet *p, struct emud_timed
 	if (!row->rate_mult)
 		return 1;
 	if (row->rate_mult == EMUD_STOPPED)
-		return emud_across(p, w, w->len << EMUD_REST_SHIFT);
+		return emud_turn_later(p, w, t);
 	shift = row->rate_shift & 63;
 	work = w->len * row->rate_mult + (frac >> ((EMUD_TIMED_SHIFT - shift) & 63));
 	room = next->at_ns == ~0ULL ? ~0ULL : w->at.base + next->at_ns - w->at.time;

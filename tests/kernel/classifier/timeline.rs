@@ -257,6 +257,32 @@ fn limits_mean_what_they_say_whatever_the_rate() {
     assert_eq!(over, 5 + 101);
 }
 
+/// In two rows, and with nothing in front of the packet: its bits begin at the end of the outage.
+#[test]
+fn a_limit_in_time_counts_an_outage() {
+    let sent = |at: u64| {
+        let b = Bench::new(&link(|l| {
+            let rows = [(0, 8_000_000), (10, 0), (20, 0), (50, 8_000_000)];
+            l.trace = Some(rates(&rows, 100, true));
+            l.queue = Limit::Time(15 * MS).into();
+        }));
+        let fate = b.send(&udp4(1000, 1), at);
+        assert_eq!(
+            b.counters().queue_dropped,
+            u64::from(fate.verdict != TC_ACT_UNSPEC)
+        );
+        fate.verdict == TC_ACT_UNSPEC
+    };
+    for (at, admitted) in [
+        (9 * MS, true), // its last bit is sent just before
+        (10 * MS, false),
+        (34 * MS, false),
+        (35 * MS + 1, true),
+    ] {
+        assert_eq!(sent(at), admitted, "{at}");
+    }
+}
+
 #[test]
 fn delay_and_loss_are_those_of_the_moment_at_which_it_is_sent() {
     let row = |at_ms: u64, delay_ms: u64, loss: f64| TraceRow {
