@@ -220,19 +220,22 @@ static __always_inline long emud_stamp(const struct emud_exit *e, __u64 departur
 				  BPF_SKB_TSTAMP_DELIVERY_MONO);
 }
 
-/* The stamp holds the departure time; tc_index identifies the packet when it
- * passes the classifier again. */
+/* The stamp holds the departure time; tc_index identifies a copy that passes the
+ * classifier `again`. One from an ifb does not, and the next link that it meets would
+ * let it pass. */
 static __always_inline void emud_copy_by_stamp(const struct emud_exit *e, __u32 ifindex,
-					       __u64 flags)
+					       __u64 flags, int again)
 {
 	struct __sk_buff *skb = e->skb;
 
 	if (!emud_uses(ALTER) || likely(!e->p->copied))
 		return;
 	emud_stamp(e, e->p->copy_departure);
-	skb->tc_index = EMUD_TC_INDEX;
+	if (again)
+		skb->tc_index = EMUD_TC_INDEX;
 	emud_send_copy(e, ifindex, flags);
-	skb->tc_index = 0;
+	if (again)
+		skb->tc_index = 0;
 	emud_stamp(e, e->p->departure);
 }
 
@@ -247,7 +250,7 @@ static __always_inline int emud_release_stamp(const struct emud_exit *e)
 		emud_set_stamp(skb, emud_stamp_of(emud_own_qdisc(e->link), p->departure));
 		return TC_ACT_UNSPEC;
 	}
-	emud_copy_by_stamp(e, skb->ifindex, 0);
+	emud_copy_by_stamp(e, skb->ifindex, 0, 1);
 	/* A packet held back for long keeps its socket, whose buffer limits the number
 	 * of such packets in fq. */
 	if (!skb->sk || !(e->link->flags & EMUD_F_CLONE) || p->held > EMUD_HELD_MAX_NS ||
@@ -325,8 +328,8 @@ static __always_inline int emud_release_ifb(const struct emud_exit *e)
 
 	if (why != EMUD_PASS_REASONS)
 		return emud_pass_by(e, why);
-	emud_copy_by_stamp(e, e->link->ifindex, 0);
 	emud_mark_encrypted(e);
+	emud_copy_by_stamp(e, e->link->ifindex, 0, 0);
 	if (e->skb->sk &&
 	    !emud_keeps_socket(e->skb, e->p->direction, emud_own_qdisc(e->link)) &&
 	    emud_by_clone(e, e->link->ifindex))
@@ -352,7 +355,7 @@ static __always_inline int emud_release_mirred(const struct emud_exit *e)
 	if (e->link->flags & EMUD_F_L3)
 		e->count->unaltered += e->p->copied ? e->p->segments : 0;
 	else
-		emud_copy_by_stamp(e, e->skb->ifindex, BPF_F_INGRESS);
+		emud_copy_by_stamp(e, e->skb->ifindex, BPF_F_INGRESS, 1);
 	emud_mark_encrypted(e);
 	return TC_ACT_UNSPEC;
 }
