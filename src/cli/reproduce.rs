@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use emud::experiment::lab::LabError;
@@ -73,7 +74,8 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     };
     // Those in virtual time first: a signal ends them, but not any more after a run has caught it.
     experiments.sort_by_key(|experiment| !experiment.scenarios.is_empty());
-    experiments.dedup_by_key(|experiment| experiment.name);
+    let mut seen = HashSet::new();
+    experiments.retain(|experiment| seen.insert(experiment.name));
     let is_live = |experiment: &Experiment| !experiment.scenarios.is_empty();
     if experiments.iter().any(is_live) && !geteuid().is_root() {
         return Err(LabError::NotRoot.into());
@@ -86,19 +88,27 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         attempts: args.attempts.unwrap_or(if args.quick { 2 } else { 3 }),
         progress: &|step| to_stderr(format_args!("emud: {step}")),
     };
-    let mut reproduced = vec![];
+    let (mut reproduced, mut failed) = (vec![], None);
     for experiment in &experiments {
-        let one = experiment.reproduce(&bench)?;
-        if !args.json {
-            super::out(&format!("{}\n", one.text()))?;
+        match experiment.reproduce(&bench) {
+            Ok(one) => {
+                if !args.json {
+                    super::out(&format!("{}\n", one.text()))?;
+                }
+                reproduced.push(one);
+            }
+            Err(e) => {
+                failed = Some(e);
+                break;
+            }
         }
-        reproduced.push(one);
     }
+    // What was measured before a failure is not lost.
     let all = Reproduction::new(args.quick, reproduced);
     if args.json {
         super::out(&super::json(&all)?)?;
     }
-    Ok(all.exit_code())
+    failed.map_or_else(|| Ok(all.exit_code()), |e| Err(e.into()))
 }
 
 fn list() -> Result<(), Failure> {

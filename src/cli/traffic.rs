@@ -63,16 +63,16 @@ enum Verb {
     /// Receive and count until SIGTERM or Ctrl-C
     Receive {
         /// UDP ports
-        #[arg(value_name = "PORT", required_unless_present_any = ["tcp", "acknowledge"])]
+        #[arg(value_name = "PORT", value_parser = port(), required_unless_present_any = ["tcp", "acknowledge"])]
         udp: Vec<u16>,
         /// TCP port; its data is discarded
-        #[arg(long, value_name = "PORT")]
+        #[arg(long, value_name = "PORT", value_parser = port())]
         tcp: Vec<u16>,
         /// UDP port of `emud traffic blocks`: each datagram is acknowledged
-        #[arg(long, value_name = "PORT")]
+        #[arg(long, value_name = "PORT", value_parser = port())]
         acknowledge: Vec<u16>,
         /// List each datagram of the UDP ports, with its times and its remaining TTL
-        #[arg(long)]
+        #[arg(long, requires = "udp")]
         each: bool,
     },
     /// Send data by TCP Reno as fast as possible
@@ -145,6 +145,11 @@ enum Verb {
         #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = duration)]
         timeout: Duration,
     },
+}
+
+/// 0 would be any port.
+fn port() -> clap::builder::RangedI64ValueParser<u16> {
+    clap::value_parser!(u16).range(1..)
 }
 
 fn tos(text: &str) -> Result<u8, String> {

@@ -181,8 +181,11 @@ pub fn reports(interface: Option<&str>) -> Result<Vec<Report>, LinkError> {
     }
     let mut all = Vec::new();
     for link in nl.links()? {
-        if let Some(attachment) = find(&mut nl, link.index)? {
-            all.push(read(&mut nl, &link, &attachment)?);
+        let there = find(&mut nl, link.index);
+        match there.and_then(|it| it.map(|it| read(&mut nl, &link, &it)).transpose()) {
+            // It went after the listing.
+            Err(LinkError::Netlink(e)) if e.is_no_device() => {}
+            report => all.extend(report?),
         }
     }
     Ok(all)

@@ -105,8 +105,12 @@ impl Change {
     /// The kernel returns an error; nothing changes then, except with
     /// [`DatapathError::GracePeriod`]: the link is the new one.
     pub fn apply(mut self) -> Result<(), LinkError> {
-        self.enforce(None)?;
-        self.counted_anew()
+        let done = self.enforce(None);
+        if done.as_ref().is_err_and(|e| !is_in_force(e)) {
+            return done;
+        }
+        let counted = self.counted_anew();
+        done.and(counted)
     }
 
     /// Activates it with the first packet at or after `at_ns` of CLOCK_MONOTONIC.

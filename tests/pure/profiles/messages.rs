@@ -328,6 +328,15 @@ fn all_namespaces_are_not_one() {
     }
 }
 
+/// A port of 0 would be any, whose counts nobody finds; `--each` lists datagrams.
+#[test]
+fn a_receiver_has_a_port() {
+    for arguments in [&["0"] as &[&str], &["--tcp", "6001", "--each"]] {
+        let (status, said) = emud(&[&["traffic", "receive"], arguments].concat());
+        assert_eq!(status, Some(64), "{said}");
+    }
+}
+
 /// Before anything is written or read.
 #[test]
 fn what_cannot_be_written_has_its_code() {
