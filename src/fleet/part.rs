@@ -20,7 +20,7 @@ use super::plan::{HostPlan, Peer};
 use super::protocol::{Asked, Built, FromChild, HostResult, Ready, SetDone, ToChild, Turn, digest};
 use super::underlay::{self, Added};
 use crate::datapath::attach::HolderStart;
-use crate::experiment::lab::free_interface;
+use crate::experiment::lab::{free_interface, this_network};
 use crate::experiment::run::{Heard, Said, Set, Settings, Together, User, conduct};
 use crate::netlink::{OVERHEAD_IPV4, OVERHEAD_IPV6};
 use crate::profile::Profile;
@@ -108,6 +108,8 @@ impl<W: Write + Send + 'static> Part<W> {
             None => plan(),
         };
         let (plan, mut notes) = plan?;
+        let reserved = plan.host_network().map(this_network).transpose();
+        let _reserved = reserved.map_err(crate::experiment::run::RunError::from)?;
         notes.extend(self.clock_note(&measured));
         let config = (setup.config)(self.plan.options.monitor.as_deref());
         let config = config.map_err(FleetError::Plan)?;

@@ -19,7 +19,8 @@ pub enum What {
         program: Program,
         at: At,
     },
-    Scenario(Box<Scenario>, Overrides),
+    /// Its wire to the host, if any, has the same network for all repeats, too.
+    Scenario(Box<Scenario>, Overrides, Option<Reserved>),
 }
 
 /// Where a single program runs.
@@ -37,14 +38,19 @@ const PREFIX_LEN: u8 = 30;
 impl What {
     pub fn new(args: &Args, place: &Place) -> Result<Self, Failure> {
         if let Some(scenario) = &args.scenario {
-            let overrides = Overrides {
+            let mut overrides = Overrides {
                 nodes: args.nodes,
                 measure: args.measure,
                 command: (!args.command.is_empty()).then(|| Program::Argv(args.command.clone())),
                 host_interface: Some(lab::free_interface()?),
+                taken: vec![],
             };
             let scenario = Box::new(scenario::load(scenario)?);
-            return Ok(Self::Scenario(scenario, overrides));
+            let reserved = lab::reserve_first(|taken| {
+                overrides.taken = taken.to_vec();
+                Ok::<_, Failure>(scenario.plan(&overrides)?.host_network())
+            })?;
+            return Ok(Self::Scenario(scenario, overrides, reserved));
         }
         let Some(asked) = &args.profile else {
             let message = "use --profile for one program behind one link, or --scenario";
@@ -80,23 +86,29 @@ impl What {
 
     /// Returns a note if this run loses different packets than others with its seed.
     pub fn note(&self) -> Option<String> {
-        match self {
+        let (reserved, losses) = match self {
             Self::Program {
                 at: At::Node(reserved),
                 ..
-            } if !reserved.usual => Some(format!(
-                "the default addresses are in use, these are from {}: losses differ from those of other \
-                 runs with this seed",
+            } => (reserved, "losses"),
+            Self::Scenario(.., Some(reserved)) => {
+                (reserved, "losses of packets to and from the host")
+            }
+            _ => return None,
+        };
+        (!reserved.usual).then(|| {
+            format!(
+                "the default addresses are in use, these are from {}: {losses} differ from those of \
+                 other runs with this seed",
                 reserved.network
-            )),
-            _ => None,
-        }
+            )
+        })
     }
 
     /// Computed for each run: the unused names of interfaces may change.
     pub fn plan(&self) -> Result<Plan, Failure> {
         match self {
-            Self::Scenario(scenario, overrides) => Ok(scenario.plan(overrides)?),
+            Self::Scenario(scenario, overrides, _) => Ok(scenario.plan(overrides)?),
             Self::Program {
                 profile,
                 asked,

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use ipnet::Ipv4Net;
+
 use crate::netlink::NetlinkError;
 
 /// Why a network could not be created or removed.
@@ -42,6 +44,11 @@ pub enum LabError {
          198.18.0.0/15: `ip route show table all` lists them"
     )]
     NoFreeNetwork(u8),
+    #[error(
+        "the wire of `outside` has the network {network}, but this host or another run uses {other}: \
+         set a different `network` at the top of the scenario"
+    )]
+    NetworkInUse { network: Ipv4Net, other: Ipv4Net },
 }
 
 impl LabError {
@@ -62,7 +69,7 @@ impl LabError {
             Self::Netlink(error) => error.exit_code(),
             Self::System { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => 77,
             Self::Node { .. } | Self::System { .. } => 71,
-            Self::NoFreeNetwork(_) | Self::Busy(_) => 75,
+            Self::NoFreeNetwork(_) | Self::NetworkInUse { .. } | Self::Busy(_) => 75,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use ipnet::Ipv4Net;
 
 use super::LabError;
+use crate::experiment::scenario::overlap;
 use crate::host::lock::{About, Lock, Range, Sharing};
 use crate::host::random;
 use crate::netlink::Netlink;
@@ -37,27 +38,66 @@ pub struct Reserved {
 /// # Errors
 /// [`LabError::NoFreeNetwork`] if none was found.
 pub fn free_network(prefix_len: u8) -> Result<Reserved, LabError> {
+    let tries = RANGES
+        .into_iter()
+        .flat_map(|(start, _)| (0..TRIES).map_while(move |n| nth(start, prefix_len, n)));
+    let first = |taken: &[Ipv4Net]| {
+        let mut tries = tries.clone();
+        Ok::<_, LabError>(tries.find(|network| overlapping(taken, *network).is_none()))
+    };
+    reserve_first(first)?.ok_or(LabError::NoFreeNetwork(prefix_len))
+}
+
+/// Reserves the network that a plan has for its wire to the host.
+///
+/// # Errors
+/// [`LabError::NetworkInUse`] if it overlaps with an address or route of the host except a default
+/// route, or another emud process has it.
+pub fn this_network(network: Ipv4Net) -> Result<Reserved, LabError> {
+    let in_use = |other| LabError::NetworkInUse { network, other };
+    let first = |taken: &[Ipv4Net]| match overlapping(taken, network) {
+        Some(other) => Err(in_use(other)),
+        None => Ok(Some(network)),
+    };
+    reserve_first(first)?.ok_or(in_use(network))
+}
+
+/// Reserves what `first` returns as the first network that overlaps with none of these. It is
+/// called again if another emud process has that one; `None` ends the search.
+///
+/// # Errors
+/// Those of `first`; the kernel does not report what the host uses.
+pub fn reserve_first<E: From<LabError>>(
+    mut first: impl FnMut(&[Ipv4Net]) -> Result<Option<Ipv4Net>, E>,
+) -> Result<Option<Reserved>, E> {
+    let Some(usual) = first(&[])? else {
+        return Ok(None);
+    };
+    let mut taken = in_use()?;
+    while let Some(network) = first(&taken)? {
+        if let Some(held) = reserve(network)? {
+            return Ok(Some(Reserved {
+                network,
+                usual: network == usual,
+                _held: held,
+            }));
+        }
+        taken.push(network);
+    }
+    Ok(None)
+}
+
+fn in_use() -> Result<Vec<Ipv4Net>, LabError> {
     let mut netlink = Netlink::open()?;
     let routes = netlink.routes()?.into_iter().map(|route| route.to);
     let mut taken: Vec<Ipv4Net> = routes.filter(|to| to.prefix_len() > 0).collect();
     taken.extend(netlink.addresses()?);
-    let tries = RANGES
-        .into_iter()
-        .flat_map(|range| (0..TRIES).map(move |n| (range, n)));
-    for (n, ((start, _), number)) in tries.enumerate() {
-        let network = nth(start, prefix_len, number).ok_or(LabError::NoFreeNetwork(prefix_len))?;
-        if taken.iter().any(|other| overlap(*other, network)) {
-            continue;
-        }
-        if let Some(held) = reserve(network)? {
-            return Ok(Reserved {
-                network,
-                usual: n == 0,
-                _held: held,
-            });
-        }
-    }
-    Err(LabError::NoFreeNetwork(prefix_len))
+    Ok(taken)
+}
+
+fn overlapping(taken: &[Ipv4Net], network: Ipv4Net) -> Option<Ipv4Net> {
+    let mut others = taken.iter().copied();
+    others.find(|other| overlap(*other, network))
 }
 
 /// Returns `None` if another emud process has it.
@@ -95,10 +135,6 @@ fn nth(start: Ipv4Addr, prefix_len: u8, number: u32) -> Option<Ipv4Net> {
     }
     let address = start.to_bits() + (number << (32 - u32::from(prefix_len)));
     Ipv4Net::new(address.into(), prefix_len).ok()
-}
-
-fn overlap(a: Ipv4Net, b: Ipv4Net) -> bool {
-    a.contains(&b.network()) || b.contains(&a.network())
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ use outside::Uplink;
 
 pub use error::LabError;
 pub use forwarding::keep as keep_forwarding;
-pub use free::{Reserved, free_interface, free_network};
+pub use free::{Reserved, free_interface, free_network, reserve_first, this_network};
 pub use init::run as run_node;
 pub use outside::Outside;
 pub use resolver::resolver;

@@ -30,11 +30,17 @@ pub(crate) struct Layout {
     pub outside: Option<(usize, [Ipv4Net; 2])>,
 }
 
-/// Assigns addresses of `network`, which the file sets at `at`.
+/// Assigns addresses of `network`, which the file sets at `at`. The wire to the host has none of
+/// `taken`: only this wire meets other networks of the host.
 ///
 /// # Errors
 /// It has too few of them.
-pub(crate) fn lay_out(graph: &Graph, network: Ipv4Net, at: &At) -> Result<Layout, Mistake> {
+pub(crate) fn lay_out(
+    graph: &Graph,
+    network: Ipv4Net,
+    at: &At,
+    taken: &[Ipv4Net],
+) -> Result<Layout, Mistake> {
     let too_small = |what: String| {
         let title = format!("the network {} is too small for {what}", network);
         let help = "use a larger one at the top of the file, such as network = \"10.77.0.0/16\"";
@@ -69,14 +75,37 @@ pub(crate) fn lay_out(graph: &Graph, network: Ipv4Net, at: &At) -> Result<Layout
         layout.addresses.push(ends);
     }
     if let Some(node) = graph.nodes.iter().position(|spot| spot.node.outside) {
-        let net = wires
-            .next()
-            .ok_or_else(|| too_small("the wire to the host".to_owned()))?;
+        let mut other = None;
+        let is_free = |wire: &Ipv4Net| {
+            let by = taken.iter().find(|taken| overlap(**taken, *wire));
+            other = other.or(by);
+            by.is_none()
+        };
+        let net = wires.find(is_free).ok_or_else(|| match other {
+            Some(other) => in_use(network, *other, at),
+            None => too_small("the wire to the host".to_owned()),
+        })?;
         let (_, [host, own]) = of_wire(net);
         let with_bits = |address| Ipv4Net::new(address, WIRE_BITS).unwrap_or(net);
         layout.outside = Some((node, [with_bits(own), with_bits(host)]));
     }
     Ok(layout)
+}
+
+fn in_use(network: Ipv4Net, other: Ipv4Net, at: &At) -> Mistake {
+    let title = format!(
+        "no /30 of the network {network} is left for the wire of `outside`: this host or another \
+         run uses {other}"
+    );
+    let help = "set a network that the host does not use at the top of the file, such as \
+                network = \"172.30.0.0/16\"; `ip address` and `ip route show table all` list what \
+                it uses";
+    Mistake::new(at, title, help)
+}
+
+/// Returns whether two networks have an address in common.
+pub(crate) fn overlap(a: Ipv4Net, b: Ipv4Net) -> bool {
+    a.contains(&b.network()) || b.contains(&a.network())
 }
 
 /// The first address belongs to the hub.

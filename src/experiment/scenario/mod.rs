@@ -29,6 +29,7 @@ mod work_out;
 
 pub use error::ScenarioError;
 pub use kinds::NodeNames;
+pub(crate) use layout::overlap;
 pub use medium::{Medium, Station};
 pub use model::{Scenario, Top};
 pub use plan::{Bridge, End, Link, Node, Plan, Program, Route, Tunnel, Wire};

@@ -202,6 +202,13 @@ impl Plan {
         out + &self.elsewhere
     }
 
+    /// Returns the network of the wire to the host, if there is one.
+    pub fn host_network(&self) -> Option<Ipv4Net> {
+        let mut ends = self.wires.iter().flat_map(|wire| &wire.ends);
+        let host = ends.find(|end| end.node.is_none())?;
+        host.address.map(|address| address.trunc())
+    }
+
     /// Returns the ends that send to the device of a link: the other end of its wire; for a bridge
     /// those of the wires of all ports.
     pub fn opposite<'a>(&'a self, link: &'a Link) -> impl Iterator<Item = &'a End> {

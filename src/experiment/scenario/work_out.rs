@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use ipnet::Ipv4Net;
+
 use super::error::ScenarioError;
 use super::graph::Graph;
 use super::layout::{Layout, lay_out};
@@ -28,6 +30,8 @@ pub struct Overrides {
     pub command: Option<Program>,
     /// Name of the host's end of the wire to the outside; the default is "emud-outside".
     pub host_interface: Option<String>,
+    /// Networks that the wire to the outside must not have; the default is none.
+    pub taken: Vec<Ipv4Net>,
 }
 
 impl Scenario {
@@ -51,7 +55,7 @@ impl Scenario {
         if !mistakes.is_empty() {
             return Err(self.mistakes(mistakes));
         }
-        let layout = lay_out(&graph, self.top.network, &self.network_at)
+        let layout = lay_out(&graph, self.top.network, &self.network_at, &overrides.taken)
             .map_err(|m| self.mistakes(vec![m]))?;
         let outside = layout.outside.map(|(_, [own, _])| own.trunc());
         let taken = layout.networks.iter().chain(&layout.classes).copied();

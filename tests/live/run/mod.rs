@@ -40,6 +40,7 @@ pub fn tests() -> Vec<Trial> {
             log::needs_python_to_check_its_schema,
             scenario::chain,
             scenario::star,
+            scenario::the_wire_to_the_host_meets_no_other,
             scenario::failures_are_told,
             scenario::order_and_artefacts,
             scenario::a_clean_up_has_an_end,

@@ -3,6 +3,8 @@
 
 use std::fs;
 
+use emud::experiment::lab::this_network;
+use support::host::ip;
 use support::runs::{Folder, Ran, rtt_ms};
 use support::{full, guest};
 
@@ -63,6 +65,43 @@ pub fn star() {
         assert!((170.0..230.0).contains(&mean("mobile", direction)));
         assert!((12.0..28.0).contains(&mean("landline", direction)));
     }
+}
+
+/// Of the networks that the host and other runs leave.
+pub fn the_wire_to_the_host_meets_no_other() {
+    let folder = Folder::new();
+    let scenario = folder.file(
+        "s.toml",
+        "[node.a]\noutside = true\ncommand = \"ip -o address show outside; ping -qc 1 $EMUD_HOST\"\n\
+         [node.b]\n[link.w]\nbetween = [\"a\", \"b\"]\n",
+    );
+    let run = || folder.run(&format!("--scenario {scenario}"), &[]);
+    let has = |network: &str| {
+        let ran = run().done();
+        assert!(ran.out.contains(network), "{}", ran.out);
+        ran.err.contains("the default addresses are in use")
+    };
+    assert!(!has("10.77.0.6/30"));
+    ip("link add lan type veth peer name far");
+    ip("address add 10.77.0.200/24 dev lan");
+    assert!(has("10.77.1.2/30"));
+    let network = "10.77.1.0/30".parse().unwrap();
+    let of_another_run = this_network(network).unwrap();
+    assert!(has("10.77.1.6/30"));
+    assert!(this_network(network).is_err());
+    drop(of_another_run);
+    assert!(has("10.77.1.2/30"));
+    ip("link set lan up");
+    ip("route add 10.64.0.0/12 dev lan");
+    let ran = run().expect(65);
+    assert!(ran.err.contains("uses 10.64.0.0/12"), "{}", ran.err);
+    assert!(
+        this_network(network)
+            .unwrap_err()
+            .to_string()
+            .contains("10.64.0.0/12")
+    );
+    ip("link delete lan");
 }
 
 pub fn order_and_artefacts() {

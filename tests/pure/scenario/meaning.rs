@@ -58,6 +58,43 @@ fn a_single_link_leads_from_the_client_to_the_host() {
     );
 }
 
+/// The addresses of the links stay: losses depend on them.
+#[test]
+fn the_wire_to_the_host_has_none_of_its_networks() {
+    let text = TWO.replace("[node.b]", "outside = true\n[node.b]");
+    let of = |taken: &[&str]| {
+        let overrides = Overrides {
+            taken: taken.iter().map(|net| net.parse().unwrap()).collect(),
+            ..Overrides::default()
+        };
+        read(&text).and_then(|scenario| scenario.plan(&overrides))
+    };
+    for (taken, network, host) in [
+        (&[][..], "10.77.0.4/30", "10.77.0.5"),
+        (
+            &["192.168.0.0/16", "10.77.0.0/30"],
+            "10.77.0.4/30",
+            "10.77.0.5",
+        ),
+        (&["10.77.0.5/32"], "10.77.0.8/30", "10.77.0.9"),
+        (
+            &["10.77.0.4/30", "10.77.0.0/24"],
+            "10.77.1.0/30",
+            "10.77.1.1",
+        ),
+    ] {
+        let plan = of(taken).unwrap();
+        assert_eq!(plan.host_network(), network.parse().ok(), "{taken:?}");
+        let a = node(&plan, "a");
+        assert_eq!(a.routes.last().unwrap().via, host.parse().ok(), "{taken:?}");
+        assert_eq!(plan.addresses("b"), ["10.77.0.2/30".parse().unwrap()]);
+    }
+    let error = of(&["10.0.0.0/8"]).unwrap_err().to_string();
+    assert!(error.contains("uses 10.0.0.0/8"), "{error}");
+    assert!(error.contains("network = \"172.30.0.0/16\""), "{error}");
+    assert_eq!(plan(TWO).host_network(), None);
+}
+
 #[test]
 fn everything_that_is_said_of_a_node_is_in_the_plan() {
     let plan = plan(
@@ -153,7 +190,7 @@ fn the_command_line_is_over_the_file() {
         nodes: Some(2),
         measure: Some(Duration::from_secs(7)),
         command: Some(Program::Interactive),
-        host_interface: None,
+        ..Overrides::default()
     };
     let text = "[topology]\nkind = \"chain\"\nrouters = 9\n[node.client]\ncommand = \"true\"\n";
     let plan = with(text, &overrides);
