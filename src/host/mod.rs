@@ -6,6 +6,7 @@ pub mod cgroup;
 pub(crate) mod datagram;
 pub mod interface;
 pub mod lock;
+pub(crate) mod open_files;
 pub mod runtime;
 pub mod signals;
 pub mod ssh;

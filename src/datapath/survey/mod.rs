@@ -21,7 +21,7 @@ use super::maps::{Classifiers, DatapathError, Maps, is_gone};
 use super::{LinkError, pieces};
 use crate::abi;
 use crate::abi::DIRECTIONS;
-use crate::host::now_ns;
+use crate::host::{now_ns, open_files};
 use crate::netlink::{Dropped, Namespace, Netlink, NetlinkError};
 use crate::profile::Profile;
 
@@ -31,6 +31,9 @@ use tampering::Listed;
 
 /// An attach takes less than this; what is not in force later was left behind.
 const UNDER_WAY: Duration = Duration::from_secs(3);
+
+/// More than the links of a host need.
+const OPEN_FILES: u64 = 1 << 20;
 
 /// Between two checks of a link that must agree.
 const CONFIRM: Duration = Duration::from_millis(20);
@@ -89,7 +92,7 @@ impl Survey {
     /// Creates a survey that knows no link yet. Each link takes 20 open files, so the limit of this
     /// process is raised as far as the kernel permits.
     pub fn new() -> Self {
-        raise_file_limit();
+        open_files::allow(OPEN_FILES);
         Self::default()
     }
 
@@ -310,21 +313,4 @@ fn label(spaces: &BTreeMap<u64, Namespace>, netns: u32) -> String {
         Some(space) => space.label(),
         None => format!("net:[{netns}]"),
     }
-}
-
-fn raise_file_limit() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let wanted = Some(1 << 20);
-    let limit = getrlimit(Resource::Nofile);
-    let everything = Rlimit {
-        current: wanted,
-        maximum: wanted.max(limit.maximum),
-    };
-    let permitted = Rlimit {
-        current: limit.maximum,
-        ..limit
-    };
-    // Without the permission fewer links can be read, and each one that cannot is reported.
-    let _ =
-        setrlimit(Resource::Nofile, everything).or_else(|_| setrlimit(Resource::Nofile, permitted));
 }

@@ -15,6 +15,7 @@ use crate::datapath::watch::Watch;
 use crate::experiment::lab;
 use crate::experiment::lab::{Files, Lab, LabError};
 use crate::experiment::scenario::{End, Link, Plan};
+use crate::host::open_files;
 use crate::monitor::session::experiment::OwnLinks;
 use crate::netlink::{self, Gso, Netlink};
 use crate::profile::{Offload, Profile};
@@ -27,6 +28,8 @@ use super::media::{self, OnAir};
 use super::place::Place;
 use super::{ChangeLink, RunError, User, links};
 
+/// Files that stay open for a node, its programs and its links.
+const OPEN_FILES_PER_NODE: u64 = 32;
 /// How long to wait for the end of a holder.
 const HOLDER_END: Duration = Duration::from_secs(2);
 
@@ -67,6 +70,7 @@ impl Network {
             scratch: folders.scratch().map(str::to_owned),
         };
         let mut lab = Lab::new()?;
+        open_files::allow(OPEN_FILES_PER_NODE * (plan.nodes.len() + plan.links.len()) as u64);
         for node in &plan.nodes {
             lab.add_node(&node.name, &files)?;
         }

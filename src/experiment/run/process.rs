@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::experiment::scenario::Program;
-use crate::host::spawn;
+use crate::host::{open_files, spawn};
 
 use super::User;
 use super::output::{Copying, Sink, copy};
@@ -237,6 +237,7 @@ fn command(argv: &[String], start: &Start<'_>) -> Command {
         None => Command::new(name),
     };
     command.args(arguments).envs(start.env.iter().cloned());
+    open_files::as_before(&mut command);
     if !start.terminal {
         let input = if start.input {
             Stdio::inherit()

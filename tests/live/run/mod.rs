@@ -41,6 +41,7 @@ pub fn tests() -> Vec<Trial> {
             scenario::chain,
             scenario::star,
             scenario::the_wire_to_the_host_meets_no_other,
+            scenario::large,
             scenario::failures_are_told,
             scenario::order_and_artefacts,
             scenario::a_clean_up_has_an_end,

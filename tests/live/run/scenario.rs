@@ -2,8 +2,10 @@
 //! Networks of several nodes.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 
 use emud::experiment::lab::this_network;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use support::host::ip;
 use support::runs::{Folder, Ran, rtt_ms};
 use support::{full, guest};
@@ -102,6 +104,29 @@ pub fn the_wire_to_the_host_meets_no_other() {
             .contains("10.64.0.0/12")
     );
     ip("link delete lan");
+}
+
+/// More nodes than a shell's limit of open files has room for.
+pub fn large() {
+    let folder = Folder::new();
+    let scenario = folder.file(
+        "s.toml",
+        "ready-within = \"60s\"\n[topology]\nkind = \"tandem\"\nnodes = 131\n\
+         [node.n2]\ncommand = \"ulimit -n\"\n",
+    );
+    let mut emud = folder.command(&format!("--scenario {scenario}"), &[]);
+    let limit = getrlimit(Resource::Nofile);
+    let few = move || {
+        let limit = Rlimit {
+            current: Some(200),
+            ..limit
+        };
+        Ok(setrlimit(Resource::Nofile, limit)?)
+    };
+    // SAFETY: a system call only.
+    unsafe { emud.pre_exec(few) };
+    let ran = folder.ran(&emud.output().unwrap()).done();
+    assert!(ran.out.starts_with("n2| 200\n"), "{}", ran.out);
 }
 
 pub fn order_and_artefacts() {
