@@ -17,6 +17,7 @@ mod link_change;
 mod mirred;
 mod namespaces;
 mod nat;
+mod neighbour;
 mod netns;
 mod notices;
 mod offload;

@@ -118,6 +118,28 @@ impl Lab {
         done
     }
 
+    /// Lets the two nodes of a wire know each other's link-layer address, so that neither uses ARP. A
+    /// port of a bridge has no address, and the host's programs may change that of its end.
+    ///
+    /// # Errors
+    /// The kernel returns an error.
+    pub fn introduce(&mut self, wire: &Wire) -> Result<(), LabError> {
+        let [near, far] = &wire.ends;
+        for (end, other) in [(near, far), (far, near)] {
+            let (Some(own), Some(peer)) = (&end.node, &other.node) else {
+                continue;
+            };
+            let (Some(_), Some(address)) = (end.address, other.address) else {
+                continue;
+            };
+            let found = self.node_mut(peer)?.netlink.link(&other.interface)?;
+            let netlink = &mut self.node_mut(own)?.netlink;
+            let index = netlink.link(&end.interface)?.index;
+            netlink.add_neighbour(index, address.addr(), &found.mac)?;
+        }
+        Ok(())
+    }
+
     /// Adds the end of a tunnel to another host, up, with its address and without IPv6. Its packets
     /// leave from the host's own network. Senders segment before it: what the tunnel carries has
     /// the length that the link counts.

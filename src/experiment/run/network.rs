@@ -28,6 +28,9 @@ use super::media::{self, OnAir};
 use super::place::Place;
 use super::{ChangeLink, RunError, User, links};
 
+/// With more wires than this their ends know each other without ARP: all namespaces of a host share one table
+/// of neighbours, which holds 1,024 found by ARP (`gc_thresh3`), two for each wire. Packets to others are lost.
+const MOST_WIRES_WITH_ARP: usize = 128;
 /// Files that stay open for a node, its programs and its links.
 const OPEN_FILES_PER_NODE: u64 = 32;
 /// How long to wait for the end of a holder.
@@ -78,6 +81,9 @@ impl Network {
             match wire.tunnel {
                 Some(tunnel) => lab.tunnel(&wire.ends[0], tunnel)?,
                 None => lab.wire(wire)?,
+            }
+            if wire.tunnel.is_none() && plan.wires.len() > MOST_WIRES_WITH_ARP {
+                lab.introduce(wire)?;
             }
         }
         let mut media = vec![];

@@ -106,13 +106,13 @@ pub fn the_wire_to_the_host_meets_no_other() {
     ip("link delete lan");
 }
 
-/// More nodes than a shell's limit of open files has room for.
+/// More nodes than a shell's limit of open files and the kernel's table of neighbours have room for.
 pub fn large() {
     let folder = Folder::new();
     let scenario = folder.file(
         "s.toml",
         "ready-within = \"60s\"\n[topology]\nkind = \"tandem\"\nnodes = 131\n\
-         [node.n2]\ncommand = \"ulimit -n\"\n",
+         [node.n2]\ncommand = \"ulimit -n; ping -qc 1 n1; ping -qc 1 n3; cat /proc/net/arp\"\n",
     );
     let mut emud = folder.command(&format!("--scenario {scenario}"), &[]);
     let limit = getrlimit(Resource::Nofile);
@@ -127,6 +127,8 @@ pub fn large() {
     unsafe { emud.pre_exec(few) };
     let ran = folder.ran(&emud.output().unwrap()).done();
     assert!(ran.out.starts_with("n2| 200\n"), "{}", ran.out);
+    // ATF_COM and ATF_PERM.
+    assert_eq!(ran.out.matches(" 0x6 ").count(), 2, "{}", ran.out);
 }
 
 pub fn order_and_artefacts() {
