@@ -72,8 +72,12 @@ impl Notices {
         let mut changes = Changes::default();
         let mut buffer = vec![0; BUFFER_LEN];
         loop {
-            match recv(&self.socket, &mut buffer[..], RecvFlags::empty()) {
-                Ok((len, _)) => changes.read(&buffer[..len]),
+            match recv(&self.socket, &mut buffer[..], RecvFlags::TRUNC) {
+                Ok((len, whole)) => {
+                    changes.read(&buffer[..len]);
+                    // An interface with hundreds of alternative names.
+                    changes.lost |= whole > len;
+                }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return changes,
                 // ENOBUFS is the only known error.

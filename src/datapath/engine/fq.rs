@@ -26,7 +26,9 @@ pub(super) const PACKETS_PER_S_MAX: f64 = 2e6;
 const FRAME_MIN: f64 = 60.0;
 /// The longest frame, for a queue in packets, bytes.
 const FRAME_MAX: f64 = 1538.0;
-const LIMIT_MIN: f64 = 10_000.0;
+/// Any user can hold packets back for up to 10 s (SO_TXTIME), 277 in the usual send buffer: with 10,000 some 40
+/// sockets made fq drop packets of others. fq allocates nothing for it.
+const LIMIT_MIN: f64 = 1_000_000.0;
 const LIMIT_MAX: f64 = 16_000_000.0;
 /// fq's timer uses the late end of this range (default 10 us): with 1 us the median packet left
 /// that much later.

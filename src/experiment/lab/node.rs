@@ -199,8 +199,10 @@ fn bear(control: UnixStream) -> Result<Born, LabError> {
 
 /// Settings for interfaces that are created later. A new namespace copies the host's settings, on
 /// which a node must not depend.
-const SETTINGS: [(&str, &str); 6] = [
+const SETTINGS: [(&str, &str); 7] = [
     ("ipv4/ip_forward", "0"),
+    // Which the line above writes only if it changes something.
+    ("ipv4/conf/default/forwarding", "0"),
     ("ipv4/conf/all/send_redirects", "0"),
     ("ipv4/conf/default/send_redirects", "0"),
     // Programs do not have to be root: ping, and a server at port 80.

@@ -4,7 +4,7 @@
 use emud::datapath::engine::fq;
 use emud::datapath::stage::compile::{Compiled, Place, compile};
 use emud::datapath::stage::timeline;
-use emud::profile::{Profile, ProfileError, TextError};
+use emud::profile::{Link, Profile, ProfileError, TextError};
 
 use super::{parse, set};
 
@@ -138,13 +138,16 @@ fn phases_end_within_a_century() {
 
 /// The `[up]` of a profile, for engine fq.
 fn compiled(up: &str) -> Compiled {
+    compiled_link(&parse(&format!("[up]\n{up}\n")).up)
+}
+
+fn compiled_link(link: &Link) -> Compiled {
     let place = Place {
         release: emud::abi::EMUD_RELEASE_STAMP,
         ifindex: 0,
         l3: false,
     };
-    let profile = parse(&format!("[up]\n{up}\n"));
-    compile(&profile.up, 1, emud::abi::EMUD_UP, 0, place).unwrap()
+    compile(link, 1, emud::abi::EMUD_UP, 0, place).unwrap()
 }
 
 fn longest_wait_ns(up: &str) -> u64 {
@@ -169,6 +172,21 @@ fn a_queue_may_be_full_at_the_end_of_a_trace() {
     // The queue has room for more packets than will be sent.
     let opportunities = "trace = { opportunities = \"5000 10000 60000\", loop = false }";
     assert_eq!(longest_wait_ns(opportunities), 60 * S);
+}
+
+/// The queue of a phase may be longer than that of the profile's own link.
+#[test]
+fn a_queue_may_be_full_before_the_slowest_phase() {
+    let phases = "[link]\nrate = \"10Mbit\"\nqueue = \"10p\"\n[[phase]]\nfor = \"10s\"\n\
+                  queue = \"1000p\"\n[[phase]]\nfor = \"100s\"\nrate = \"64kbit\"\n";
+    let slow = 1000 * 1538 * 8 * 1_000_000_000 / 64_000;
+    let profile = parse(phases);
+    let mut links: Vec<_> = (profile.links_of(emud::abi::EMUD_UP))
+        .map(compiled_link)
+        .collect();
+    timeline::phases(&profile, emud::abi::EMUD_UP, &mut links, 0, 0);
+    let wait_ns = links[0].timeline.as_ref().unwrap().longest_wait_ns;
+    assert!((slow..=slow + slow / 10).contains(&wait_ns), "{wait_ns}");
 }
 
 /// fq sends what is due beyond its horizon too early: here 1000 frames that the limit of a queue in

@@ -29,13 +29,15 @@ pub fn phases(profile: &Profile, direction: u32, links: &mut [Compiled], seed: u
     );
     let longest = links.iter().map(|c| c.link.delay_ns).max();
     let max_rate = profile.links_of(direction).filter_map(|l| l.rate).max();
+    let waits = links.iter().map(|c| wait_ns(&built, &c.link, max_rate));
+    let longest_wait = waits.max();
     let Some(own) = links.first_mut() else { return };
     own.link.timeline = built.timeline;
     own.link.timeline.content = content(&built.rows);
     own.link.timeline.epoch_ns = epoch_ns.wrapping_sub(phases.offset_ns);
     renew(&mut own.link.timeline);
     own.timeline = Some(Rows {
-        longest_wait_ns: wait_ns(&built, &own.link, max_rate),
+        longest_wait_ns: longest_wait.unwrap_or(0),
         longest_delay_ns: longest.unwrap_or(0),
         max_rate: max_rate.unwrap_or(0),
         rows: built.rows,
