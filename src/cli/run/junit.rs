@@ -50,13 +50,20 @@ impl Suite {
         cases.push(Case {
             name: "verdict".to_owned(),
             time_s: measured as f64 / 1e9,
-            failure: match judgement.verdict {
-                RunVerdict::Contended => failure("contended"),
-                RunVerdict::Invalid => failure("invalid"),
-                RunVerdict::Clean | RunVerdict::Unwatched => None,
+            failure: match (outcome.signal, judgement.verdict) {
+                // Its programs have not failed, since emud ended them, but did not end either.
+                (Some(signal), _) => Some((
+                    "run",
+                    format!("signal {signal} ended the run"),
+                    text.clone(),
+                )),
+                (None, RunVerdict::Contended) => failure("contended"),
+                (None, RunVerdict::Invalid) => failure("invalid"),
+                (None, RunVerdict::Clean | RunVerdict::Unwatched) => None,
             },
             // Unwatched is not clean.
-            skipped: (judgement.verdict == RunVerdict::Unwatched).then(|| first.to_owned()),
+            skipped: (outcome.signal.is_none() && judgement.verdict == RunVerdict::Unwatched)
+                .then(|| first.to_owned()),
         });
         Self {
             name: numbered(name, (repeat, repeats)),
@@ -204,6 +211,9 @@ fn property(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use emud::monitor::session::experiment::Finished;
+    use emud_monitor::log::{Judgement, PerResource};
+
     use super::*;
 
     fn suite() -> Suite {
@@ -233,6 +243,34 @@ mod tests {
                 case("other", None, Some("unwatched: all is off".to_owned())),
             ],
         }
+    }
+
+    /// The programs that emud ended then have not failed, and the verdict is of a part only.
+    #[test]
+    fn a_run_that_a_signal_ended_is_not_green() {
+        let judgement = Judgement {
+            verdict: RunVerdict::Clean,
+            contention: vec![],
+            contended_seconds: vec![],
+            invalid: vec![],
+            measured_mono_ns: Some([0, 1]),
+            exit_code: 143,
+        };
+        let outcome = |signal| Outcome {
+            finished: Finished {
+                judgement: judgement.clone(),
+                verdicts: PerResource::new(),
+                written: Ok(()),
+                lines_lost: 0,
+            },
+            exits: vec![],
+            notes: vec![],
+            signal,
+        };
+        let of = |signal| junit(&[Suite::of(&outcome(signal), "s", (1, 1), 7)]);
+        assert!(of(None).contains("failures=\"0\""), "{}", of(None));
+        let ended = "<failure type=\"run\" message=\"signal 15 ended the run\">clean: ";
+        assert!(of(Some(15)).contains(ended), "{}", of(Some(15)));
     }
 
     #[test]

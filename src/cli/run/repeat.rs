@@ -5,11 +5,13 @@ use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use emud::experiment::results::{Run, summarise};
 use emud::experiment::run;
 use emud::experiment::run::{Outcome, Settings, User, derived};
-use emud::experiment::scenario::Plan;
+use emud::host::spawn;
 use emud::text::to_stderr;
 use emud_monitor::log::{ExitLine, RunVerdict};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -20,6 +22,9 @@ use super::{Annotations, Args};
 use crate::cli::failure::{EX_CANTCREAT, EX_IOERR};
 use crate::cli::{Failure, hold_run};
 
+/// How long a run that a signal ended waits for a reader of its messages.
+const AFTER_SIGNAL: Duration = Duration::from_secs(1);
+
 /// Runs all repeats and returns the exit code: with --require-clean that of the clean run,
 /// otherwise the first that is not 0.
 pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> {
@@ -27,6 +32,7 @@ pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> 
     let mut runs = vec![];
     let mut suites = vec![];
     let mut stopped = Ok(());
+    let mut patience = Duration::MAX;
     untouched(args)?;
     let mut file = args
         .junit
@@ -40,37 +46,36 @@ pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> 
         to_stderr(format_args!("emud: note: {note}"));
     }
     for n in 1..=args.repeat {
-        let plan = what.plan()?;
-        let log = Kept::open(args, settings.caller.as_ref(), n)?;
         let settings = Settings {
             repeat: (n, args.repeat),
             seed: match args.new_seeds {
                 true => derived(settings.seed, n as usize - 1),
                 false => settings.seed,
             },
-            artefacts: folder(args, log.as_ref(), n)?,
             ..settings.clone()
         };
-        let outcome = once(&plan, &settings, log.as_ref());
-        let suite = match &outcome {
-            Ok(outcome) => Suite::of(outcome, &plan.name, settings.repeat, settings.seed),
-            Err(e) => Suite::failed(e, &plan.name, settings.repeat, settings.seed),
+        let ran = once(args, what, &settings);
+        let (name, seed) = (what.name(), settings.seed);
+        let suite = match &ran {
+            Ok((outcome, _)) => Suite::of(outcome, name, settings.repeat, seed),
+            Err(e) => Suite::failed(e, name, settings.repeat, seed),
         };
+        if let Ok((outcome, _)) = &ran {
+            patience = patience_after(outcome.signal);
+        }
         if annotated(args) {
-            say(&suite.annotations());
+            say(suite.annotations(), patience);
         }
         suites.push(suite);
-        let outcome = match outcome {
-            Ok(outcome) => outcome,
+        let (outcome, run) = match ran {
+            Ok(ran) => ran,
             Err(e) => {
                 // The runs before it still have results.
                 stopped = Err(e);
                 break;
             }
         };
-        if args.repeat > 1 {
-            runs.extend(log.map(|log| log.read(n)).transpose()?);
-        }
+        runs.extend(run);
         let judgement = outcome.judgement();
         codes.push(judgement.exit_code);
         if outcome.signal.is_some() {
@@ -83,13 +88,14 @@ pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> 
         }
     }
     if args.repeat > 1 && !runs.is_empty() {
-        say(&summarise(&runs).text());
+        say(summarise(&runs).text(), patience);
     }
-    if let (Some(file), Some(path)) = (&mut file, &args.junit) {
-        file.write_all(junit(&suites).as_bytes())
-            .map_err(|e| Failure::new(EX_IOERR, format!("cannot write {}: {e}", path.display())))?;
-    }
-    stopped?;
+    let written = match (&mut file, &args.junit) {
+        (Some(file), Some(path)) => (file.write_all(junit(&suites).as_bytes()))
+            .map_err(|e| Failure::new(EX_IOERR, format!("cannot write {}: {e}", path.display()))),
+        _ => Ok(()),
+    };
+    stopped.and(written)?;
     Ok(codes.into_iter().find(|code| *code != 0).unwrap_or(0))
 }
 
@@ -184,33 +190,61 @@ fn create(path: &Path, owner: Option<&User>) -> std::io::Result<File> {
     }
 }
 
-/// Runs one repeat, and prints its result.
-fn once(plan: &Plan, settings: &Settings, log: Option<&Kept>) -> Result<Outcome, Failure> {
-    let file = log.map(Kept::file).transpose()?;
-    let outcome = run::conduct(plan, settings, hold_run::command, file)?;
-    for note in &outcome.notes {
-        say(&format!("emud: note: {note}\n"));
-    }
+/// Runs one repeat, prints its result, and reads its log if there are several.
+fn once(args: &Args, what: &What, settings: &Settings) -> Result<(Outcome, Option<Run>), Failure> {
+    let plan = what.plan()?;
+    let (n, _) = settings.repeat;
+    let caller = settings.caller.as_ref();
+    let log = Kept::open(args, caller, n)?;
+    let settings = Settings {
+        artefacts: folder(args, log.as_ref(), n)?,
+        ..settings.clone()
+    };
+    let file = log.as_ref().map(Kept::file).transpose()?;
+    let outcome = run::conduct(&plan, &settings, hold_run::command, file)?;
+    let notes = outcome
+        .notes
+        .iter()
+        .map(|note| format!("emud: note: {note}\n"));
+    let mut text: String = notes.collect();
     if outcome.finished.lines_lost > 0 {
-        say(&format!(
+        text += &format!(
             "emud: note: {} lines of the log were lost because the disk was too slow\n",
             outcome.finished.lines_lost
-        ));
+        );
     }
-    say(&run::exits(&outcome.exits));
-    say(&format!("emud: {}", run::text(&outcome.finished)));
-    match (log, &outcome.finished.written) {
-        (Some(log), Err(e)) => {
-            let message = format!("cannot write {}: {e}", log.path().display());
-            Err(Failure::new(EX_IOERR, message))
-        }
-        _ => Ok(outcome),
+    text += &run::exits(&outcome.exits);
+    text += &format!("emud: {}", run::text(&outcome.finished));
+    say(text, patience_after(outcome.signal));
+    let Some(log) = log else {
+        return Ok((outcome, None));
+    };
+    if let Err(e) = &outcome.finished.written {
+        let message = format!("cannot write {}: {e}", log.path().display());
+        return Err(Failure::new(EX_IOERR, message));
+    }
+    let run = (args.repeat > 1).then(|| log.read(n)).transpose()?;
+    Ok((outcome, run))
+}
+
+fn patience_after(signal: Option<i32>) -> Duration {
+    match signal {
+        Some(_) => AFTER_SIGNAL,
+        None => Duration::MAX,
     }
 }
 
-/// The exit code does not change if the text cannot be printed.
-fn say(text: &str) {
-    let _ = std::io::stderr().write_all(text.as_bytes());
+/// Prints to standard error, and waits so long for a reader that has stopped reading. The exit code
+/// does not change if the text cannot be printed.
+fn say(text: String, patience: Duration) {
+    let (tell, said) = channel::<()>();
+    let print = move || {
+        let _ = std::io::stderr().write_all(text.as_bytes());
+        drop(tell);
+    };
+    if spawn("emud-say", print).is_ok() {
+        let _ = said.recv_timeout(patience);
+    }
 }
 
 /// Returns a.log; for several runs a.1.log, a.2.log, ...
@@ -277,8 +311,8 @@ fn move_aside(folder: &Path) -> Result<(), Failure> {
         let message = format!("cannot rename {}: {e}", folder.display());
         Failure::new(EX_CANTCREAT, message)
     })?;
-    say(&format!(
-        "emud: note: {} belongs to an earlier run, and was renamed to {}\n",
+    to_stderr(format_args!(
+        "emud: note: {} belongs to an earlier run, and was renamed to {}",
         folder.display(),
         aside.display()
     ));

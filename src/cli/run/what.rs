@@ -76,6 +76,14 @@ impl What {
         })
     }
 
+    /// Returns the name of its plan.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Program { profile, .. } => &profile.name,
+            Self::Scenario(scenario, _) => &scenario.top.name,
+        }
+    }
+
     /// Returns the seed of the profile.
     pub fn seed(&self) -> Option<u64> {
         match self {

@@ -172,18 +172,23 @@ pub fn a_medium_after_kill() {
     }
 }
 
-/// The runs before it still have results.
+/// The runs before it still have results, whether it fails or cannot begin.
 pub fn when_a_later_run_fails() {
-    let folder = Folder::new();
-    let text = "name = \"s\"\n[link.w]\nbetween = [\"a\", \"b\"]\n[node.b]\n\
-        [node.a]\ncommand = \"true\"\nprepare = \"test $EMUD_REPEAT = 1\"\n";
-    let scenario = folder.file("s.toml", text);
-    let words = format!("--scenario {scenario} --repeat 3 --junit junit.xml");
-    let ran = folder.run(&words, &[]).expect(69);
-    assert!(ran.err.contains("1 runs, 1 counted"), "{}", ran.err);
-    let junit = fs::read_to_string(folder.path("junit.xml")).unwrap();
-    for part in ["s 1 of 3", "s 2 of 3", "<failure type=\"run\""] {
-        assert!(junit.contains(part), "{junit}");
+    for (log, code) in [("run.log", 69), ("run.2.log", 73)] {
+        let folder = Folder::new();
+        fs::create_dir(folder.path(log)).unwrap();
+        let text = "name = \"s\"\n[link.w]\nbetween = [\"a\", \"b\"]\n[node.b]\n\
+            [node.a]\ncommand = \"true\"\nprepare = \"test $EMUD_REPEAT = 1\"\n";
+        let scenario = folder.file("s.toml", text);
+        let words = format!("--scenario {scenario} --repeat 3 --junit junit.xml");
+        let emud = folder.command(&words, &[]).output().unwrap();
+        let err = String::from_utf8_lossy(&emud.stderr);
+        assert_eq!(emud.status.code(), Some(code), "{err}");
+        assert!(err.contains("1 runs, 1 counted"), "{err}");
+        let junit = fs::read_to_string(folder.path("junit.xml")).unwrap();
+        for part in ["s 1 of 3", "s 2 of 3", "<failure type=\"run\""] {
+            assert!(junit.contains(part), "{junit}");
+        }
     }
 }
 
