@@ -27,6 +27,7 @@ pub fn tests() -> Vec<Trial> {
             program::exit_code_is_passed_on,
             program::that_cannot_be_started,
             program::output_is_whole,
+            program::a_reader_that_stops_holds_nothing_up,
             program::input_is_passed_on,
             program::shell_at_a_terminal,
             program::progress_at_a_terminal,

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One program behind one link.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::Stdio;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use support::full;
-use support::runs::{Folder, rtt_ms};
+use support::host::soon;
+use support::runs::{Folder, log, rtt_ms};
 
 /// 2 x 15 ms, 10 % lost each way.
 const LINK: &str = "[link]\ndelay = \"15ms\"\n";
@@ -85,6 +89,30 @@ pub fn output_is_whole() {
         .unwrap();
     drop(head.stdout.take());
     assert_eq!(head.wait().unwrap().code(), Some(128 + 13));
+}
+
+/// `emud run ... 2>&1 | less`: neither samples nor a signal wait for the reader.
+pub fn a_reader_that_stops_holds_nothing_up() {
+    let folder = Folder::new();
+    folder.file("p.toml", LINK);
+    let (_reader, mut out) = std::io::pipe().unwrap();
+    // A pipe holds 64 KiB, and emud prints less than 4 before the program starts.
+    out.write_all(&[b'x'; 60 << 10]).unwrap();
+    let mut emud = folder.command("--profile ./p.toml --sample 20ms", &["yes"]);
+    let err = out.try_clone().unwrap();
+    let child = emud.stdout(out).stderr(err).spawn().unwrap();
+    // It has the other ends of the pipe.
+    drop(emud);
+    soon("samples", || {
+        let log = std::fs::read_to_string(folder.path("run.log")).unwrap_or_default();
+        log.matches("\"type\":\"sample\"").count() >= 40
+    });
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let child = RefCell::new(child);
+    let over = || child.borrow_mut().try_wait().unwrap().is_some();
+    soon("emud ends", over);
+    let log = log(&folder.path("run.log"));
+    assert_eq!(log.last().unwrap()["exit_code"], 143, "{log:?}");
 }
 
 pub fn input_is_passed_on() {

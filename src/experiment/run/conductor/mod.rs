@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use emud_monitor::log::{
-    ExitLine, Judgement, Line, LinkEvent, LinkLine, PhaseLine, PhaseName, mono_ns,
+    self, ExitLine, Judgement, Line, LinkEvent, LinkLine, PhaseLine, PhaseName, mono_ns,
 };
+use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 use tokio::time::sleep;
 
@@ -19,7 +20,7 @@ use crate::datapath::attach::HolderStart;
 use crate::experiment::scenario::Plan;
 use crate::host::runtime::invoking_user;
 use crate::host::signals::Signals;
-use crate::host::single_threaded;
+use crate::host::{single_threaded, spawn};
 use crate::metrics::Media;
 use crate::monitor::session::experiment::{Experiment, ExperimentSetup, Facts, Finished};
 
@@ -170,7 +171,7 @@ impl Run<'_> {
             let _ = network.take_down();
             return Err(e);
         }
-        self.attached(&mut network);
+        self.attached(&mut network, signals).await;
         let network = Arc::new(network);
         let programs = Rc::new(self.programs(&network, folders));
         let done = match self.signal {
@@ -206,8 +207,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Logs the attached links.
-    fn attached(&mut self, network: &mut Network) {
+    /// Logs the attached links, and prints them; a signal ends the wait for a reader that has stopped.
+    async fn attached(&mut self, network: &mut Network, signals: &mut Signals) {
         for medium in &network.media {
             self.media.add(medium.source());
         }
@@ -215,10 +216,7 @@ impl Run<'_> {
         let notes = network.notes.drain(..).chain(own);
         let notes: Vec<String> = notes.chain(self.settings.notes.clone()).collect();
         let line = describe::run(&self.plan, self.settings, network, &notes);
-        if !self.settings.quiet {
-            self.progress.aside(|| describe::say(&line));
-        }
-        self.experiment.line(Line::Run(Box::new(line)));
+        self.experiment.line(Line::Run(Box::new(line.clone())));
         for (link, _) in &network.links {
             self.link(&link.name, LinkEvent::Attached);
         }
@@ -226,6 +224,25 @@ impl Run<'_> {
         // A part without links must not judge those of other experiments on its host.
         if !own.netns.is_empty() || self.settings.together.is_some() {
             self.experiment.judge_links(own);
+        }
+        if !self.settings.quiet && self.signal.is_none() {
+            self.say(line, signals).await;
+        }
+    }
+
+    async fn say(&mut self, line: log::Run, signals: &mut Signals) {
+        let (tell, said) = oneshot::channel::<()>();
+        let progress = self.progress.clone();
+        let say = move || {
+            progress.aside(|| describe::say(&line));
+            drop(tell);
+        };
+        // The same is in the log.
+        let _ = spawn("emud-say", say);
+        tokio::select! {
+            biased;
+            _ = said => {}
+            signal = signals.any() => self.signal = Some(signal),
         }
     }
 
