@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs one repeat after the other, and summarises them.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
@@ -14,7 +15,7 @@ use emud::experiment::run::{Outcome, Settings, User, derived};
 use emud::host::spawn;
 use emud::text::to_stderr;
 use emud_monitor::log::{ExitLine, RunVerdict};
-use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, ResolveFlags, memfd_create, openat2};
 
 use super::junit::{Suite, junit};
 use super::what::What;
@@ -161,29 +162,30 @@ impl Kept {
         }
     }
 
-    fn file(&self) -> std::io::Result<File> {
+    fn file(&self) -> io::Result<File> {
         match self {
             Self::At(_, file) | Self::Unnamed(file) => file.try_clone(),
         }
     }
 
-    fn path(&self) -> PathBuf {
+    /// Returns its name for messages.
+    fn path(&self, n: u32) -> PathBuf {
         match self {
             Self::At(path, _) => path.clone(),
-            Self::Unnamed(file) => format!("/proc/self/fd/{}", file.as_raw_fd()).into(),
+            Self::Unnamed(_) => format!("run {n}").into(),
         }
     }
 
+    /// Reads what was written, whatever has its name now.
     fn read(&self, n: u32) -> Result<Run, Failure> {
-        let mut run = Run::read(&self.path())?;
-        if let Self::Unnamed(_) = self {
-            run.path = format!("run {n}").into();
-        }
+        let (Self::At(_, file) | Self::Unnamed(file)) = self;
+        let mut run = Run::read(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())))?;
+        run.path = self.path(n);
         Ok(run)
     }
 }
 
-fn create(path: &Path, owner: Option<&User>) -> std::io::Result<File> {
+fn create(path: &Path, owner: Option<&User>) -> io::Result<File> {
     match owner {
         Some(owner) => owner.create(path),
         None => File::create(path),
@@ -197,7 +199,7 @@ fn once(args: &Args, what: &What, settings: &Settings) -> Result<(Outcome, Optio
     let caller = settings.caller.as_ref();
     let log = Kept::open(args, caller, n)?;
     let settings = Settings {
-        artefacts: folder(args, log.as_ref(), n)?,
+        artefacts: folder(args, log.as_ref(), caller, n)?,
         ..settings.clone()
     };
     let file = log.as_ref().map(Kept::file).transpose()?;
@@ -220,7 +222,7 @@ fn once(args: &Args, what: &What, settings: &Settings) -> Result<(Outcome, Optio
         return Ok((outcome, None));
     };
     if let Err(e) = &outcome.finished.written {
-        let message = format!("cannot write {}: {e}", log.path().display());
+        let message = format!("cannot write {}: {e}", log.path(n).display());
         return Err(Failure::new(EX_IOERR, message));
     }
     let run = (args.repeat > 1).then(|| log.read(n)).transpose()?;
@@ -239,7 +241,7 @@ fn patience_after(signal: Option<i32>) -> Duration {
 fn say(text: String, patience: Duration) {
     let (tell, said) = channel::<()>();
     let print = move || {
-        let _ = std::io::stderr().write_all(text.as_bytes());
+        let _ = io::stderr().write_all(text.as_bytes());
         drop(tell);
     };
     if spawn("emud-say", print).is_ok() {
@@ -281,14 +283,33 @@ fn untouched(args: &Args) -> Result<(), Failure> {
 }
 
 /// Returns the folder for artefacts of a run: in the user's folder, otherwise beside the log.
-fn folder(args: &Args, log: Option<&Kept>, n: u32) -> Result<Option<PathBuf>, Failure> {
+fn folder(
+    args: &Args,
+    log: Option<&Kept>,
+    caller: Option<&User>,
+    n: u32,
+) -> Result<Option<PathBuf>, Failure> {
     match (&args.artefacts, log) {
         (Some(folder), _) if args.repeat > 1 => Ok(Some(folder.join(n.to_string()))),
         (Some(folder), _) => Ok(Some(folder.clone())),
         // A pipe or a device has no folder beside it.
         (None, Some(Kept::At(log, file))) if file.metadata()?.is_file() => {
             let folder = with_suffix(&log.canonicalize()?, ".artefacts");
-            move_aside(&folder)?;
+            let moved = match caller {
+                None => move_aside(&folder),
+                Some(caller) => caller.or_root(|| move_aside(&folder), || by_root(&folder)),
+            };
+            let moved = moved.map_err(|e| {
+                let message = format!("cannot rename {}: {e}", folder.display());
+                Failure::new(EX_CANTCREAT, message)
+            })?;
+            if let Some(aside) = moved {
+                to_stderr(format_args!(
+                    "emud: note: {} belongs to an earlier run, and was renamed to {}",
+                    folder.display(),
+                    folder.with_file_name(aside).display()
+                ));
+            }
             Ok(Some(folder))
         }
         (None, _) => Ok(None),
@@ -296,27 +317,28 @@ fn folder(args: &Args, log: Option<&Kept>, n: u32) -> Result<Option<PathBuf>, Fa
 }
 
 /// The log of an earlier run has been overwritten, but its artefacts may be the only remaining
-/// data.
-fn move_aside(folder: &Path) -> Result<(), Failure> {
+/// data. Returns their new name.
+fn move_aside(folder: &Path) -> io::Result<Option<OsString>> {
     match std::fs::remove_dir(folder) {
-        Ok(()) => return Ok(()),
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+        Ok(()) => return Ok(None),
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
         // The folder is not empty.
         Err(_) => {}
     }
     let mut aside = (1..).map(|n: u32| with_suffix(folder, &format!(".{n}")));
     let aside = aside.find(|aside| aside.symlink_metadata().is_err());
     let aside = aside.unwrap_or_else(|| folder.to_owned());
-    std::fs::rename(folder, &aside).map_err(|e| {
-        let message = format!("cannot rename {}: {e}", folder.display());
-        Failure::new(EX_CANTCREAT, message)
-    })?;
-    to_stderr(format_args!(
-        "emud: note: {} belongs to an earlier run, and was renamed to {}",
-        folder.display(),
-        aside.display()
-    ));
-    Ok(())
+    std::fs::rename(folder, &aside)?;
+    Ok(aside.file_name().map(OsStr::to_owned))
+}
+
+/// [`move_aside`], whatever the folder above becomes meanwhile.
+fn by_root(folder: &Path) -> io::Result<Option<OsString>> {
+    let above = folder.parent().unwrap_or(Path::new("/"));
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = openat2(CWD, above, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+    let above = PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+    move_aside(&above.join(folder.file_name().unwrap_or_default()))
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {

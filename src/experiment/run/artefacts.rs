@@ -2,15 +2,22 @@
 //! The files that the programs of a run leave: one folder per node, and copies of other files that
 //! the scenario lists.
 
-use std::fs::{self, File};
+use std::ffi::CString;
+use std::fs;
 use std::io::{self, BufRead};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 
 use emud_monitor::log::{ArtefactLine, mono_ns};
-use rustix::fs::{Mode, OFlags, open};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::fs::{
+    AtFlags, CWD, Mode, OFlags, ResolveFlags, fstat, mkdirat, open, openat, openat2, unlinkat,
+};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, Uid, fchdir, pidfd_open, pidfd_send_signal};
 use tokio::sync::oneshot;
 
 use crate::datapath::engine::hold::spawn::this_program;
@@ -19,22 +26,37 @@ use crate::host::spawn;
 
 use super::collect::Collected;
 use super::programs::Common;
-use super::{RunError, Settings, User};
+use super::{RunError, Settings};
 
 /// Mount point of the node's tmpfs if no folder is kept: it ends with the node.
 pub const SCRATCH: &str = "/run/emud/scratch";
 
+/// How a folder is opened.
+const FOLDER: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC);
+/// The mode of a new folder, less the umask.
+const MODE: Mode = Mode::from_raw_mode(0o777);
+
 /// The nodes' folders.
 #[derive(Debug, Clone)]
 pub struct Folders {
-    /// The absolute path of this run's folder; `None`: nothing is kept.
-    run: Option<PathBuf>,
+    /// `None`: nothing is kept.
+    run: Option<Kept>,
     /// Whether the nodes have separate mounts, and therefore a scratch folder each.
     scratch: bool,
     /// The folder in which emud was started.
     pub start: PathBuf,
     /// Whether programs work in their node's folder, because there are several nodes.
     apart: bool,
+}
+
+/// The folder of this run. Its user may exchange what is at its path meanwhile.
+#[derive(Debug, Clone)]
+struct Kept {
+    folder: Arc<OwnedFd>,
+    /// Absolute, without links.
+    path: PathBuf,
 }
 
 impl Folders {
@@ -55,19 +77,7 @@ impl Folders {
             apart: plan.text.is_some(),
         };
         if let Some(run) = &settings.artefacts {
-            let is_new = !run.exists();
-            fs::create_dir_all(run).map_err(failed(run))?;
-            let run = fs::canonicalize(run).map_err(failed(run))?;
-            if is_new {
-                own(&run, settings.caller.as_ref()).map_err(failed(&run))?;
-            }
-            for node in &plan.nodes {
-                let folder = run.join(&node.name);
-                fs::create_dir(&folder).map_err(failed(&folder))?;
-                let owner = settings.user.as_ref().or(settings.caller.as_ref());
-                own(&folder, owner).map_err(failed(&folder))?;
-            }
-            folders.run = Some(run);
+            folders.run = Some(Kept::create(run, plan, settings).map_err(failed(run))?);
         } else if folders.scratch {
             fs::create_dir_all(SCRATCH).map_err(failed(Path::new(SCRATCH)))?;
         }
@@ -82,7 +92,7 @@ impl Folders {
     /// Returns `$EMUD_ARTEFACTS`; `None` if nothing is kept and there is no scratch folder.
     pub fn of(&self, node: &Node) -> Option<PathBuf> {
         match &self.run {
-            Some(run) => Some(run.join(&node.name)),
+            Some(run) => Some(run.path.join(&node.name)),
             None => self.scratch().map(PathBuf::from),
         }
     }
@@ -95,23 +105,108 @@ impl Folders {
     /// Removes the folders that are empty.
     pub fn remove_empty(&self, plan: &Plan) {
         let Some(run) = &self.run else { return };
-        let nodes = plan.nodes.iter().map(|node| run.join(&node.name));
-        for folder in nodes.chain([run.clone()]) {
+        for node in &plan.nodes {
             // Fails for folders with files, which stay.
-            let _ = fs::remove_dir(folder);
+            let _ = unlinkat(&run.folder, &node.name, AtFlags::REMOVEDIR);
+        }
+        if let (Some(parent), Some(name)) = (run.path.parent(), run.path.file_name())
+            && let Ok(parent) = without_links(CWD, parent)
+        {
+            let _ = unlinkat(parent, name, AtFlags::REMOVEDIR);
         }
     }
 }
 
-fn own(folder: &Path, owner: Option<&User>) -> io::Result<()> {
-    match owner {
-        // Not what the user may have exchanged it for meanwhile.
-        Some(owner) => {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            owner.own(open(folder, flags, Mode::empty())?)
+impl Kept {
+    /// Creates the folders as the caller, so that a link does not make root create or give away
+    /// something elsewhere; otherwise root does, following no link.
+    fn create(run: &Path, plan: &Plan, settings: &Settings) -> io::Result<Self> {
+        let with_nodes = |folder: OwnedFd, maker| {
+            for node in &plan.nodes {
+                mkdirat(&folder, &node.name, MODE).map_err(|e| {
+                    let e = io::Error::from(e);
+                    io::Error::new(e.kind(), format!("{}: {e}", node.name))
+                })?;
+            }
+            Ok((folder, maker))
+        };
+        let caller = settings.caller.as_ref();
+        let followed = || {
+            fs::create_dir_all(run)?;
+            let maker = caller.map_or(Uid::ROOT, |caller| caller.uid);
+            with_nodes(open(run, FOLDER, Mode::empty())?, maker)
+        };
+        let (folder, maker) = match caller {
+            None => followed()?,
+            Some(caller) => caller.or_root(followed, || {
+                let (folder, is_new) = all_without_links(run)?;
+                let made = with_nodes(folder, Uid::ROOT)?;
+                if is_new {
+                    caller.own(&made.0)?;
+                }
+                Ok(made)
+            })?,
+        };
+        let owner = settings.user.as_ref().or(caller);
+        if let Some(owner) = owner.filter(|owner| owner.uid != maker) {
+            for node in &plan.nodes {
+                let node = openat(
+                    &folder,
+                    &node.name,
+                    FOLDER | OFlags::NOFOLLOW,
+                    Mode::empty(),
+                )?;
+                // Not what the caller may have exchanged it for meanwhile.
+                if fstat(&node)?.st_uid != maker.as_raw() {
+                    return Err(Errno::PERM.into());
+                }
+                owner.own(&node)?;
+            }
         }
-        None => Ok(()),
+        Ok(Self {
+            path: fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd()))?,
+            folder: Arc::new(folder),
+        })
     }
+}
+
+/// Creates a folder and those above it. Returns whether it was not there.
+fn all_without_links(path: &Path) -> io::Result<(OwnedFd, bool)> {
+    let mut folder = open(".", FOLDER, Mode::empty())?;
+    let mut is_new = false;
+    for part in path.components() {
+        is_new = match mkdirat(&folder, part.as_os_str(), MODE) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
+            Err(e) => return Err(e.into()),
+        };
+        folder = without_links(folder.as_fd(), Path::new(part.as_os_str()))?;
+    }
+    Ok((folder, is_new))
+}
+
+fn without_links(from: BorrowedFd<'_>, path: &Path) -> rustix::io::Result<OwnedFd> {
+    openat2(from, path, FOLDER, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+}
+
+/// Makes `command` start in a folder whose path has no links; what is there meanwhile must not lead
+/// a user's program to where only root may go.
+pub fn works_in(command: &mut Command, folder: PathBuf) -> io::Result<()> {
+    let folder = CString::new(folder.into_os_string().into_vec())?;
+    let enter = move || {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let there = openat2(
+            CWD,
+            &folder,
+            flags,
+            Mode::empty(),
+            ResolveFlags::NO_SYMLINKS,
+        );
+        Ok(fchdir(there?)?)
+    };
+    // SAFETY: system calls only.
+    unsafe { command.pre_exec(enter) };
+    Ok(())
 }
 
 /// Copies the files that match a node's patterns into its folder. Returns a line for each file,
@@ -127,8 +222,8 @@ pub async fn keep(common: &Common, node: &Node) -> Vec<ArtefactLine> {
     let Some(run) = &common.folders.run else {
         return all_failed("no folder for it: give --log or --artefacts");
     };
-    let folder = run.join(&node.name);
-    match collect(common, node, &folder).await {
+    let folder = run.path.join(&node.name);
+    match collect(common, node, run, &folder).await {
         Ok(collected) => collected
             .into_iter()
             .map(|one| line(node, Some(&folder), one))
@@ -138,16 +233,22 @@ pub async fn keep(common: &Common, node: &Node) -> Vec<ArtefactLine> {
 }
 
 /// A process of the node copies them, so a path has the same meaning as for the node's programs.
-async fn collect(common: &Common, node: &Node, folder: &Path) -> io::Result<Vec<Collected>> {
+async fn collect(
+    common: &Common,
+    node: &Node,
+    run: &Kept,
+    folder: &Path,
+) -> io::Result<Vec<Collected>> {
     let mut command = this_program();
+    let flags = FOLDER | OFlags::NOFOLLOW;
     command.arg("collect").arg(folder).arg("--");
     command
         .args(&node.artefacts)
-        .stdin(File::open(folder)?)
+        .stdin(openat(&run.folder, &node.name, flags, Mode::empty())?)
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
     if let Some(working) = common.folders.working(node) {
-        command.current_dir(working);
+        works_in(&mut command, working)?;
     }
     if let Some(user) = &common.user {
         user.runs(&mut command);

@@ -22,6 +22,7 @@ use crate::experiment::scenario::Program;
 use crate::host::{open_files, spawn};
 
 use super::User;
+use super::artefacts::works_in;
 use super::output::{Copying, Sink, copy};
 use super::place::Place;
 use super::terminal::Terminal;
@@ -86,7 +87,7 @@ impl Process {
     /// It cannot be started; NotFound if there is no such program.
     pub fn start(place: &Place, start: Start<'_>) -> io::Result<Self> {
         let argv = argv(start.program, start.user);
-        let mut command = command(&argv, &start);
+        let mut command = command(&argv, &start)?;
         let terminal = match start.terminal {
             true => Some(Terminal::open(&mut command)?),
             false => None,
@@ -218,7 +219,7 @@ pub fn argv(program: &Program, user: Option<&User>) -> Vec<String> {
     }
 }
 
-fn command(argv: &[String], start: &Start<'_>) -> Command {
+fn command(argv: &[String], start: &Start<'_>) -> io::Result<Command> {
     let (name, arguments) = match argv.split_first() {
         Some((name, arguments)) => (name.as_str(), arguments),
         None => ("/bin/sh", argv),
@@ -231,7 +232,8 @@ fn command(argv: &[String], start: &Start<'_>) -> Command {
                 false => name.into(),
             };
             let mut command = Command::new(path);
-            command.arg0(name).current_dir(working);
+            command.arg0(name);
+            works_in(&mut command, working.clone())?;
             command
         }
         None => Command::new(name),
@@ -252,7 +254,7 @@ fn command(argv: &[String], start: &Start<'_>) -> Command {
             command.process_group(0);
         }
     }
-    command
+    Ok(command)
 }
 
 /// Returns whether it reads from emud's terminal, which only emud's process group may do.

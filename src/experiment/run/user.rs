@@ -97,38 +97,64 @@ impl User {
 
     /// Creates or empties a file as this user, so that a link in a folder of the user does not make
     /// root write to another file or give that away. Where the user may not write, root creates it
-    /// and gives it to the user, if no part of the path is a link.
+    /// and gives it to the user, if no part of the path is a link, and it was not there or is
+    /// the user's.
     ///
     /// # Errors
     /// The kernel returns an error.
     pub fn create(&self, path: &Path) -> io::Result<File> {
-        match self.does(|| File::create(path)).and_then(|done| done) {
+        let by_root = || {
+            let open = |flags| {
+                let flags = OFlags::WRONLY | OFlags::CLOEXEC | flags;
+                let mode = Mode::from_raw_mode(0o644);
+                openat2(CWD, path, flags, mode, ResolveFlags::NO_SYMLINKS)
+            };
+            match open(OFlags::CREATE | OFlags::EXCL) {
+                Err(Errno::EXIST) => {}
+                new => {
+                    let new = new?;
+                    self.own(&new)?;
+                    return Ok(new.into());
+                }
+            }
+            let file = open(OFlags::empty())?;
+            let stat = fstat(&file)?;
+            if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
+                // Another name of the file may be one that the user cannot write to.
+                if stat.st_nlink > 1 || stat.st_uid != self.uid.as_raw() {
+                    return Err(io::ErrorKind::PermissionDenied.into());
+                }
+                ftruncate(&file, 0)?;
+            }
+            Ok(file.into())
+        };
+        self.or_root(|| File::create(path), by_root)
+    }
+
+    /// Does something as this user; where the user may not, root does it in another way, which must
+    /// follow no link.
+    ///
+    /// # Errors
+    /// Neither may, or can.
+    pub fn or_root<T: Send>(
+        &self,
+        own: impl FnOnce() -> io::Result<T> + Send,
+        by_root: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
+        match self.does(own).and_then(|done| done) {
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {}
             done => return done,
         }
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(0o644);
-        let opened = openat2(CWD, path, flags, mode, ResolveFlags::NO_SYMLINKS);
-        let file = opened.map_err(|e| match e {
-            Errno::LOOP => io::Error::new(
+        by_root().map_err(|e| match e.raw_os_error() {
+            Some(libc::ELOOP) => io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 format!(
                     "{} may not write there, and root follows no link",
                     self.name
                 ),
             ),
-            e => e.into(),
-        })?;
-        let stat = fstat(&file)?;
-        if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
-            // Another name of the file may be one that the user cannot write to.
-            if stat.st_nlink > 1 {
-                return Err(io::ErrorKind::PermissionDenied.into());
-            }
-            ftruncate(&file, 0)?;
-            self.own(&file)?;
-        }
-        Ok(file.into())
+            _ => e,
+        })
     }
 
     /// Does something with the rights of this user, in a separate thread.

@@ -55,6 +55,8 @@ pub fn tests() -> Vec<Trial> {
             user::star,
             user::as_asked,
             user::links_lead_nowhere,
+            user::folders_lead_nowhere,
+            user::files_of_root_stay,
             user::who_prepares,
             medium::one_sender,
             medium::access_categories,

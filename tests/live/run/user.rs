@@ -138,6 +138,62 @@ pub fn links_lead_nowhere() {
     }
 }
 
+/// A folder of root: of mode 0700, with one that others may enter in it, in which a file is.
+fn locked(folder: &Folder) -> String {
+    let locked = folder.path("locked");
+    let inner = format!("{locked}/inner");
+    fs::create_dir_all(&inner).unwrap();
+    fs::write(format!("{inner}/secret"), "of root").unwrap();
+    fs::set_permissions(locked, fs::Permissions::from_mode(0o700)).unwrap();
+    inner
+}
+
+/// Neither are folders created through a link of the user, nor does a program begin behind one.
+pub fn folders_lead_nowhere() {
+    let folder = Folder::new();
+    let inner = locked(&folder);
+    let of_root = folder.path("of-root");
+    fs::create_dir(&of_root).unwrap();
+    let theirs = folder.path("theirs");
+    fs::create_dir(&theirs).unwrap();
+    std::os::unix::fs::chown(&theirs, Some(NOBODY), Some(NOBODY)).unwrap();
+    std::os::unix::fs::symlink(&of_root, format!("{theirs}/link")).unwrap();
+    let exchange = format!("rmdir ../b && ln -s {inner} ../b");
+    let scenario = folder.file(
+        "s.toml",
+        &format!(
+            "[node.a]\ncommand = \"{exchange}\"\n\
+             [node.b]\ncommand = \"cat secret\"\nwaits-for = \"a\"\n\
+             [link.w]\nbetween = [\"a\", \"b\"]\n"
+        ),
+    );
+    for artefacts in ["link", "link/new"] {
+        let words = format!("--scenario {scenario} --artefacts {theirs}/{artefacts}");
+        let ran = by_sudo(&folder, &words, &[]).expect(73);
+        assert!(ran.err.contains("root follows no link"), "{}", ran.err);
+        assert!(fs::read_dir(&of_root).unwrap().next().is_none());
+    }
+    let words = format!("--scenario {scenario} --artefacts {theirs}/own");
+    let ran = by_sudo(&folder, &words, &[]).expect(126);
+    assert!(!ran.out.contains("of root"), "{}", ran.out);
+}
+
+/// What root may write, and the user may not, is not emptied and given to the user.
+pub fn files_of_root_stay() {
+    let folder = Folder::new();
+    folder.file("p.toml", "[link]\ndelay = \"1ms\"\n");
+    let log = folder.file("run.log", "[\"of root\"]\n");
+    let ran = by_sudo(&folder, "--profile ./p.toml", &["true"]).expect(73);
+    assert!(ran.err.contains("cannot write"), "{}", ran.err);
+    assert_eq!(fs::read_to_string(&log).unwrap(), "[\"of root\"]\n");
+    assert_eq!(fs::metadata(&log).unwrap().uid(), 0);
+    // One that root created for the user before.
+    fs::remove_file(log).unwrap();
+    for _ in 0..2 {
+        by_sudo(&folder, "--profile ./p.toml", &["true"]).expect(0);
+    }
+}
+
 pub fn as_asked() {
     let folder = Folder::new();
     folder.file("p.toml", "[link]\ndelay = \"1ms\"\n");
