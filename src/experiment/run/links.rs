@@ -5,6 +5,7 @@ use emud_monitor::log::{AskedFor, RunClass, RunLink};
 use rustix::process::Pid;
 
 use crate::datapath::attach::{HolderStart, Request};
+use crate::datapath::detach::{self, Own};
 use crate::datapath::engine::EngineChoice;
 use crate::datapath::show::link::LinkReport;
 use crate::datapath::show::matching::NamedReport;
@@ -65,7 +66,14 @@ pub fn attach(place: &Place, link: &Link, how: How) -> Result<Attached, RunError
     };
     let attached = place.within(&link.node, || {
         let done = attach::background(&request, how.holder)?;
-        Ok((done.link_id, read(&link.interface)?))
+        match read(&link.interface) {
+            Ok(report) => Ok((done.link_id, report)),
+            // Nothing else knows yet that it is there.
+            Err(e) => {
+                let gone = detach::at_end(done.ifindex, Own::Id(done.link_id));
+                Err(gone.err().unwrap_or(e))
+            }
+        }
     })?;
     let (id, report) = attached.map_err(|error| failed(link, error))?;
     let mut sides = report.up.iter().chain(&report.down);

@@ -6,8 +6,15 @@ use std::os::fd::AsRawFd;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use emud::datapath::attach::HolderStart;
+use emud::datapath::engine::EngineChoice;
+use emud::experiment::run::{self, Settings, in_place};
+use emud::experiment::scenario::Program;
 use emud::host::{interface, now_ns};
+use emud::monitor::settings;
 use emud::netlink::Netlink;
+use emud::profile::Profile;
+use rustix::process::WaitOptions;
 use support::host::{ip, soon};
 use support::runs::{Folder, rtt_ms};
 use support::{emud_path, full};
@@ -217,6 +224,48 @@ pub fn a_renamed_interface_is_still_its_own() {
         .expect(73);
     assert!(attached_to("near"));
     detach_near();
+}
+
+/// Engine hold's process, from whose start on the interface has another name.
+fn moving(start: HolderStart) -> Command {
+    ip("link set near down");
+    ip("link set near name moved");
+    let mut holder = Command::new(emud_path());
+    holder.arg("hold-run");
+    let mut give = |name: &str, figure: String| {
+        holder.args([name, &figure]);
+    };
+    give("--ifindex", start.ifindex.to_string());
+    give("--program", start.program_id.to_string());
+    give("--ready", start.ready.to_string());
+    give("--limit-bytes", start.limit_bytes.to_string());
+    for (name, tap) in ["--up", "--down"].into_iter().zip(start.taps) {
+        if let Some(tap) = tap {
+            give(name, tap.to_string());
+        }
+    }
+    holder
+}
+
+/// A link whose run ends since it cannot read it does not stay.
+pub fn a_link_that_cannot_be_read_goes() {
+    let _far = Far::new();
+    let profile = Profile::parse("up.delay = \"20ms\"\n", "p").unwrap();
+    let plan = in_place::plan(profile, "p", Program::Argv(vec!["true".to_owned()]), "near");
+    let settings = Settings {
+        engine: EngineChoice::Hold,
+        in_place: Some("near".to_owned()),
+        ..Settings::quiet(1, settings::config(None, &[]).unwrap())
+    };
+    let failed = run::conduct(&plan, &settings, moving, None).unwrap_err();
+    assert!(failed.to_string().contains("near"), "{failed}");
+    let left = attached_to("moved");
+    // The holder is a child of this process, which has ended with the link.
+    if !left {
+        rustix::process::wait(WaitOptions::empty()).unwrap();
+    }
+    ip("link set moved name near");
+    assert!(!left, "{failed}");
 }
 
 /// A link that another emud attached instead of that of the run stays: at the end, and if the run is killed.

@@ -78,6 +78,7 @@ pub fn tests() -> Vec<Trial> {
             in_place::guard,
             in_place::no_program_outlives_it,
             in_place::a_renamed_interface_is_still_its_own,
+            in_place::a_link_that_cannot_be_read_goes,
             in_place::a_link_of_another_stays,
             in_place::a_guard_removes_what_its_run_began,
             in_place::super_packets_are_said,
