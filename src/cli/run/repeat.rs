@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use emud::experiment::results::{Run, summarise};
 use emud::experiment::run;
-use emud::experiment::run::{Outcome, Settings, User, derived};
+use emud::experiment::run::{Outcome, Settings, User, of_repeat};
 use emud::host::spawn;
 use emud::text::to_stderr;
 use emud_monitor::log::{ExitLine, RunVerdict};
@@ -50,7 +50,7 @@ pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> 
         let settings = Settings {
             repeat: (n, args.repeat),
             seed: match args.new_seeds {
-                true => derived(settings.seed, n as usize - 1),
+                true => of_repeat(settings.seed, n as usize - 1),
                 false => settings.seed,
             },
             ..settings.clone()

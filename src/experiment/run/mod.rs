@@ -38,7 +38,7 @@ pub use collect::collect;
 pub use conductor::{Outcome, conduct};
 pub use error::RunError;
 pub use progress::Progress;
-pub use seeds::derived;
+pub use seeds::{derived, of_repeat};
 pub use settings::{ExitCode, Settings};
 pub use together::{ChangeLink, Heard, Said, Set, Together};
 pub use user::User;
