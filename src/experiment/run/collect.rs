@@ -176,7 +176,7 @@ impl Room {
 }
 
 /// Copies the data, and keeps holes. Returns the length of the copy.
-fn copy_sparse(from: &File, to: &File, len: u64, room: &mut Room) -> io::Result<u64> {
+fn copy_sparse(from: &File, to: &File, mut len: u64, room: &mut Room) -> io::Result<u64> {
     let mut at = 0;
     // Files of /proc have length 0 whatever their content.
     while at < len {
@@ -187,7 +187,12 @@ fn copy_sparse(from: &File, to: &File, len: u64, room: &mut Room) -> io::Result<
             Err(Errno::INVAL | Errno::OPNOTSUPP) => (at, len),
             Err(e) => return Err(e.into()),
         };
-        copy_range(from, to, data, hole.min(len), room)?;
+        let end = copy_range(from, to, data, hole.min(len), room)?;
+        if end < hole.min(len) {
+            // Files of /sys have a page as their length, and one may have been cut meanwhile.
+            len = end;
+            break;
+        }
         at = hole;
     }
     if len == 0 {
@@ -197,7 +202,8 @@ fn copy_sparse(from: &File, to: &File, len: u64, room: &mut Room) -> io::Result<
     Ok(len)
 }
 
-fn copy_range(from: &File, to: &File, since: u64, until: u64, room: &mut Room) -> io::Result<()> {
+/// Returns how far there was data.
+fn copy_range(from: &File, to: &File, since: u64, until: u64, room: &mut Room) -> io::Result<u64> {
     let mut buffer = vec![0; CHUNK];
     let mut at = since;
     while at < until {
@@ -212,7 +218,7 @@ fn copy_range(from: &File, to: &File, since: u64, until: u64, room: &mut Room) -
         to.write_all_at(&buffer[..read], at)?;
         at += read as u64;
     }
-    Ok(())
+    Ok(at)
 }
 
 fn copy_all(mut from: &File, mut to: &File, room: &mut Room) -> io::Result<u64> {
@@ -233,6 +239,23 @@ fn copy_all(mut from: &File, mut to: &File, room: &mut Room) -> io::Result<u64> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_is_shorter_than_its_length() {
+        let from = File::open("/sys/class/net/lo/mtu").unwrap();
+        let memfd = rustix::fs::memfd_create("copy", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        let to = File::from(memfd);
+        let mut room = Room {
+            left: 1 << 20,
+            all: 1 << 20,
+        };
+        let text = fs::read_to_string("/sys/class/net/lo/mtu").unwrap();
+        let len = from.metadata().unwrap().len();
+        assert_ne!(len, text.len() as u64);
+        let bytes = copy_sparse(&from, &to, len, &mut room).unwrap();
+        let copied = to.metadata().unwrap().len();
+        assert_eq!([bytes, copied], [text.len() as u64; 2]);
+    }
 
     #[test]
     fn a_hole_stays_a_hole() {
