@@ -160,7 +160,8 @@ impl Handle {
         // The lock keeps its number from being reused meanwhile.
         let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
         if !*over {
-            self.asked.set(true);
+            // One that had ended by itself was not ended by emud. Its group may go on.
+            self.asked.set(self.asked.get() || !has_exited(self.pid));
             let _ = match self.group {
                 true => kill_process_group(self.pid, signal),
                 false => kill_process(self.pid, signal),
@@ -171,9 +172,8 @@ impl Handle {
     /// Returns whether it has ended, also if the thread that waits for it has not noticed yet.
     pub fn is_over(&self) -> bool {
         let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
-        let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         // The lock keeps its number from being reused meanwhile.
-        *over || matches!(waitid(WaitId::Pid(self.pid), look), Ok(Some(_)))
+        *over || has_exited(self.pid)
     }
 
     /// Waits until it has ended; after [`GRACE`] it is killed.
@@ -188,6 +188,12 @@ impl Handle {
             self.ask(Signal::KILL);
         }
     }
+}
+
+/// Returns whether a child that has not been reaped has ended.
+fn has_exited(pid: Pid) -> bool {
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    matches!(waitid(WaitId::Pid(pid), look), Ok(Some(_)))
 }
 
 /// Reports its exit, and marks it as ended before it is reaped.
@@ -282,4 +288,26 @@ fn take_output(
         copying.push(copy(err, of(OutputStream::Stderr))?);
     }
     Ok(copying)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The thread that waits for it has not noticed yet.
+    #[test]
+    fn a_program_that_failed_was_not_ended_by_emud() {
+        let mut child = Command::new("false").process_group(0).spawn().unwrap();
+        let handle = Handle {
+            pid: Pid::from_child(&child),
+            group: true,
+            over: Arc::default(),
+            asked: Rc::default(),
+        };
+        let exited = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(handle.pid), exited).unwrap();
+        handle.ask(Signal::TERM);
+        assert!(!handle.asked.get());
+        child.wait().unwrap();
+    }
 }
