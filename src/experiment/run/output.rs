@@ -193,8 +193,9 @@ impl Lines {
                 None => self.pending.extend_from_slice(part),
             }
             if self.pending.len() >= MAX_LINE {
+                let rest = self.pending.split_off(whole(&self.pending));
                 self.emit(true, &mut each)?;
-                self.since = now;
+                (self.pending, self.since) = (rest, now);
             }
         }
         Ok(())
@@ -218,6 +219,14 @@ impl Lines {
             mono_ns: self.since,
             partial,
         })
+    }
+}
+
+/// Returns the length without a character at the end that is not complete: neither piece would have it.
+fn whole(text: &[u8]) -> usize {
+    match std::str::from_utf8(text) {
+        Err(e) if e.error_len().is_none() => e.valid_up_to(),
+        _ => text.len(),
     }
 }
 
@@ -265,5 +274,21 @@ mod tests {
             all.iter().map(|line| line.2).collect::<Vec<_>>(),
             [true, false]
         );
+    }
+
+    #[test]
+    fn no_character_is_cut() {
+        let bytes = format!("x{}", "\u{20ac}".repeat(MAX_LINE)).into_bytes();
+        let mut all = String::new();
+        let mut lines = Lines::default();
+        let mut keep = |piece: Piece| {
+            all += std::str::from_utf8(piece.bytes).unwrap();
+            Ok(())
+        };
+        for part in bytes.chunks(MAX_LINE) {
+            lines.push(part, 1, &mut keep).unwrap();
+        }
+        lines.rest(&mut keep).unwrap();
+        assert_eq!(all.as_bytes(), bytes);
     }
 }
