@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::host::spawn;
 
-/// Interval at which the line is drawn.
+/// Interval of drawing the line.
 const DRAW_EVERY: Duration = Duration::from_millis(250);
 /// How long the end of a run waits for a terminal that has been stopped.
 const CLEARS_WITHIN: Duration = Duration::from_secs(1);

@@ -131,7 +131,7 @@ impl User {
         self.or_root(|| File::create(path), by_root)
     }
 
-    /// Does something as this user; where the user may not, root does it in another way, which must
+    /// Does something as this user; where the user may not, root does it by other means, which must
     /// follow no link.
     ///
     /// # Errors
