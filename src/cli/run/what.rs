@@ -80,7 +80,7 @@ impl What {
     pub fn name(&self) -> &str {
         match self {
             Self::Program { profile, .. } => &profile.name,
-            Self::Scenario(scenario, _) => &scenario.top.name,
+            Self::Scenario(scenario, ..) => &scenario.top.name,
         }
     }
 
