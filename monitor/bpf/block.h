@@ -5,6 +5,7 @@
 #ifndef EMUD_MONITOR_BLOCK_H
 #define EMUD_MONITOR_BLOCK_H
 
+#include <bpf/bpf_core_read.h>
 #include "core.h"
 
 #define EMUD_REQ_OP_MASK 0xff
@@ -65,6 +66,24 @@ static __always_inline const struct gendisk *emud_bio_disk(const struct bio *bio
 	const struct gendisk *disk = bio->bi_bdev->bd_disk;
 
 	return disk->fops->submit_bio && !emud_passes_on(disk) ? disk : 0;
+}
+
+/* Whether what is at this address still pends on the disk. The memory of a request
+ * that has ended belongs to its queue, is idle and has no bio until the next one; one
+ * that waits in the queue has a bio, and a flush is not idle. A bio is released from
+ * its cgroup when it ends; a kernel without those does not show it. */
+static __always_inline int emud_pends(__u64 address, int is_bio, __u64 disk)
+{
+	const struct request *rq = (void *)address;
+	const struct bio *bio = (void *)address;
+
+	if (!is_bio)
+		return (__u64)BPF_CORE_READ(rq, q, disk) == disk &&
+		       (BPF_CORE_READ(rq, bio) || BPF_CORE_READ(rq, state) != MQ_RQ_IDLE);
+	if (!bpf_core_field_exists(bio->bi_blkg))
+		return 1;
+	return (__u64)BPF_CORE_READ(bio, bi_bdev, bd_disk) == disk &&
+	       BPF_CORE_READ(bio, bi_blkg);
 }
 
 #endif

@@ -133,12 +133,15 @@ struct bio {
 	struct blkcg_gq *bi_blkg;
 };
 
+enum mq_rq_state { MQ_RQ_IDLE };
+
 struct request {
 	struct request_queue *q;
 	unsigned int cmd_flags;
 	__u32 rq_flags;
 	unsigned int __data_len;
 	struct bio *bio;
+	enum mq_rq_state state;
 };
 
 struct folio {

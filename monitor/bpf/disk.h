@@ -7,8 +7,12 @@
  * pending, when the device becomes empty, and by the tick (a stuck device has
  * no further event). Shares are the bytes requested in that time.
  *
- * Requests issued before the monitor started complete without a start, so
- * pending is kept at 0 or above.
+ * Each request and bio is known by its address, so an end counts only for one that
+ * has started: not those from before the monitor, the parts of a bio that was
+ * split, or one whose start the kernel did not report. An end that it did not
+ * report would make the device busy for ever. It is noticed when the address starts
+ * again, before an alarm, and every EMUD_SWEEP_NS of an episode; the device may have
+ * been empty until then, so its interval begins again.
  */
 #ifndef EMUD_MONITOR_DISK_H
 #define EMUD_MONITOR_DISK_H
@@ -21,6 +25,8 @@ const volatile __u64 emud_disk_theta_ns = 0; /* 0: the criterion is off */
 
 #define EMUD_DISK_PROBES 8
 #define EMUD_DISK_UNUSED_NS 10000000000ULL
+#define EMUD_SWEEP_NS 100000000ULL
+#define EMUD_EEXIST 17
 
 static __always_inline void emud_learn_disk(struct emud_disk *d,
 					    const struct gendisk *disk)
@@ -30,8 +36,6 @@ static __always_inline void emud_learn_disk(struct emud_disk *d,
 
 	d->major = disk->major;
 	d->minor = disk->first_minor;
-	d->inflight = 0;
-	d->since = 0;
 	bpf_probe_read_kernel_str(name.text, sizeof(name.text), disk->disk_name);
 	__builtin_memcpy(d->name, name.text, sizeof(d->name));
 	theta_ns = bpf_map_lookup_elem(&emud_disk_rules, &name);
@@ -124,11 +128,25 @@ static __always_inline void emud_disk_alarm(struct emud_disk *d, __u32 i, __u64 
 	emud_tell_alarm(&alarm, &d->episode);
 }
 
+static __always_inline __u64 emud_disk_begin(const struct emud_disk *d, __u64 since)
+{
+	__u64 doubt = *(volatile __u64 *)&d->doubt;
+
+	return (__s64)(doubt - since) > 0 ? doubt : since;
+}
+
+static __always_inline int emud_disk_late(const struct emud_disk *d, __u64 since,
+					  __u64 now)
+{
+	return since && !d->episode &&
+	       (__s64)(now - emud_disk_begin(d, since)) >= (__s64)d->theta_ns;
+}
+
 static __always_inline void emud_disk_judge(struct emud_disk *d, __u32 i, __u64 since,
 					    __u64 now, enum emud_hook hook)
 {
-	if (since && (__s64)(now - since) >= (__s64)d->theta_ns && !d->episode)
-		emud_disk_alarm(d, i, since, now, hook);
+	if (emud_disk_late(d, since, now))
+		emud_disk_alarm(d, i, emud_disk_begin(d, since), now, hook);
 }
 
 static __always_inline void emud_disk_clear(struct emud_disk *d, __u32 i, __u64 since,
@@ -138,7 +156,7 @@ static __always_inline void emud_disk_clear(struct emud_disk *d, __u32 i, __u64 
 		.kind = EMUD_RECORD_CLEAR,
 		.resource = EMUD_DISK,
 		.now = now,
-		.since = since,
+		.since = emud_disk_begin(d, since),
 		.until = now,
 		.hook = hook,
 		.what = i,
@@ -151,6 +169,63 @@ static __always_inline void emud_disk_clear(struct emud_disk *d, __u32 i, __u64 
 		return;
 	__builtin_memcpy(clear.name, d->name, sizeof(clear.name));
 	emud_tell(&clear);
+}
+
+/* So many requests have ended; lost: some time ago. */
+static __always_inline void emud_disk_left(struct emud_disk *d, __u32 i, __u32 ended,
+					   enum emud_hook hook, int lost)
+{
+	__u64 since = *(volatile __u64 *)&d->since, now;
+
+	if (lost && !d->episode)
+		d->doubt = bpf_ktime_get_ns();
+	if (__sync_fetch_and_add(&d->inflight, -(__s64)ended) > ended || !since)
+		return;
+	/* Done before the episode ends, or the tick would report the same
+	 * interval again; skipped if another CPU has started a new interval. */
+	__sync_val_compare_and_swap(&d->since, since, 0);
+	/* Not earlier than the alarm of a tick that has seen the interval. */
+	now = bpf_ktime_get_ns();
+	if (!lost)
+		emud_disk_judge(d, i, since, now, hook);
+	if (d->episode)
+		emud_disk_clear(d, i, since, now, hook);
+}
+
+struct emud_sweep {
+	__u64 disk;
+	__u32 slot;
+	__u32 ended;
+};
+
+static long emud_disk_look(void *map, const __u64 *address, struct emud_pending *pending,
+			   struct emud_sweep *sweep)
+{
+	struct emud_pending copy = *pending;
+
+	if (copy.slot != sweep->slot || emud_pends(*address, copy.is_bio, sweep->disk) ||
+	    bpf_map_delete_elem(map, address))
+		return 0;
+	/* It may have started again in between: then it counts until its program sees that. */
+	if (!emud_pends(*address, copy.is_bio, sweep->disk) ||
+	    bpf_map_update_elem(map, address, &copy, BPF_NOEXIST))
+		sweep->ended++;
+	return 0;
+}
+
+/* Takes 20 to 100 us. Returns how many requests of a disk had ended unnoticed. */
+__noinline int emud_disk_sweep(__u32 i, __u32 hook)
+{
+	struct emud_disk *d = bpf_map_lookup_elem(&emud_disks, &i);
+	struct emud_sweep sweep = {.slot = i};
+
+	if (!d)
+		return 0;
+	sweep.disk = d->disk;
+	bpf_for_each_map_elem(&emud_pending, emud_disk_look, &sweep, 0);
+	if (sweep.ended)
+		emud_disk_left(d, i, sweep.ended, hook, 1);
+	return sweep.ended;
 }
 
 /* The cgroup that the request is accounted to, otherwise the requesting task. */
@@ -169,11 +244,42 @@ static __always_inline struct emud_who emud_who_asks(const struct bio *bio,
 	return emud_who_task(bpf_get_current_task_btf(), scratch);
 }
 
-static __always_inline void emud_disk_start(const struct gendisk *disk,
+static __always_inline void emud_disk_end(const void *what, enum emud_hook hook, int lost)
+{
+	__u64 address = (__u64)what;
+	const struct emud_pending *pending = bpf_map_lookup_elem(&emud_pending, &address);
+	struct emud_disk *d;
+	__u32 i;
+
+	if (!pending)
+		return;
+	i = pending->slot;
+	d = bpf_map_lookup_elem(&emud_disks, &i);
+	if (d && !bpf_map_delete_elem(&emud_pending, &address))
+		emud_disk_left(d, i, 1, hook, lost);
+}
+
+/* No CPU can end a request while it starts. */
+static __always_inline int emud_disk_enter(const void *what, __u32 i, enum emud_hook hook)
+{
+	struct emud_pending pending = {.slot = i, .is_bio = hook == EMUD_HOOK_BIO_START};
+	__u64 address = (__u64)what;
+	long failed = bpf_map_update_elem(&emud_pending, &address, &pending, BPF_NOEXIST);
+
+	if (unlikely(failed == -EMUD_EEXIST)) {
+		emud_disk_end(what, hook, 1);
+		failed = bpf_map_update_elem(&emud_pending, &address, &pending,
+					     BPF_NOEXIST);
+	}
+	return !failed;
+}
+
+static __always_inline void emud_disk_start(const struct gendisk *disk, const void *what,
 					    const struct bio *bio, __u64 bytes,
 					    enum emud_hook hook)
 {
 	struct emud_tx *tx = emud_this_tx(bpf_get_smp_processor_id());
+	struct emud_counters *counters = emud_counts();
 	struct emud_table *table;
 	struct emud_who who;
 	struct emud_disk *d;
@@ -181,7 +287,7 @@ static __always_inline void emud_disk_start(const struct gendisk *disk,
 	__s32 index;
 	__u32 i;
 
-	if (!tx)
+	if (!tx || !counters)
 		return;
 	now = bpf_ktime_get_ns();
 	address = emud_scalar(&tx->scratch, disk);
@@ -198,50 +304,19 @@ static __always_inline void emud_disk_start(const struct gendisk *disk,
 	d->asked = now;
 	if (!d->theta_ns)
 		return;
+	if (unlikely(!emud_disk_enter(what, i, hook))) {
+		__sync_fetch_and_add(&counters->disks_unknown, 1);
+		return;
+	}
 	if (__sync_fetch_and_add(&d->inflight, 1) <= 0) {
 		d->since = now;
 		table->interval = ++d->interval;
-	} else {
+	} else if (unlikely(emud_disk_late(d, d->since, now)) &&
+		   !emud_disk_sweep(i, hook)) {
 		emud_disk_judge(d, i, d->since, now, hook);
 	}
 	who = emud_who_asks(bio, &tx->scratch);
 	emud_charge(table, &who, EMUD_DISK, bytes);
-}
-
-static __always_inline void emud_disk_end(const struct gendisk *disk, enum emud_hook hook)
-{
-	struct emud_tx *tx = emud_this_tx(bpf_get_smp_processor_id());
-	struct emud_disk *d;
-	__u64 since, now;
-	__s64 pending;
-	__s32 index;
-	__u32 i;
-
-	if (!tx)
-		return;
-	index = emud_disk_index(disk, emud_scalar(&tx->scratch, disk));
-	if (index < 0)
-		return;
-	i = index;
-	d = bpf_map_lookup_elem(&emud_disks, &i);
-	if (!d || !d->theta_ns)
-		return;
-	since = *(volatile __u64 *)&d->since;
-	pending = __sync_fetch_and_add(&d->inflight, -1);
-	/* A request from before the monitor. If another CPU has counted since, the count
-	 * stays too low, which is over when the device is empty; one too high would stay. */
-	if (pending <= 0)
-		__sync_val_compare_and_swap(&d->inflight, pending - 1, 0);
-	if (pending > 1 || !since)
-		return;
-	/* Done before the episode ends, or the tick would report the same
-	 * interval again; skipped if another CPU has started a new interval. */
-	__sync_val_compare_and_swap(&d->since, since, 0);
-	/* Not earlier than the alarm of a tick that has seen the interval. */
-	now = bpf_ktime_get_ns();
-	emud_disk_judge(d, i, since, now, hook);
-	if (d->episode)
-		emud_disk_clear(d, i, since, now, hook);
 }
 
 /* A separate function is verified once and not for each disk. */
@@ -253,10 +328,18 @@ __noinline int emud_disk_tick(__u32 i, __u64 now)
 	if (!d || !d->theta_ns)
 		return 0;
 	since = *(volatile __u64 *)&d->since;
-	emud_disk_judge(d, i, since, now, EMUD_HOOK_TICK);
+	if (unlikely(emud_disk_late(d, since, now)) &&
+	    !emud_disk_sweep(i, EMUD_HOOK_TICK))
+		emud_disk_judge(d, i, since, now, EMUD_HOOK_TICK);
+	if (likely(!since || !d->episode))
+		return 0;
 	/* If the device has become empty since, nothing else may end the episode. */
-	if (since && d->episode && *(volatile __u64 *)&d->since != since)
+	if (*(volatile __u64 *)&d->since != since)
 		emud_disk_clear(d, i, since, bpf_ktime_get_ns(), EMUD_HOOK_TICK);
+	else if ((__s64)(now - d->swept) >= (__s64)EMUD_SWEEP_NS) {
+		d->swept = now;
+		emud_disk_sweep(i, EMUD_HOOK_TICK);
+	}
 	return 0;
 }
 
@@ -278,16 +361,13 @@ static __always_inline int emud_request_start(const struct request *rq)
 	const struct gendisk *disk = emud_request_disk(rq);
 
 	if (disk)
-		emud_disk_start(disk, rq->bio, rq->__data_len, EMUD_HOOK_DISK_START);
+		emud_disk_start(disk, rq, rq->bio, rq->__data_len, EMUD_HOOK_DISK_START);
 	return 0;
 }
 
 static __always_inline int emud_request_end(const struct request *rq)
 {
-	const struct gendisk *disk = emud_request_disk(rq);
-
-	if (disk)
-		emud_disk_end(disk, EMUD_HOOK_DISK_END);
+	emud_disk_end(rq, EMUD_HOOK_DISK_END, 0);
 	return 0;
 }
 
@@ -348,18 +428,16 @@ int emud_bio_queue(emud_args *args)
 
 	emud_ran(EMUD_HOOK_BIO_START);
 	if (disk)
-		emud_disk_start(disk, bio, bio->bi_iter.bi_size, EMUD_HOOK_BIO_START);
+		emud_disk_start(disk, bio, bio, bio->bi_iter.bi_size,
+				EMUD_HOOK_BIO_START);
 	return 0;
 }
 
 SEC("tp_btf/block_bio_complete")
 int emud_bio_complete(emud_args *args)
 {
-	const struct gendisk *disk = emud_bio_disk((void *)args[1]);
-
 	emud_ran(EMUD_HOOK_BIO_END);
-	if (disk)
-		emud_disk_end(disk, EMUD_HOOK_BIO_END);
+	emud_disk_end((void *)args[1], EMUD_HOOK_BIO_END, 0);
 	return 0;
 }
 

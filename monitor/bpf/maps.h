@@ -65,6 +65,7 @@ EMUD_HASH(emud_netdev_rules, 64, struct emud_name, struct emud_netdev_rule);
 EMUD_HASH(emud_disk_rules, 64, struct emud_name, __u64);
 EMUD_HASH(emud_emulated, EMUD_EMULATED, struct emud_emulated, __u32);
 EMUD_HASH(emud_swaps, 64, __u32, __u32);
+EMUD_HASH(emud_pending, EMUD_PENDING, __u64, struct emud_pending);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

@@ -174,6 +174,8 @@ struct emud_disk {
 	__u64 disk; /* address of the gendisk; 0: free */
 	__s64 inflight;
 	__u64 since; /* never empty since; 0: empty */
+	__u64 doubt; /* it may have been empty until then */
+	__u64 swept; /* when pending requests were last checked in an episode */
 	__u64 asked; /* the last request */
 	__u64 theta_ns; /* 0: ignored */
 	__u64 episode;
@@ -182,6 +184,13 @@ struct emud_disk {
 	__u32 minor;
 	__u32 pad;
 	char name[EMUD_DISK_NAME_LEN];
+};
+
+/* A request or bio that has started and not ended, by its address. */
+#define EMUD_PENDING 8192
+struct emud_pending {
+	__u32 slot; /* of its disk */
+	__u32 is_bio;
 };
 
 /* The name of a device, the key of rules for its class or threshold. */
@@ -257,7 +266,7 @@ struct emud_counters {
 	__u64 ring_full;
 	__u64 suppressed[EMUD_RESOURCES];
 	__u64 disks; /* slots in use, a bit each */
-	__u64 disks_unknown; /* no room for the device */
+	__u64 disks_unknown; /* no room for the device, or for the request */
 	__u64 faults; /* so many slots of emud_faults have been used */
 	__u64 failing; /* an episode of a late or dropped packet may be open */
 };

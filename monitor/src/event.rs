@@ -207,7 +207,7 @@ pub enum Watched {
 pub struct Dropped {
     /// Records for which the ring buffer had no space.
     pub ring_full: u64,
-    /// Requests to block devices beyond the number that is watched.
+    /// Requests beyond the number of block devices, or of pending requests, that are watched.
     pub disks_unknown: u64,
     /// Events for which the kernel did not run a program, by resource, in the order of
     /// [`Resource::ALL`].

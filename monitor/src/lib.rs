@@ -31,6 +31,8 @@ mod swaps;
 
 /// Block devices that are watched at a time.
 pub const DISKS: u32 = abi::EMUD_DISKS;
+/// Number of pending requests that are followed at a time.
+pub const PENDING: u32 = abi::EMUD_PENDING;
 
 pub use config::Config;
 pub use event::{Alarm, Clear, Event};

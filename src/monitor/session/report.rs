@@ -154,8 +154,9 @@ impl<S: Source> Observation<S> {
         let disks = ended.dropped.disks_unknown;
         if disks > 0 && self.source.watched(Resource::Disk) == Watched::Yes {
             blind.push(format!(
-                "{disks} requests went to block devices beyond the {} that are watched at a time",
-                emud_monitor::DISKS
+                "{disks} requests were beyond the {} block devices and {} pending requests that are watched at a time",
+                emud_monitor::DISKS,
+                emud_monitor::PENDING
             ));
         }
         let skipped = Tally::skipped(&ended.dropped);

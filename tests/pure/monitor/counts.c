@@ -2,12 +2,6 @@
 /*
  * The monitor's programs without a kernel: what they count, and for whom.
  */
-#define GET_1(from, a) ((from)->a)
-#define GET_2(from, a, b) ((from)->a->b)
-#define GET_3(from, a, b, c) ((from)->a->b->c)
-#define GET(_1, _2, _3, name, ...) name
-#define BPF_CORE_READ(from, ...) \
-	((__u64)GET(__VA_ARGS__, GET_3, GET_2, GET_1)(from, __VA_ARGS__))
 #include "kernel.h"
 
 /* What the loader sets is not constant here. */
@@ -56,12 +50,14 @@ static void *lookup(const void *at, const void *key)
 	MAP(emud_armed, armed)
 	if (at == (void *)&emud_counters)
 		return &counters;
+	if (at == (void *)&emud_pending)
+		return pending_of(*(const __u64 *)key);
 	return NULL;
 }
 
-/* The alarms. */
+/* The alarms, and how many have ended. */
 static struct emud_alarm alarms[8];
-static int alarmed;
+static int alarmed, cleared;
 
 static long told(const void *record)
 {
@@ -69,6 +65,7 @@ static long told(const void *record)
 
 	if (alarm->kind == EMUD_RECORD_ALARM && alarmed < 8)
 		alarms[alarmed++] = *alarm;
+	cleared += alarm->kind == EMUD_RECORD_CLEAR;
 	return 0;
 }
 
@@ -97,7 +94,9 @@ static void begin(void)
 	memset(&counters, 0, sizeof(counters));
 	memset(raised, 0, sizeof(raised));
 	memset(&emud_config, 0, sizeof(emud_config));
+	memset(pending, 0, sizeof(pending));
 	alarmed = 0;
+	cleared = 0;
 	clock_ns = 1000 * MS;
 	armed[0] = 1;
 	current_task = &task;
@@ -174,10 +173,11 @@ static void stolen_from_a_cpu(const char *what, __u64 theta_ns, struct task_stru
 
 static struct gendisk disk = {.major = 8, .disk_name = "sda"};
 static struct request_queue queue = {.disk = &disk};
+static struct bio data;
 
 #define RQ_PREFLUSH (1U << 18)
 
-static __s64 pending(void)
+static __s64 inflight(void)
 {
 	__s64 sum = 0;
 
@@ -189,7 +189,7 @@ static __s64 pending(void)
 /* The order of calls is that of blk-flush.c. */
 static void a_write_with_a_flush(__u32 flag)
 {
-	struct request other = {.q = &queue, .cmd_flags = EMUD_REQ_OP_WRITE};
+	struct request other = {.q = &queue, .bio = &data};
 	struct request rq = {.q = &queue, .cmd_flags = EMUD_REQ_OP_WRITE | RQ_PREFLUSH};
 	struct request flush = {.q = &queue, .cmd_flags = 2, .rq_flags = flag};
 
@@ -203,10 +203,10 @@ static void a_write_with_a_flush(__u32 flag)
 		CALL(emud_io_done, (__u64)&flush);
 		CALL(emud_io_done, (__u64)&rq);
 		CALL(emud_io_done, (__u64)&flush);
-		same("within a flush", 2, pending());
+		same("within a flush", 2, inflight());
 		rq.rq_flags &= ~flag;
 		CALL(emud_io_done, (__u64)&rq);
-		same("behind a flush", 1, pending());
+		same("behind a flush", 1, inflight());
 	}
 	clock_ns += 61 * MS;
 	emud_disks_tick(clock_ns);
@@ -228,15 +228,146 @@ static void an_issued_write_with_a_flush(void)
 	CALL(emud_rq_issue, (__u64)&rq);
 	CALL(emud_rq_complete, (__u64)&rq, 0, 2048);
 	rq.__data_len = 2048;
-	same("a part of a write", 2, pending());
+	same("a part of a write", 2, inflight());
 	CALL(emud_rq_complete, (__u64)&rq, 0, 2048);
 	rq.__data_len = 0;
-	same("its data", 1, pending());
+	same("its data", 1, inflight());
 	CALL(emud_rq_complete, (__u64)&rq, 0, 0);
-	same("an issued write with a flush", 1, pending());
+	same("an issued write with a flush", 1, inflight());
 	CALL(emud_rq_issue, (__u64)&reset);
 	CALL(emud_rq_complete, (__u64)&reset, 0, 0);
-	same("the reset of a zone", 1, pending());
+	same("the reset of a zone", 1, inflight());
+}
+
+/* What the kernel does to a request: it takes the bio from one that ends, and the
+ * program runs, or not. */
+
+static void starts(struct request *rq)
+{
+	*rq = (struct request){.q = &queue, .cmd_flags = EMUD_REQ_OP_READ, .bio = &data};
+	CALL(emud_io_start, (__u64)rq);
+}
+
+static void ends_unnoticed(struct request *rq)
+{
+	rq->bio = NULL;
+	rq->state = MQ_RQ_IDLE;
+}
+
+static void ends(struct request *rq)
+{
+	CALL(emud_io_done, (__u64)rq);
+	ends_unnoticed(rq);
+}
+
+static void goes_by(__u64 ns)
+{
+	clock_ns += ns;
+	emud_disks_tick(clock_ns);
+}
+
+static void watch_disks(void)
+{
+	begin();
+	emud_disk_theta_ns = 60 * MS;
+	emud_flush_seq = 1 << 1;
+}
+
+static void an_alarm_whose_request_ends_unnoticed(void)
+{
+	struct request rq, next;
+
+	watch_disks();
+	starts(&rq);
+	goes_by(61 * MS);
+	same("a slow request", 1, alarmed);
+	ends_unnoticed(&rq);
+	goes_by(EMUD_SWEEP_NS);
+	goes_by(EMUD_SWEEP_NS);
+	same("its end is noticed", 1, cleared);
+	same("nothing pends", 0, inflight());
+	goes_by(1000 * MS);
+	same("an empty disk", 1, alarmed);
+	starts(&next);
+	goes_by(61 * MS);
+	same("a slow request again", 2, alarmed);
+	ends(&next);
+	same("it ends", 2, cleared);
+}
+
+/* Half of the time, and by another CPU, which does not use the same memory. */
+static void a_disk_in_use_after_an_unnoticed_end(int same_memory)
+{
+	struct request rq, other;
+	struct request *next = same_memory ? &rq : &other;
+
+	watch_disks();
+	starts(&rq);
+	ends_unnoticed(&rq);
+	for (int n = 0; n < 100; n++) {
+		goes_by(MS);
+		starts(next);
+		goes_by(MS);
+		ends(next);
+	}
+	same("a disk that is empty half of the time", 0, alarmed);
+	same("it pends", 0, inflight());
+}
+
+/* What waits in the queue, and a flush behind the data, pend for long. */
+static void requests_that_do_not_end(void)
+{
+	struct request rq;
+
+	for (int n = 0; n < 2; n++) {
+		watch_disks();
+		starts(&rq);
+		if (n) {
+			rq.bio = NULL;
+			rq.state = MQ_RQ_IDLE + 1;
+		}
+		goes_by(61 * MS);
+		same(n ? "a slow flush" : "a slow queue", 1, alarmed);
+		goes_by(EMUD_SWEEP_NS);
+		goes_by(EMUD_SWEEP_NS);
+		same("it has not ended", 0, cleared);
+		ends(&rq);
+		same("it has ended", 1, cleared);
+	}
+}
+
+/* Requests from before the monitor, or whose start the kernel did not report. */
+static void ends_without_a_start(void)
+{
+	struct request rq, before = {.q = &queue};
+
+	watch_disks();
+	starts(&rq);
+	ends(&before);
+	same("a request from before", 1, inflight());
+	goes_by(61 * MS);
+	same("a slow request", 1, alarmed);
+}
+
+/* The parts of a bio end like the whole, but only the whole starts. */
+static void a_bio_in_parts(void)
+{
+	struct block_device_operations takes_bios = {.submit_bio = (void *)main};
+	struct gendisk raid = {.major = 9, .disk_name = "md127", .fops = &takes_bios};
+	struct blkcg_gq cgroup;
+	struct block_device whole = {.bd_disk = &raid};
+	struct bio bio = {.bi_bdev = &whole, .bi_blkg = &cgroup}, part = bio;
+
+	watch_disks();
+	CALL(emud_bio_queue, (__u64)&bio);
+	CALL(emud_bio_complete, 0, (__u64)&part);
+	same("a part of a bio", 1, inflight());
+	goes_by(61 * MS);
+	same("a slow bio", 1, alarmed);
+	bio.bi_blkg = NULL;
+	goes_by(EMUD_SWEEP_NS);
+	goes_by(EMUD_SWEEP_NS);
+	same("its end is noticed", 1, cleared);
 }
 
 static void bios_that_are_passed_on(void)
@@ -254,7 +385,7 @@ static void bios_that_are_passed_on(void)
 		begin();
 		strcpy(head.disk_name, names[n]);
 		CALL(emud_bio_queue, (__u64)&bio);
-		same(names[n], counted[n], pending());
+		same(names[n], counted[n], inflight());
 	}
 }
 
@@ -406,6 +537,12 @@ int main(void)
 	a_write_with_a_flush(1 << 4);
 	an_issued_write_with_a_flush();
 	bios_that_are_passed_on();
+	an_alarm_whose_request_ends_unnoticed();
+	a_disk_in_use_after_an_unnoticed_end(0);
+	a_disk_in_use_after_an_unnoticed_end(1);
+	requests_that_do_not_end();
+	ends_without_a_start();
+	a_bio_in_parts();
 	an_address_is_used_again(EMUD_BY_NETNS);
 	an_address_is_used_again(EMUD_BY_CGROUP);
 	devices_in_turn();

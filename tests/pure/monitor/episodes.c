@@ -40,6 +40,8 @@ static struct emud_fault faults[2 * EMUD_FAILURES];
 static struct emud_counters counters;
 static __u64 raised[8];
 static struct gendisk disk = {.major = 7, .disk_name = "slow"};
+static struct request_queue queue = {.disk = &disk};
+static struct request rqs[1 + CPUS];
 static struct net netns;
 static struct net_device devs[] = {
 	{.ifindex = 2, .nd_net = {&netns}, .name = "eth0"},
@@ -64,6 +66,7 @@ static void *lookup(const void *map, const void *key)
 	       : map == &emud_faults	    ? &faults[i]
 	       : map == &emud_counters	    ? &counters
 	       : map == &emud_raised	    ? (void *)&raised[i]
+	       : map == &emud_pending	    ? pending_of(*(const __u64 *)key)
 	       : map == &emud_emulated
 		       ? (void *)&numbers[((struct emud_emulated *)key)->ifindex == 3]
 		       : NULL;
@@ -84,20 +87,39 @@ static long told(const void *record)
 
 /* The programs. */
 
+static void starts(struct request *rq)
+{
+	static struct bio data;
+
+	*rq = (struct request){.q = &queue, .bio = &data};
+	emud_request_start(rq);
+}
+
+/* The kernel has taken its bio, and releases it behind the program. */
+static void ends(struct request *rq)
+{
+	rq->state = MQ_RQ_IDLE + 1;
+	rq->bio = NULL;
+	emud_request_end(rq);
+	rq->state = MQ_RQ_IDLE;
+}
+
 static void request_starts(void)
 {
-	emud_disk_start(&disk, NULL, 4096, EMUD_HOOK_DISK_START);
+	starts(&rqs[CPUS]);
 }
 
 static void request_ends(void)
 {
-	emud_disk_end(&disk, EMUD_HOOK_DISK_END);
+	ends(&rqs[CPUS]);
 }
 
 static void short_request(void)
 {
-	request_starts();
-	request_ends();
+	struct request *rq = &rqs[cpu];
+
+	starts(rq);
+	ends(rq);
 }
 
 static void packet_is_late(void)
@@ -235,6 +257,15 @@ static void slow_request(void)
 	later(THETA);
 }
 
+/* The kernel does not report its end. */
+static void slow_request_ended(void)
+{
+	slow_request();
+	tick();
+	rqs[CPUS].bio = NULL;
+	later(2 * EMUD_SWEEP_NS);
+}
+
 static void late_for_long(void)
 {
 	packet_is_late();
@@ -270,6 +301,12 @@ static void again(void (*begins)(void), void (*ends)(void))
 static void disk_again(void)
 {
 	again(slow_request, request_ends);
+}
+
+static void disk_ends_again(void)
+{
+	request_ends();
+	disk_again();
 }
 
 static void nothing(void)
@@ -319,6 +356,16 @@ static struct scenario scenarios[] = {
 	 idle_disk,
 	 {request_ends, short_request},
 	 disk_again},
+	{"a request ended unnoticed",
+	 1000,
+	 slow_request_ended,
+	 {tick, tick, short_request},
+	 disk_again},
+	{"and another one uses its memory",
+	 1000,
+	 slow_request_ended,
+	 {tick, request_starts, short_request},
+	 disk_ends_again},
 	{"a packet is late again",
 	 1000,
 	 late_for_long,
@@ -367,6 +414,7 @@ static int in_order(struct scenario *s)
 	memset(faults, 0, sizeof(faults));
 	memset(&counters, 0, sizeof(counters));
 	memset(raised, 0, sizeof(raised));
+	memset(pending, 0, sizeof(pending));
 	recorded = 0;
 	clock_ns = 1000 * MS;
 	emud_config.limit = s->limit;
