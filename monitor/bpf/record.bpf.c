@@ -50,6 +50,14 @@ struct {
 	__type(value, struct emud_rec_disk);
 } emud_rec_disks SEC(".maps");
 
+/* The device of each request and bio that has started and not ended. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, __u64); /* address */
+	__type(value, __u32); /* dev_t */
+} emud_rec_pending SEC(".maps");
+
 /* Devices whose name is in the file. A device that was evicted is named again. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -308,36 +316,55 @@ static __always_inline struct emud_rec_disk *emud_rec_disk(const struct gendisk 
 	return d;
 }
 
-static __always_inline void emud_rec_disk_start(const struct gendisk *disk)
+static __always_inline void emud_rec_disk_start(const struct gendisk *disk,
+						const void *what)
 {
 	struct emud_rec_disk *d = emud_rec_disk(disk);
+	struct emud_rec_counters *c;
+	__u64 address = (__u64)what;
+	__u32 dev = emud_rec_dev(disk);
 
-	if (d && __sync_fetch_and_add(&d->inflight, 1) <= 0)
-		d->since = bpf_ktime_get_ns();
+	if (!d)
+		return;
+	if (!bpf_map_update_elem(&emud_rec_pending, &address, &dev, BPF_NOEXIST)) {
+		if (__sync_fetch_and_add(&d->inflight, 1) <= 0)
+			d->since = bpf_ktime_get_ns();
+	} else if (bpf_map_lookup_elem(&emud_rec_pending, &address)) {
+		/* The kernel did not report its end: the device may have been empty. */
+		if (d->inflight == 1)
+			d->since = bpf_ktime_get_ns();
+	} else {
+		c = emud_rec_counters();
+		if (c)
+			c->disks_unknown++;
+	}
 }
 
 /* No lock: while this request counts, no CPU finds the device empty, so `since`
  * does not change. It has to be read before the request is removed. */
-static __always_inline void emud_rec_disk_end(const struct gendisk *disk)
+static __always_inline void emud_rec_disk_end(const void *what)
 {
-	struct emud_rec_disk *d = emud_rec_disk(disk);
+	__u64 address = (__u64)what;
+	const __u32 *pending = bpf_map_lookup_elem(&emud_rec_pending, &address);
 	struct emud_rec_counters *c;
+	struct emud_rec_disk *d;
 	__u64 since;
-	__s64 before;
+	__u32 dev;
 
-	if (!d)
-		return;
-	since = *(volatile __u64 *)&d->since;
-	before = __sync_fetch_and_add(&d->inflight, -1);
-	if (before == 1) {
-		emud_rec_interval(EMUD_REC_DISK_BUSY, 0, emud_rec_dev(disk), since,
-				  bpf_ktime_get_ns());
-	} else if (before < 1) { /* issued before the recording began */
-		__sync_fetch_and_add(&d->inflight, 1);
+	/* From before the recording, or a part of a bio. */
+	if (!pending) {
 		c = emud_rec_counters();
 		if (c)
 			c->unpaired++;
+		return;
 	}
+	dev = *pending;
+	d = bpf_map_lookup_elem(&emud_rec_disks, &dev);
+	if (!d || bpf_map_delete_elem(&emud_rec_pending, &address))
+		return;
+	since = *(volatile __u64 *)&d->since;
+	if (__sync_fetch_and_add(&d->inflight, -1) == 1)
+		emud_rec_interval(EMUD_REC_DISK_BUSY, 0, dev, since, bpf_ktime_get_ns());
 }
 
 #define EMUD_REC_REQUEST(hook, name, action)                        \
@@ -347,37 +374,27 @@ static __always_inline void emud_rec_disk_end(const struct gendisk *disk)
 		const struct gendisk *disk = emud_request_disk(rq); \
                                                                     \
 		if (disk)                                           \
-			action(disk);                               \
+			action;                                     \
 		return 0;                                           \
 	}
 
 /* Linux 6.5 and later: from queueing to completion. A merged request never
  * completes. */
-EMUD_REC_REQUEST(block_io_start, emud_rec_io_start, emud_rec_disk_start)
-EMUD_REC_REQUEST(block_rq_merge, emud_rec_rq_merge, emud_rec_disk_end)
-
-SEC("tp_btf/block_io_done")
-int BPF_PROG(emud_rec_io_done, struct request *rq)
-{
-	const struct gendisk *disk = emud_request_disk(rq);
-
-	if (disk && !emud_in_flush(rq))
-		emud_rec_disk_end(disk);
-	return 0;
-}
+EMUD_REC_REQUEST(block_io_start, emud_rec_io_start, emud_rec_disk_start(disk, rq))
+EMUD_REC_REQUEST(block_rq_merge, emud_rec_rq_merge, emud_rec_disk_end(rq))
+EMUD_REC_REQUEST(block_io_done, emud_rec_io_done,
+		 emud_in_flush(rq) ? (void)0 : emud_rec_disk_end(rq))
 
 /* Earlier kernels: from the issue to the driver, without the time in the
  * scheduler. */
-EMUD_REC_REQUEST(block_rq_issue, emud_rec_rq_issue, emud_rec_disk_start)
-EMUD_REC_REQUEST(block_rq_requeue, emud_rec_rq_requeue, emud_rec_disk_end)
+EMUD_REC_REQUEST(block_rq_issue, emud_rec_rq_issue, emud_rec_disk_start(disk, rq))
+EMUD_REC_REQUEST(block_rq_requeue, emud_rec_rq_requeue, emud_rec_disk_end(rq))
 
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(emud_rec_rq_complete, struct request *rq, int error, unsigned int bytes)
 {
-	const struct gendisk *disk = emud_request_disk(rq);
-
-	if (disk && emud_is_complete(rq, bytes))
-		emud_rec_disk_end(disk);
+	if (emud_request_disk(rq) && emud_is_complete(rq, bytes))
+		emud_rec_disk_end(rq);
 	return 0;
 }
 
@@ -387,16 +404,14 @@ int BPF_PROG(emud_rec_bio_queue, struct bio *bio)
 	const struct gendisk *disk = emud_bio_disk(bio);
 
 	if (disk)
-		emud_rec_disk_start(disk);
+		emud_rec_disk_start(disk, bio);
 	return 0;
 }
 
 SEC("tp_btf/block_bio_complete")
 int BPF_PROG(emud_rec_bio_complete, void *queue, struct bio *bio)
 {
-	const struct gendisk *disk = emud_bio_disk(bio);
-
-	if (disk)
-		emud_rec_disk_end(disk);
+	if (emud_bio_disk(bio))
+		emud_rec_disk_end(bio);
 	return 0;
 }

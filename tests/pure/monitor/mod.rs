@@ -22,6 +22,11 @@ fn what_they_count() {
     finds_nothing("monitor/counts", &[ACCESSES, "-g"]);
 }
 
+#[test]
+fn what_the_recorder_counts() {
+    finds_nothing("monitor/record", &[ACCESSES, "-g"]);
+}
+
 /// Compiles and runs a C program of tests/pure, which prints what is wrong.
 pub fn finds_nothing(name: &str, options: &[&str]) {
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".into());
