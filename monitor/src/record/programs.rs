@@ -4,6 +4,7 @@
 use aya::{Btf, Ebpf};
 
 use super::RecordError;
+use super::event::Kind;
 use super::header::WatchedKinds;
 use crate::criteria::{Attempt, Basis, CRITERIA};
 use crate::event::{Hook, Watched};
@@ -13,6 +14,19 @@ use crate::hooks::Hooks;
 pub struct Attached {
     pub hooks: Vec<Hook>,
     pub watched: WatchedKinds,
+    /// The attached programs, with the kind of their records.
+    pub programs: Vec<(&'static str, Kind)>,
+}
+
+/// Returns the kind of record that the programs of [`Recorded`](crate::criteria::Recorded) write.
+fn kind(key: &str) -> Kind {
+    match key {
+        "cpu" => Kind::CpuBusy,
+        "network" => Kind::Packet,
+        "page-ins" => Kind::PageIn,
+        "page-outs" => Kind::PageOut,
+        _ => Kind::DiskBusy,
+    }
 }
 
 /// Attaches the programs.
@@ -23,19 +37,19 @@ pub fn attach(bpf: &mut Ebpf, btf: Btf, basis: Basis) -> Result<Attached, Record
     let mut hooks = Hooks::new(btf, vec![]);
     let mut watched = WatchedKinds::new();
     let mut beside = vec![];
-    let all = CRITERIA.iter().flat_map(|criterion| {
-        let of_it = criterion.recorded.iter();
-        of_it.map(|recorded| (Some(criterion.resource), recorded))
-    });
-    for (resource, recorded) in all {
+    let mut programs = vec![];
+    for recorded in CRITERIA.iter().flat_map(|criterion| criterion.recorded) {
         let attempt = Attempt::of(recorded.label, (recorded.candidates)(basis));
-        let state = match hooks.attach_first(bpf, resource, &attempt) {
+        let state = match hooks.attach_first(bpf, None, &attempt) {
             true => Watched::Yes,
             false => Watched::Unknown,
         };
+        let new = hooks.attached[programs.len()..].iter();
+        programs.extend(new.map(|held| (held.program, kind(recorded.key))));
         watched.insert(recorded.key.into(), state);
         if state == Watched::Yes {
-            let of = |beside: fn() -> _| (resource, Attempt::of(recorded.label, [beside()]));
+            let kind = kind(recorded.key);
+            let of = |beside: fn() -> _| (kind, Attempt::of(recorded.label, [beside()]));
             beside.extend(recorded.beside.map(of));
         }
     }
@@ -43,11 +57,14 @@ pub fn attach(bpf: &mut Ebpf, btf: Btf, basis: Basis) -> Result<Attached, Record
         let refused = hooks.tried.into_iter().next().and_then(|h| h.refused);
         return Err(RecordError::NoHook(refused.unwrap_or_default()));
     }
-    for (resource, attempt) in beside {
-        hooks.attach_first(bpf, resource, &attempt);
+    for (kind, attempt) in beside {
+        hooks.attach_first(bpf, None, &attempt);
+        let new = hooks.attached[programs.len()..].iter();
+        programs.extend(new.map(|held| (held.program, kind)));
     }
     Ok(Attached {
         hooks: hooks.tried,
         watched,
+        programs,
     })
 }

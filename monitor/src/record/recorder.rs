@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{self, BufWriter};
 use std::sync::Arc;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -22,6 +23,7 @@ use crate::denied::is_denied;
 use crate::host;
 use crate::loader;
 use crate::log::{Clock, Host, mono_ns};
+use crate::skipped;
 use crate::swaps::{self, Swap};
 
 /// Options of a recording.
@@ -61,6 +63,7 @@ pub struct Summary {
 pub struct Recorder {
     /// Keeps the programs attached.
     bpf: Option<Ebpf>,
+    programs: Vec<(&'static str, Kind)>,
     header: Header,
     orders: Arc<Orders>,
     thread: Option<JoinHandle<Result<Trailer, RecordError>>>,
@@ -71,6 +74,8 @@ struct Orders {
     /// End of the recording, later events are not part of it; u64::MAX: still recording.
     end_ns: AtomicU64,
     stop: AtomicBool,
+    /// Events for which the kernel did not run a program; set before `stop`.
+    skipped: OnceLock<Lost>,
     /// The reason; read after `stop`.
     by_signal: AtomicBool,
     /// Whether the file is given up.
@@ -82,6 +87,7 @@ impl Default for Orders {
         Self {
             end_ns: AtomicU64::new(u64::MAX),
             stop: AtomicBool::default(),
+            skipped: OnceLock::new(),
             by_signal: AtomicBool::default(),
             abandon: AtomicBool::default(),
         }
@@ -107,6 +113,7 @@ impl Recorder {
         let mut maps = Maps::of(&mut bpf)?;
         maps.set_swaps(&swaps)?;
         let attached = programs::attach(&mut bpf, btf, options.cpu_basis)?;
+        let programs = attached.programs.clone();
         let header = header(options, attached, swaps);
         let out = BufWriter::with_capacity(BUFFER_BYTES, file);
         let writer = Writer::new(out, &header).map_err(RecordError::Write)?;
@@ -129,6 +136,7 @@ impl Recorder {
             })?;
         Ok(Self {
             bpf: Some(bpf),
+            programs,
             header,
             orders,
             thread: Some(thread),
@@ -151,7 +159,13 @@ impl Recorder {
     /// The file could not be written, now or earlier; a map could not be read.
     pub fn finish(mut self, reason: StopReason) -> Result<Summary, RecordError> {
         self.orders.end_ns.store(mono_ns(), Ordering::Release);
+        let skipped = self.skipped().map_err(|source| RecordError::System {
+            what: "cannot read the skipped events of a program",
+            source,
+        });
         self.bpf = None;
+        // It has no other value yet.
+        let _ = self.orders.skipped.set(skipped?);
         let by_signal = reason == StopReason::Signal;
         self.orders.by_signal.store(by_signal, Ordering::Relaxed);
         self.orders.stop.store(true, Ordering::Release);
@@ -161,6 +175,18 @@ impl Recorder {
             header: self.header.clone(),
             trailer,
         })
+    }
+}
+
+impl Recorder {
+    fn skipped(&self) -> io::Result<Lost> {
+        let mut skipped = Lost::new();
+        for (name, kind) in &self.programs {
+            if let Some(program) = self.bpf.as_ref().and_then(|bpf| bpf.program(name)) {
+                *skipped.entry(*kind).or_default() += skipped::skipped(program)?;
+            }
+        }
+        Ok(skipped)
     }
 }
 
@@ -280,7 +306,7 @@ impl Maps {
     }
 }
 
-/// Lost records by kind, as last written to the file.
+/// Lost records by kind.
 type Lost = BTreeMap<Kind, u64>;
 
 struct Scribe {
@@ -328,18 +354,19 @@ impl Scribe {
     }
 
     fn keep_house(&mut self) -> Result<(), RecordError> {
-        self.note_losses()?;
+        self.note_losses(&Lost::new())?;
         self.maps.set_swaps(&swap_areas())?;
         self.writer.flush().map_err(RecordError::Write)
     }
 
     /// Writes losses regularly, so that the reader of a file that is cut short misses only the last
     /// ones.
-    fn note_losses(&mut self) -> Result<emud_rec_counters, RecordError> {
+    fn note_losses(&mut self, skipped: &Lost) -> Result<emud_rec_counters, RecordError> {
         let counters = self.maps.counters()?;
         let time_ns = mono_ns();
         for kind in Kind::all() {
-            let total = counters.lost[usize::from(kind.code())];
+            let skipped = skipped.get(&kind).copied().unwrap_or(0);
+            let total = counters.lost[usize::from(kind.code())] + skipped;
             let count = total - self.lost.get(&kind).copied().unwrap_or(0);
             if count > 0 {
                 self.lost.insert(kind, total);
@@ -362,7 +389,8 @@ impl Scribe {
                 self.writer.record(&record).map_err(RecordError::Write)?;
             }
         }
-        let counters = self.note_losses()?;
+        let skipped = orders.skipped.get().cloned().unwrap_or_default();
+        let counters = self.note_losses(&skipped)?;
         let trailer = Trailer {
             end_mono_ns,
             reason,

@@ -176,13 +176,16 @@ fn as_text(file: &Path, summary: &Summary) -> String {
         let lost = quantity::count(*lost);
         let _ = writeln!(
             out,
-            "  {:<10} {lost:>12} LOST: the ring was full",
+            "  {:<10} {lost:>12} LOST: the ring was full, or the kernel ran no program",
             kind.name()
         );
     }
     if trailer.disks_unknown > 0 {
         let n = quantity::count(trailer.disks_unknown);
-        let _ = writeln!(out, "  {n} requests of more than 1024 block devices LOST");
+        let _ = writeln!(
+            out,
+            "  {n} requests beyond 1024 block devices and 8192 pending requests LOST"
+        );
     }
     if trailer.lost.is_empty() && trailer.disks_unknown == 0 {
         out += "  nothing lost\n";
