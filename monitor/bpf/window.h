@@ -168,7 +168,7 @@ __noinline int emud_tell_window(__u32 w, __u32 cpu, __u64 amount, __u32 hook)
 	__u64 i = emud_bound(w, EMUD_WINDOWS);
 	struct emud_window *window = bpf_map_lookup_elem(&emud_windows, &w);
 	struct emud_tx *tx = emud_this_tx(cpu);
-	__u64 now, since, edge;
+	__u64 now, since, sent, edge;
 
 	if (!window || !tx || !emud_take(window))
 		return 0;
@@ -177,11 +177,13 @@ __noinline int emud_tell_window(__u32 w, __u32 cpu, __u64 amount, __u32 hook)
 	emud_expire(window, edge);
 	/* The amount had no earlier part: it is from now. */
 	since = tx->pending[i] == amount ? now : tx->since[i];
-	/* Otherwise it was sent over such a long time that it is outside the
-	 * window. */
-	if (since >= edge)
-		emud_push(window, since, tx->pending[i],
-			  EMUD_JOINED(emud_config.window_ns[i]));
+	sent = tx->pending[i];
+	/* Sent over such a long time that only the last part is surely in the window. */
+	if (since < edge) {
+		since = now;
+		sent = amount;
+	}
+	emud_push(window, since, sent, EMUD_JOINED(emud_config.window_ns[i]));
 	tx->pending[i] = 0;
 	tx->since[i] = now;
 	emud_judge(window, w, cpu, now, edge, hook);
