@@ -11,7 +11,7 @@
 #include "block.h"
 #include "window.h"
 
-#define EMUD_PAGE_SHIFT 12
+const volatile __u64 emud_page_shift = 12;
 
 static __always_inline __u64 emud_folio_flags(const void *folio)
 {
@@ -64,7 +64,7 @@ static __always_inline void emud_swap_read(const struct bio *bio)
 	if ((bio->bi_opf & EMUD_REQ_OP_MASK) != EMUD_REQ_OP_READ ||
 	    !bpf_map_lookup_elem(&emud_swaps, &dev))
 		return;
-	emud_paged(EMUD_WINDOW_PAGE_IN, bio->bi_iter.bi_size >> EMUD_PAGE_SHIFT,
+	emud_paged(EMUD_WINDOW_PAGE_IN, bio->bi_iter.bi_size >> emud_page_shift,
 		   EMUD_HOOK_PAGE_IN);
 }
 

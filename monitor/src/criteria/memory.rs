@@ -9,7 +9,7 @@ use crate::abi::{self, emud_alarm};
 use crate::event::{Scope, Unit};
 use crate::hooks::Point::{Fentry, Kprobe, MajorFaults, Tracepoint};
 use crate::hooks::{Candidate, part, tracepoints};
-use crate::swaps;
+use crate::{host, swaps};
 
 table! {
     /// Swap traffic in a sliding window.
@@ -66,6 +66,8 @@ impl Watch for Memory {
     fn set(&self, kernel: &mut Settings) -> Result<(), String> {
         kernel.window(abi::EMUD_WINDOW_PAGE_IN, self.window, self.page_ins);
         kernel.window(abi::EMUD_WINDOW_PAGE_OUT, self.window, self.page_outs);
+        let page_shift = host::page_bytes().trailing_zeros();
+        kernel.global("emud_page_shift", page_shift.into());
         Ok(())
     }
 

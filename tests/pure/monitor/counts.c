@@ -9,6 +9,7 @@
 #include "../../../monitor/bpf/maps.h"
 #include "../../../monitor/bpf/cpu.h"
 #include "../../../monitor/bpf/disk.h"
+#include "../../../monitor/bpf/memory.h"
 #include "../../../monitor/bpf/network.h"
 #undef const
 
@@ -28,6 +29,7 @@ static struct emud_window windows[EMUD_WINDOWS];
 static struct emud_table cpu_tables[1], window_tables[EMUD_WINDOWS];
 static struct emud_table disk_tables[EMUD_DISKS];
 static struct emud_counters counters;
+static __u32 swaps[1] = {1};
 static __u64 raised[8], armed[1];
 
 #define MAP(map, array)           \
@@ -47,6 +49,7 @@ static void *lookup(const void *at, const void *key)
 	MAP(emud_window_tables, window_tables)
 	MAP(emud_disk_tables, disk_tables)
 	MAP(emud_raised, raised)
+	MAP(emud_swaps, swaps)
 	MAP(emud_armed, armed)
 	if (at == (void *)&emud_counters)
 		return &counters;
@@ -474,6 +477,23 @@ static void an_address_is_used_again(__u32 group_by)
 	}
 }
 
+/* A page of 64 KiB. */
+static void a_large_page(void)
+{
+	struct block_device swap = {0};
+	struct bio bio = {.bi_bdev = &swap, .bi_iter.bi_size = 1 << 16};
+
+	begin();
+	emud_config.threshold[EMUD_WINDOW_PAGE_IN] = 2;
+	emud_config.quantum[EMUD_WINDOW_PAGE_IN] = 1;
+	emud_config.window_ns[EMUD_WINDOW_PAGE_IN] = 10 * MS;
+	emud_page_shift = 16;
+	CALL(emud_page_in_bio, (__u64)&bio);
+	same("one page", 0, alarmed);
+	CALL(emud_page_in_bio, (__u64)&bio);
+	same("two pages", 1, alarmed);
+}
+
 /* Two devices that one CPU cannot have cached at the same time. */
 static void devices_in_turn(void)
 {
@@ -545,6 +565,7 @@ int main(void)
 	a_bio_in_parts();
 	an_address_is_used_again(EMUD_BY_NETNS);
 	an_address_is_used_again(EMUD_BY_CGROUP);
+	a_large_page();
 	devices_in_turn();
 	an_address_is_a_number();
 	stolen_from_a_cpu("nothing stolen", 200 * MS, &idle, 0, 0);
