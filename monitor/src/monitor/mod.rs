@@ -285,6 +285,8 @@ impl Monitor {
             return Ok(());
         }
         let wanted: HashSet<Emulated> = devices.iter().copied().collect();
+        let numbers = |known: &std::collections::HashMap<_, u32>| known.values().copied().collect();
+        let before: HashSet<u32> = numbers(&self.known);
         let emulated = &mut self.emulated;
         self.known.retain(|known, _| {
             let stays = wanted.contains(known);
@@ -294,8 +296,8 @@ impl Monitor {
             }
             stays
         });
-        let used: HashSet<u32> = self.known.values().copied().collect();
-        let mut free = (0..abi::EMUD_EMULATED).filter(|number| !used.contains(number));
+        let now = numbers(&self.known);
+        let mut free = free_numbers(&before, &now);
         let mut numbered = vec![];
         for new in wanted.iter().filter(|new| !self.known.contains_key(new)) {
             // The map has room for as many devices as there are numbers.
@@ -322,9 +324,35 @@ fn watch(ring: RingBuf<MapData>) -> io::Result<AsyncFd<RingBuf<MapData>>> {
     Ok(unsafe { AsyncFd::register_with_interest(ring, Interest::READABLE)? })
 }
 
+/// Returns numbers for devices. Those of devices that have just ended come last: an episode of
+/// one may be open, and failures of the next device of that number would count for it.
+fn free_numbers(before: &HashSet<u32>, now: &HashSet<u32>) -> impl Iterator<Item = u32> {
+    let all = || 0..abi::EMUD_EMULATED;
+    let free = all().filter(|n| !before.contains(n));
+    free.chain(all().filter(|n| before.contains(n) && !now.contains(n)))
+}
+
 fn key(device: &Emulated) -> emud_emulated {
     emud_emulated {
         netns: device.netns,
         ifindex: device.ifindex,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_device_has_not_the_number_of_one_that_has_just_ended() {
+        let first = |before: &[u32], now: &[u32]| {
+            let [before, now] = [before, now].map(|of| of.iter().copied().collect());
+            free_numbers(&before, &now).next()
+        };
+        assert_eq!(first(&[], &[]), Some(0));
+        assert_eq!(first(&[0, 1], &[1]), Some(2));
+        let all: Vec<u32> = (0..abi::EMUD_EMULATED).collect();
+        assert_eq!(first(&all, &all[1..]), Some(0));
+        assert_eq!(first(&all, &all), None);
     }
 }
