@@ -88,9 +88,9 @@ struct emud_ring {
  * lower half is for lanes, the upper half for the others. */
 #define EMUD_FQ_FLOWS 65536U
 #define EMUD_FQ_OTHERS (EMUD_FQ_FLOWS / 2)
-/* fq and its timer deliver a packet to the receiver this much later than
- * tc-netem. */
-#define EMUD_FQ_LEAD_NS 3200ULL
+/* fq, or emud's qdisc, and the timer deliver a packet to the receiver this much
+ * later than tc-netem. */
+#define EMUD_LEAD_NS 3200ULL
 /* Lanes of each CPU: enough for about 16,000 waiting packets in any order. */
 #define EMUD_LANES_LOG 8
 #define EMUD_LANES (1U << EMUD_LANES_LOG)

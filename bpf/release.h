@@ -195,11 +195,11 @@ static __always_inline int emud_own_qdisc(const struct emud_link *l)
 	return emud_by_qdisc() && (!emud_by_fq() || l->release >= EMUD_RELEASE_QDISC);
 }
 
-/* The time at which the qdisc must dequeue a packet for it to reach the receiver in
+/* The time at which fq or the qdisc must dequeue a packet for it to reach the receiver in
  * time. */
-static __always_inline __u64 emud_stamp_of(int own_qdisc, __u64 departure)
+static __always_inline __u64 emud_stamp_of(__u64 departure)
 {
-	return own_qdisc || emud_test_run ? departure : departure - EMUD_FQ_LEAD_NS;
+	return emud_test_run ? departure : departure - EMUD_LEAD_NS;
 }
 
 /* Sets what the qdisc needs. Returns non-zero if the packet is not IP, which the
@@ -209,14 +209,12 @@ static __always_inline __u64 emud_stamp_of(int own_qdisc, __u64 departure)
  * IGMP and routing daemons would have no delay. */
 static __always_inline long emud_stamp(const struct emud_exit *e, __u64 departure)
 {
-	const int own_qdisc = emud_own_qdisc(e->link);
-
-	if (!own_qdisc) {
+	if (!emud_own_qdisc(e->link)) {
 		if (unlikely(e->skb->priority == TC_PRIO_CONTROL))
 			e->skb->priority = TC_PRIO_INTERACTIVE;
 		bpf_set_hash(e->skb, emud_hash(e->p, e->link, departure));
 	}
-	return bpf_skb_set_tstamp(e->skb, emud_stamp_of(own_qdisc, departure),
+	return bpf_skb_set_tstamp(e->skb, emud_stamp_of(departure),
 				  BPF_SKB_TSTAMP_DELIVERY_MONO);
 }
 
@@ -247,7 +245,7 @@ static __always_inline int emud_release_stamp(const struct emud_exit *e)
 	if (emud_stamp(e, p->departure)) {
 		/* The redirect of a copy would clear such a stamp. */
 		e->count->unaltered += p->copied ? p->segments : 0;
-		emud_set_stamp(skb, emud_stamp_of(emud_own_qdisc(e->link), p->departure));
+		emud_set_stamp(skb, emud_stamp_of(p->departure));
 		return TC_ACT_UNSPEC;
 	}
 	emud_copy_by_stamp(e, skb->ifindex, 0, 1);
