@@ -309,12 +309,18 @@ fn damage_note(link: &Link, profile: &Profile, saved: &Saved) -> Option<String> 
         saved.directions[direction as usize] && profile.links_of(direction).any(damages)
     };
     let trusting = link.kind.as_deref() == Some("veth") && saved.engine.is_stamped();
-    (trusting && DIRECTIONS.into_iter().any(kept)).then(|| {
+    let note = if trusting && DIRECTIONS.into_iter().any(kept) {
         "corrupt: on a veth a sender on this host leaves its checksum to the device, which never \
          computes it, so the receiver does not notice the damage; run on the sender's side: ethtool \
          -K DEVICE tx off"
-            .to_owned()
-    })
+    } else if kept(EMUD_UP) {
+        "corrupt: the checksum of SCTP, and of what this host sends in a tunnel (VXLAN, Geneve, GRE), is \
+         computed after the link, so the receiver does not notice the damage; run on the device that \
+         they are sent to: ethtool -K DEVICE tx off"
+    } else {
+        return None;
+    };
+    Some(note.to_owned())
 }
 
 #[cfg(test)]

@@ -25,6 +25,21 @@ fn a_direction_that_is_not_emulated_cannot_be_set() {
     assert_eq!(lab.show()["links"][0]["up"]["delay"]["mean_ns"], 5_000_000);
 }
 
+/// No counter can tell: the kernel computes the checksum over the damage.
+#[test]
+fn damage_that_no_receiver_notices_is_noted() {
+    for (checksum, notes) in [("keep", 1), ("mend", 0)] {
+        let lab = Lab::new();
+        let profile =
+            format!("[up]\ncorrupt = {{ probability = \"1%\", checksum = \"{checksum}\" }}\n");
+        lab.attach(Engine::Hold, &profile, &["--direction", "up"]);
+        let shown = lab.show();
+        let of_sctp = |note: &&Value| note.as_str().unwrap().contains("SCTP");
+        let found = shown["notes"].as_array().unwrap().iter().filter(of_sctp);
+        assert_eq!(found.count(), notes, "{checksum}: {}", shown["notes"]);
+    }
+}
+
 /// The first line has no figures of an interval, but what is wrong.
 #[test]
 fn every_line_of_top_was_checked_and_has_the_time_of_its_reading() {
