@@ -73,6 +73,17 @@ impl Profile {
         named.map_or(Vec::new(), |named| vec![&named.up, &named.down])
     }
 
+    /// The longest queue in packets that the link of a rule ever has, also in a phase.
+    pub fn queue_packets_of_rule(&self, rule: &Rule) -> u32 {
+        let phases: &[_] = match rule.target {
+            Target::Own => &self.phases.list,
+            _ => &[],
+        };
+        let phases = phases.iter().flat_map(|phase| [&phase.up, &phase.down]);
+        let links = self.links_of_rule(rule).into_iter().chain(phases);
+        links.map(Link::queue_packets).max().unwrap_or(0)
+    }
+
     /// The same link seen from its other end.
     pub fn reversed(self) -> Self {
         Self {
@@ -89,7 +100,7 @@ impl Profile {
 impl Link {
     /// The limit in packets of the queue; 0: none, or there is no rate and so no queue.
     pub fn queue_packets(&self) -> u32 {
-        match self.rate {
+        match super::rate_with_trace(self) {
             None => 0,
             Some(_) => self.queue.limit_packets(),
         }

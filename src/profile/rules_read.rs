@@ -178,12 +178,10 @@ impl Reader {
     pub(super) fn instances_have_room(&mut self, drafts: &[RuleDraft], profile: &Profile) {
         for (draft, rule) in drafts.iter().zip(&profile.rules) {
             let Some(per) = &draft.per else { continue };
-            let longest = (profile.links_of_rule(rule).into_iter())
-                .map(super::Link::queue_packets)
-                .max();
-            let Some(packets) = longest.filter(|packets| *packets > INSTANCE_PACKETS) else {
+            let packets = profile.queue_packets_of_rule(rule);
+            if packets <= INSTANCE_PACKETS {
                 continue;
-            };
+            }
             let title = format!("`per` for a link with a queue of {packets} packets");
             let help = format!(
                 "each instance remembers its packets, at most {INSTANCE_PACKETS}: limit the link's \

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::timeline;
 use crate::abi;
-use crate::profile::{Link, Profile, rule_keys};
+use crate::profile::{Profile, rule_keys};
 
 /// Room for rules that `emud set` adds.
 const RULES_MIN: u32 = 64;
@@ -173,9 +173,7 @@ fn pieces(packets: u32) -> u32 {
 /// The longest queue in packets of the links that rules give to each flow or the like.
 fn instance_packets(profile: &Profile) -> u32 {
     let links = profile.rules.iter().filter(|rule| rule.per.is_some());
-    let longest = links
-        .flat_map(|rule| profile.links_of_rule(rule))
-        .map(Link::queue_packets);
+    let longest = links.map(|rule| profile.queue_packets_of_rule(rule));
     longest.max().unwrap_or(0)
 }
 

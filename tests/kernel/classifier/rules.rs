@@ -394,6 +394,37 @@ fn instances_have_queues_of_their_own() {
     }
 }
 
+/// Rates of a trace or of a phase make a queue as that of a link does.
+#[test]
+fn instances_have_room_for_the_queue_of_any_time() {
+    let trace = "trace = { rows = \"time_s,rate_mbit;0,8;100,8\" }";
+    let b = bench(&format!(
+        "[link]\nqueue = \"3p\"\n{trace}\n[[rule]]\nlink = \"link\"\nper = \"flow\"\n"
+    ));
+    let fates = [(); 4].map(|()| b.send(&udp4(1000, 1), 0));
+    assert_eq!(
+        [0, 1, 2].map(|n| fates[n].departure),
+        [1, 2, 3].map(|ms| ms * MS)
+    );
+    assert_eq!(fates[3].verdict, TC_ACT_STOLEN, "three packets wait");
+    let with_phases = |own: &str, phase: &str| {
+        let text = format!(
+            "[link]\n{own}\n[[rule]]\nlink = \"link\"\nper = \"flow\"\n\
+             [[phase]]\nfor = \"1s\"\n[[phase]]\n{phase}\n"
+        );
+        Profile::parse(&text, "x.toml")
+    };
+    for (own, phase) in [
+        ("queue = \"100p\"", "rate = \"8Mbit\""),
+        ("rate = \"8Mbit\"\nqueue = \"3p\"", "queue = \"100p\""),
+    ] {
+        let sizes = Sizes::of(&with_phases(own, phase).unwrap());
+        assert!(sizes.instance_rings * abi::EMUD_RING_STEP >= 100, "{phase}");
+    }
+    let error = with_phases("queue = \"1025p\"", "rate = \"8Mbit\"").unwrap_err();
+    assert!(error.to_string().contains("at most 1024"), "{error}");
+}
+
 #[test]
 fn a_full_table_gives_up_the_instance_unused_for_longest() {
     let b = bench(&format!(

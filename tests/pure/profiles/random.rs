@@ -173,6 +173,14 @@ proptest! {
             }
             false => profile.phases = phases,
         }
+        // An instance has no room for long queues at any time.
+        if profile.rules.iter().any(|rule| rule.per.is_some()) {
+            for phase in &mut profile.phases.list {
+                for link in [&mut phase.up, &mut phase.down] {
+                    link.queue.packets = link.queue.packets.map(|packets| packets.min(1024));
+                }
+            }
+        }
         // Pairs always have their figures.
         if profile.is_timed() {
             profile.matrix = None;
