@@ -141,18 +141,21 @@ impl Assignment {
             draft.rules = rules_read::read(reader, &self.entry.value);
             return;
         }
-        let (up, down) = match name {
-            None => (&mut draft.up, &mut draft.down),
-            Some(name) => match links::find(&mut draft.links, name) {
-                Ok(link) => (&mut link.up, &mut link.down),
+        let number = match name {
+            None => 0,
+            Some(name) => match links::find(&draft.links, name) {
+                Ok(place) => 1 + place,
                 Err(mistake) => return reader.mistakes.push(mistake),
             },
         };
-        if directions.up {
-            reader.link_key(up, &self.entry);
-        }
-        if directions.down {
-            reader.link_key(down, &self.entry);
+        let wanted = [(EMUD_UP, directions.up), (EMUD_DOWN, directions.down)];
+        for (direction, _) in wanted.into_iter().filter(|(_, wanted)| *wanted) {
+            let link = draft.links_of(direction).swap_remove(number);
+            let shared = link.shared.clone();
+            reader.link_key(link, &self.entry);
+            if let Some(shared) = &shared {
+                draft.keep_queue(direction, number, shared);
+            }
         }
     }
 }

@@ -139,16 +139,11 @@ fn one(reader: &mut Reader, entry: &Entry) -> Option<NamedDraft> {
     })
 }
 
-/// The link that is called so, to change it.
-pub(super) fn find<'a>(
-    drafts: &'a mut [NamedDraft],
-    name: &Located<String>,
-) -> Result<&'a mut NamedDraft, Mistake> {
-    let names: Vec<String> = drafts.iter().map(|d| d.name.value.clone()).collect();
-    match drafts.iter_mut().find(|d| d.name.value == name.value) {
-        Some(draft) => Ok(draft),
-        None => Err(unknown(name, names.iter().map(String::as_str))),
-    }
+/// Which of them is called so.
+pub(super) fn find(drafts: &[NamedDraft], name: &Located<String>) -> Result<usize, Mistake> {
+    let names = drafts.iter().map(|d| d.name.value.as_str());
+    let place = names.clone().position(|known| known == name.value);
+    place.ok_or_else(|| unknown(name, names))
 }
 
 /// There is no such link.

@@ -66,13 +66,45 @@ pub(super) fn without_queue(link: &Link) -> Link {
 }
 
 impl Draft {
+    /// By number.
+    pub(super) fn links_of(&mut self, direction: u32) -> Vec<&mut LinkDraft> {
+        let up = direction == abi::EMUD_UP;
+        let mut links = vec![if up { &mut self.up } else { &mut self.down }];
+        let named = self.links.iter_mut();
+        links.extend(named.map(|n| if up { &mut n.up } else { &mut n.down }));
+        links
+    }
+
+    /// After link `number` has left the queue of this name: it and those that stay keep rate and
+    /// limits, which only the first of them has.
+    pub(super) fn keep_queue(&mut self, direction: u32, number: usize, left: &Located<String>) {
+        let mut links = self.links_of(direction);
+        let shared = |link: &LinkDraft| link.shared.as_ref().map(|shared| shared.value.clone());
+        let Some(stays) = links
+            .iter()
+            .position(|link| shared(link).as_ref() == Some(&left.value))
+        else {
+            return;
+        };
+        // Another queue has its own.
+        let moves = links.get(number).is_some_and(|link| shared(link).is_some());
+        if number == stays || moves && stays < number {
+            return;
+        }
+        let both = (0..)
+            .zip(&mut links)
+            .filter(|(n, _)| [number, stays].contains(n));
+        // What is written already remains, and is judged at the end.
+        agree(
+            &mut Reader::default(),
+            both.map(|(_, link)| &mut **link).collect(),
+        );
+    }
+
     /// Links that share a queue have one rate and one queue.
     pub(super) fn share(&mut self, reader: &mut Reader) {
-        for direction in [abi::EMUD_UP, abi::EMUD_DOWN] {
-            let up = direction == abi::EMUD_UP;
-            let mut links = vec![if up { &mut self.up } else { &mut self.down }];
-            let named = self.links.iter_mut();
-            links.extend(named.map(|n| if up { &mut n.up } else { &mut n.down }));
+        for direction in abi::DIRECTIONS {
+            let mut links = self.links_of(direction);
             let mut names: Vec<String> = Vec::new();
             for link in &links {
                 let name = link.shared.as_ref().map(|name| name.value.clone());

@@ -292,6 +292,40 @@ fn links_that_share_a_queue_take_what_one_of_them_gives() {
 }
 
 #[test]
+fn a_link_that_leaves_a_shared_queue_takes_nothing_from_the_others() {
+    let own = "rate = \"10Mbit\"\nqueue = \"50p\"\n";
+    let profile = parse(&format!(
+        "[link]\n{own}shared = \"u\"\n[links.a]\nshared = \"u\"\n[links.b]\nshared = \"u\"\n\
+         [links.c]\nrate = \"2Mbit\"\nqueue = \"9p\"\nshared = \"v\"\n[links.d]\nshared = \"v\"\n"
+    ));
+    let after = |changes: &[&str]| {
+        let links = set(&profile, changes).unwrap();
+        let up = links.links_of(emud::abi::EMUD_UP);
+        let all = up.map(|link| (link.rate.unwrap_or(0) / 1_000_000, link.queue.packets));
+        all.map(|(rate, packets)| (rate, packets.unwrap_or(0)))
+            .collect::<Vec<_>>()
+    };
+    let (u, v) = ((10, 50), (2, 9));
+    for leaves in ["shared=none", "links.a.shared=none", "links.b.shared=none"] {
+        assert_eq!(after(&[leaves]), [u, u, u, v, v], "{leaves}");
+    }
+    // The rest is still one queue, and a link takes that of the queue it enters.
+    assert_eq!(
+        after(&["shared=none", "links.a.rate=20Mbit"]),
+        [u, (20, 50), (20, 50), v, v]
+    );
+    assert_eq!(
+        after(&["links.b.shared=none", "rate=20Mbit"]),
+        [(20, 50), (20, 50), u, v, v]
+    );
+    assert_eq!(after(&["links.b.shared=v"]), [u, u, v, v, v]);
+    assert_eq!(
+        after(&["links.a.rate=5Mbit", "links.a.shared=none"])[1],
+        (5, 50)
+    );
+}
+
+#[test]
 fn pairs_are_read_from_csv_and_printed_as_such() {
     let parse = |text: &str| Pair::parse(text.as_bytes(), "p.csv");
     let pair = Pair {
