@@ -7,11 +7,11 @@ use std::str::FromStr;
 use ipnet::IpNet;
 
 use super::hosts;
-use super::kinds::quoted;
+use super::kinds::{Text, quoted};
 use super::rules::{NONE, OWN, PROTOCOLS, mac_name, protocol_name};
 use super::{Ports, Target};
 use crate::abi;
-use crate::text::{Located, Mistake, Value, closest, kinds};
+use crate::text::{Kind as _, Located, Mistake, Value, closest, kinds};
 
 kinds! {
     /// The name of a link.
@@ -22,9 +22,9 @@ kinds! {
     });
     Towards: u32 = direction, |direction| quoted(abi::direction_name(*direction));
     Net: IpNet = net, |net| quoted(net);
-    Host: String = host, |host| quoted(host);
-    Name: String = name, |name| quoted(name);
-    Cgroup: String = cgroup, |path| quoted(format!("/{path}"));
+    Host: String = host, Text::text;
+    Name: String = name, Text::text;
+    Cgroup: String = cgroup, |path| Text::text(&format!("/{path}"));
     Protocol: u8 = protocol, |number| quoted(protocol_name(*number));
     PortRange: Ports = ports, |ports| quoted(ports);
     Mac: [u8; 6] = mac, |mac| quoted(mac_name(mac));

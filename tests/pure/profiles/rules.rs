@@ -292,6 +292,26 @@ fn links_that_share_a_queue_take_what_one_of_them_gives() {
 }
 
 #[test]
+fn names_are_written_as_they_are_read() {
+    for path in [
+        "system-serial\\x2dgetty.slice",
+        "a\\u0041",
+        "a\"b",
+        "a'\\\"b",
+        "a\tb",
+    ] {
+        let text = toml::Value::String(format!("/system.slice/{path}"));
+        let profile = parse(&format!(
+            "[link]\n[[rule]]\nmatch = {{ cgroup = {text} }}\nlink = \"link\"\n\
+             [[rule]]\nmatch = {{ host = 'a\\b' }}\nlink = \"link\"\n"
+        ));
+        let read = profile.rules[0].matches.cgroup.as_deref();
+        assert_eq!(read, Some(format!("system.slice/{path}").as_str()));
+        assert_eq!(Profile::parse(&profile.to_toml(), "x").unwrap(), profile);
+    }
+}
+
+#[test]
 fn a_link_that_leaves_a_shared_queue_takes_nothing_from_the_others() {
     let own = "rate = \"10Mbit\"\nqueue = \"50p\"\n";
     let profile = parse(&format!(
@@ -473,25 +493,29 @@ fn matches() -> impl Strategy<Value = Match> {
         prop::option::of(0..4096u16),
         prop::option::of(any::<[u8; 6]>()),
         prop::option::of(any::<u8>()),
+        // systemd escapes the names of its units.
+        prop::option::of("a/[a-z\\\\\"'u0-9\u{e9}]{1,9}"),
     )
-        .prop_map(|(net, from, ports, tos, mark, vlan, mac, number)| Match {
-            source: net.filter(|_| from),
-            destination: net.filter(|_| !from),
-            // Beside addresses it is a mistake; src/profile/hosts.rs has its tests.
-            host: None,
-            answer: mac
-                .filter(|_| net.is_none())
-                .map(|_| "api.example.org".to_owned()),
-            cgroup: number.map(|n| format!("a/{n}")),
-            protocol: number.filter(|_| ports.is_none()),
-            source_port: ports.filter(|_| from),
-            destination_port: ports.filter(|_| !from),
-            dscp: tos.and_then(|(dscp, _)| dscp),
-            tos: tos.and_then(|(_, tos)| tos),
-            mark,
-            vlan,
-            icmp_type: None,
-            source_mac: mac.filter(|_| !from),
-            destination_mac: mac.filter(|_| from),
-        })
+        .prop_map(
+            |(net, from, ports, tos, mark, vlan, mac, number, cgroup)| Match {
+                source: net.filter(|_| from),
+                destination: net.filter(|_| !from),
+                // Beside addresses it is a mistake; src/profile/hosts.rs has its tests.
+                host: None,
+                answer: mac
+                    .filter(|_| net.is_none())
+                    .map(|_| "api.example.org".to_owned()),
+                cgroup,
+                protocol: number.filter(|_| ports.is_none()),
+                source_port: ports.filter(|_| from),
+                destination_port: ports.filter(|_| !from),
+                dscp: tos.and_then(|(dscp, _)| dscp),
+                tos: tos.and_then(|(_, tos)| tos),
+                mark,
+                vlan,
+                icmp_type: None,
+                source_mac: mac.filter(|_| !from),
+                destination_mac: mac.filter(|_| from),
+            },
+        )
 }
