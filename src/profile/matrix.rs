@@ -198,6 +198,15 @@ impl Reader {
             let title = "a matrix on a link whose delay has a `max`";
             self.mistake(draft.at(), title, help);
         }
+        let managed = |link: &Link| link.queue.aqm.is_some() || link.queue.ecn_above_ns.is_some();
+        if (profile.matrix_links(matrix).into_iter())
+            .any(|link| link.rate.is_none() && managed(link))
+        {
+            let help = "what a manager reckons with is of the rate of that link: give it a `rate`, \
+                        which pairs without one have, too";
+            let title = "`aqm` or `ecn` of a matrix on a link without `rate`";
+            self.mistake(draft.at(), title, help);
+        }
         let limits = profile.matrix_links(matrix).map(|link| link.queue.packets);
         let Some(packets) = limits.into_iter().flatten().max() else {
             return;

@@ -468,6 +468,8 @@ fn matched(profile: Profile, names: Vec<String>) -> BoxedStrategy<Profile> {
             {
                 if has_matrix {
                     link.delay.max_ns = None;
+                    // A manager of pairs reckons with the rate of their link.
+                    link.rate = link.rate.or(Some(1_000_000));
                 }
                 link.queue.packets = None;
                 link.queue.time_ns = link.queue.time_ns.or(Some(1_000_000));

@@ -422,6 +422,11 @@ fn a_matrix_has_room_or_says_why_not() {
         assert!(found.iter().next().unwrap().help.contains(help), "{found}");
         assert!(found.to_string().contains("x.toml:3:"), "{found}");
     }
+    for queue in ["{ aqm = \"codel\" }", "{ ecn = \"5ms\" }"] {
+        let text = format!("[link]\nqueue = {queue}\n[matrix]\ncapacity = 1\n");
+        shown(&text, "matrix", "without `rate`", "give it a `rate`");
+        parse(&text.replace("[link]", "[link]\nrate = \"1Mbit\""));
+    }
     shown(
         "[link]\n[matrix]\n",
         "matrix",
