@@ -5,9 +5,9 @@ use super::maps::DatapathError;
 use super::maps::pairs::Full;
 use crate::container::ContainerError;
 use crate::netlink::NetlinkError;
-use crate::profile::ProfileError;
 use crate::profile::quantile::SpreadError;
 use crate::profile::rule_keys::RulesError;
+use crate::profile::{Pair, ProfileError, Time};
 
 /// Why a link could not be attached, read, changed or removed.
 #[derive(Debug, thiserror::Error)]
@@ -130,6 +130,15 @@ pub enum LinkError {
         new = full.new, room = full.room, capacity = full.capacity
     )]
     MatrixFull { interface: String, full: Full },
+    #[error(
+        "{interface}: the delay of {from} to {to} is shorter than the link's jitter goes below its mean: give at least {least}",
+        from = pair.source, to = pair.destination, least = Time(*least_ns)
+    )]
+    ShortPair {
+        interface: String,
+        pair: Pair,
+        least_ns: u64,
+    },
     #[error("several interfaces have emulated links, {0}: give one of them")]
     WhichInterface(String),
     #[error("no interface of this network namespace has an emulated link: see `emud attach`")]
@@ -166,7 +175,7 @@ impl LinkError {
             Self::Datapath(e) => e.exit_code(),
             Self::Hold(e) => e.exit_code(),
             Self::Profile(e) => e.exit_code(),
-            Self::Spread { .. } | Self::Rules(_) => 65,
+            Self::Spread { .. } | Self::ShortPair { .. } | Self::Rules(_) => 65,
             Self::NotAttached { .. }
             | Self::Ended { .. }
             | Self::NoProcess { .. }

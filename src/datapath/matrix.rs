@@ -34,6 +34,13 @@ pub fn apply(
             interface: link.name,
         });
     }
+    if let Some((pair, least_ns)) = profile.too_short(pairs) {
+        return Err(LinkError::ShortPair {
+            interface: link.name,
+            pair: *pair,
+            least_ns,
+        });
+    }
     if there.saved.engine.is_stamped() {
         let both = compile_there(&there.maps, &profile, &there.saved)?;
         make_room(&mut nl, &link, &mut there, &both, pairs)?;

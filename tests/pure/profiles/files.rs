@@ -118,6 +118,19 @@ fn names_and_files() {
     let mut full = b"[link]".to_vec();
     full.resize(MAX_BYTES, b'\n');
     assert!(shipped::find(&file("full", &full)).is_ok());
+    file(
+        "pairs.csv",
+        b"10.0.0.1,10.0.0.2,,20ms\n10.0.0.2,10.0.0.1,,1ms\n",
+    );
+    let short =
+        b"[link]\ndelay = { mean = \"50ms\", jitter = \"10ms\" }\n[matrix]\nfile = \"pairs.csv\"\n";
+    let short = shipped::find(&file("short.toml", short))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        short.contains("10.0.0.2 to 10.0.0.1 is shorter") && short.contains("short.toml:4:"),
+        "{short}"
+    );
     let missing = Profile::load(Path::new("./there/is/no.toml")).unwrap_err();
     assert_eq!(missing.exit_code(), 66);
     assert!(

@@ -453,6 +453,33 @@ fn a_matrix_has_room_or_says_why_not() {
     );
 }
 
+/// Delays below zero do not exist: to cut them makes the mean another one.
+#[test]
+fn a_pairs_delay_is_as_long_as_the_jitter_goes_below() {
+    let pair = |ms: u64| Pair {
+        source: IpAddr::from([10, 0, 0, 1]),
+        destination: IpAddr::from([10, 0, 0, 2]),
+        rate: None,
+        delay_ns: Some(ms * 1_000_000),
+        loss: None,
+    };
+    for (jitter, short, long) in [
+        ("jitter = \"10ms\"", 9, 10),
+        ("sd = \"10ms\"", 29, 31),
+        ("sd = \"10ms\", distribution = \"pareto\"", 5, 6),
+        ("share = \"50%\"", 0, 0),
+    ] {
+        let delay = format!("delay = {{ mean = \"100ms\", {jitter} }}");
+        let profile = parse(&format!(
+            "[link]\n[links.a]\n{delay}\n[matrix]\nlink = \"a\"\ncapacity = 9\n"
+        ));
+        assert_eq!(profile.too_short(&[pair(long)]), None, "{jitter}");
+        let wrong = [pair(long), pair(short)];
+        let found = profile.too_short(&wrong).map(|(pair, _)| *pair);
+        assert_eq!(found, (short < long).then(|| pair(short)), "{jitter}");
+    }
+}
+
 /// Rules to one of these links.
 pub fn rules(links: Vec<String>) -> impl Strategy<Value = Vec<Rule>> {
     let mut targets = vec![Target::Own, Target::Untouched];
