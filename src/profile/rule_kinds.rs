@@ -11,7 +11,7 @@ use super::kinds::{Text, quoted};
 use super::rules::{NONE, OWN, PROTOCOLS, mac_name, protocol_name};
 use super::{Ports, Target};
 use crate::abi;
-use crate::text::{Kind as _, Located, Mistake, Value, closest, kinds};
+use crate::text::{Located, Mistake, Value, closest, kinds};
 
 kinds! {
     /// The name of a link.
