@@ -14,6 +14,15 @@ use crate::text::{At, Kind, Located, Mistake, Reader, Time, Value, number, table
 
 /// The limit of the queue where the profile does not say.
 const QUEUE_BYTES: u32 = DEFAULT_QUEUE_PACKETS * PACKET_BYTES;
+
+/// The queue of a link with a background where the profile does not say.
+pub(super) fn usual_queue() -> Queue {
+    Queue {
+        bytes: Some(QUEUE_BYTES.into()),
+        ..Queue::default()
+    }
+}
+
 /// All sources together may send so many times the rate of the link.
 const PEAK_MAX: f64 = 50.0;
 /// Times are whole ns: a packet that takes less is off by a large part of it.
@@ -55,8 +64,11 @@ impl Background {
 
     /// The time of a packet on a wire with this rate (bit/s), in whole ns.
     pub fn service_ns(&self, rate: u64) -> u64 {
-        let (bits_ns, rate) = (u64::from(self.packet_bytes) * 8_000_000_000, rate.max(1));
-        bits_ns.saturating_add(rate / 2) / rate
+        let (bits_ns, rate) = (
+            u128::from(self.packet_bytes) * 8_000_000_000,
+            u128::from(rate.max(1)),
+        );
+        u64::try_from((bits_ns + rate / 2) / rate).unwrap_or(u64::MAX)
     }
 
     /// What there is to say of it: `load 40% sources 10`.
@@ -129,23 +141,30 @@ impl Reader {
             self.mistake(at, title, help);
         }
         if !queue.is_limited() {
-            queue.bytes = Some(QUEUE_BYTES.into());
+            *queue = usual_queue();
         }
-        self.holds_background(draft, &background, background.service_ns(rate));
+        self.holds_background(draft, queue, &background, background.service_ns(rate));
         Some(background)
     }
 
     /// A packet of the background on the wire and one that waits.
-    fn holds_background(&mut self, draft: &LinkDraft, background: &Background, service_ns: u64) {
+    fn holds_background(
+        &mut self,
+        draft: &LinkDraft,
+        finished: &Queue,
+        background: &Background,
+        service_ns: u64,
+    ) {
         let (queue, packet) = (&draft.queue, background.packet_bytes);
         let least = 2 * u64::from(packet);
-        if let Some(bytes) = queue.bytes.as_ref().filter(|bytes| bytes.value < least) {
-            let help = format!("write at least \"{least}B\", or a shorter `packet`");
-            let title = format!(
-                "a queue of {} bytes and packets of {packet} in the background",
-                bytes.value
-            );
-            self.mistake(&bytes.at, title, help);
+        let written = queue.bytes.as_ref().map(|bytes| &bytes.at);
+        if let Some(bytes) = finished.bytes.filter(|bytes| *bytes < least)
+            && let Some(at) = written.or(draft.background.at.as_ref())
+        {
+            let help = format!("write at least queue = \"{least}B\", or a shorter `packet`");
+            let title =
+                format!("a queue of {bytes} bytes and packets of {packet} in the background");
+            self.mistake(at, title, help);
         }
         if let Some(time) = queue
             .time_ns

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::model::DEFAULT_INSTANCES;
-use super::{Delay, Link, Loss, Offload, Profile, Queue, shared};
+use super::{Delay, Link, Loss, Offload, Profile, Queue, background, shared};
 use crate::abi;
 use crate::text::{Rate, Word};
 
@@ -118,7 +118,9 @@ pub(super) fn section(out: &mut String, header: &str, link: &Link) {
     if let Some(bits) = link.rate {
         line(out, "rate", link.wire.with_rate(Rate(bits)));
     }
-    if link.queue != Queue::default() {
+    // Not as if it had been written: without the background it is another.
+    let usual = link.background.is_some() && link.queue == background::usual_queue();
+    if link.queue != Queue::default() && !usual {
         line(out, "queue", link.queue);
     }
     if link.delay != Delay::default() {

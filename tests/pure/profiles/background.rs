@@ -29,6 +29,9 @@ fn the_defaults_are_those_of_ns_2() {
     assert_eq!(profile.up.background, Some(expected));
     assert_eq!(profile.up.queue.bytes, Some(1_514_000));
     assert!(profile.to_toml().contains("background = \"40%\"\n"));
+    // The limit is that of a background, and goes with it.
+    let without = set(&profile, &["background=none"]).unwrap();
+    assert_eq!(without, parse("[link]\nrate = \"10Mbit\"\n"));
 }
 
 #[test]
@@ -89,6 +92,14 @@ fn mistakes_have_one_message() {
         (
             format!("[link]\n{rate}{background}queue = \"3000B\""),
             "a queue of 3000 bytes",
+        ),
+        (
+            format!("[link]\n{rate}background = {{ load = \"40%\", packet = \"800kB\" }}"),
+            "a queue of 1514000 bytes",
+        ),
+        (
+            format!("[link]\n{rate}background = {{ load = \"40%\", packet = \"3GB\" }}"),
+            "packets of 3000000000 in the background",
         ),
         (
             format!("[link]\n{rate}{background}queue = \"1ms\""),
