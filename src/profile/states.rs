@@ -2,6 +2,8 @@
 //! `[[state]]`: links that follow each other at random, a Markov chain in continuous time. Rate, delay
 //! and loss go bad together and stay so for a while, which a model of losses alone cannot say.
 
+use std::collections::HashSet;
+
 use super::kinds::Share;
 use super::phase::Phases;
 use super::phase_read::{PhaseDraft, PhasesDraft, mistake};
@@ -140,6 +142,15 @@ impl PhasesDraft {
             if state.name.is_none() {
                 let help = "write name = \"bad\": `next` of other states and `emud show` use it";
                 mistake(reader, &state.at, "a state without `name`", help);
+            }
+        }
+        let mut names = HashSet::new();
+        for state in states {
+            let name = state.name.as_ref().map(|name| name.value.as_str());
+            if let Some(name) = name.filter(|name| !names.insert(*name)) {
+                let title = format!("two states are called `{name}`");
+                let help = "give one of them another `name`: `next` could lead to the first only";
+                mistake(reader, &state.at, &title, help);
             }
         }
         let rows = states.iter().enumerate();
@@ -329,6 +340,7 @@ mod tests {
                 good.clone() + &state("name = \"bad\"\nfor = \"1s\""),
                 "`for`",
             ),
+            (good.clone() + &good, "two states are called `good`"),
             (good.clone() + "[[phase]]\nfor = \"1s\"\n", "[[state]]"),
             (format!("phases = {{ loop = true }}\n{good}"), "mistake"),
         ] {
