@@ -2,6 +2,7 @@
 //! What loses packets: the models and their canonical text.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -60,7 +61,10 @@ table! {
         #[serde(rename = "loop")]
         repeat: Option<bool> = None, "loop" as Flag;
     }
-    struct FiguresDraft {}
+    struct FiguresDraft {
+        // Where a relative path of `file` begins.
+        folder: PathBuf;
+    }
 }
 
 /// A model in JSON.

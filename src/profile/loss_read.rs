@@ -73,6 +73,9 @@ impl Reader {
             (figures.pattern, figures.file, figures.lost) = (None, None, None);
             figures.length = None;
         }
+        if entries.iter().any(|entry| entry.key.value == "file") {
+            draft.figures.folder.clone_from(&self.folder);
+        }
         for entry in entries {
             if !(draft.key(self, entry) || draft.figures.key(self, entry)) {
                 (self.mistakes).push(keys::unknown(&entry.key, &keys::LOSS));
@@ -260,7 +263,7 @@ impl Reader {
             return Some(Pattern::from_lost(&lost.value, length));
         }
         if let Some(name) = &draft.file {
-            return Some(pattern::from_file(&self.folder, &name.value, length));
+            return Some(pattern::from_file(&draft.folder, &name.value, length));
         }
         let bits = draft.pattern.as_ref()?;
         Some(Pattern::from_bits(&bits.value))

@@ -131,6 +131,16 @@ fn names_and_files() {
         short.contains("10.0.0.2 to 10.0.0.1 is shorter") && short.contains("short.toml:4:"),
         "{short}"
     );
+    // A file is that of the profile which names it, also if that is the base of a link.
+    std::fs::create_dir_all(folder.join("base")).unwrap();
+    file("p.txt", b"01\n");
+    file("base/p.txt", b"0111\n");
+    let lossy = "loss = { model = \"pattern\", file = \"p.txt\" }\n";
+    file("base/lte.toml", format!("[link]\n{lossy}").as_bytes());
+    let text = format!("[link]\n{lossy}[links.a]\nprofile = \"base/lte.toml\"\n");
+    let based = shipped::find(&file("based.toml", text.as_bytes())).unwrap();
+    let shares = [&based.up, &based.links[0].up].map(share);
+    assert_eq!(shares, [0.5, 0.75]);
     let missing = Profile::load(Path::new("./there/is/no.toml")).unwrap_err();
     assert_eq!(missing.exit_code(), 66);
     assert!(
