@@ -239,6 +239,8 @@ impl Reader {
         let constant = Delay {
             mean_ns,
             share: written.share.filter(|share| *share < 1.0),
+            // A limit of delays that vary.
+            max_ns: None,
             ..written
         };
         let measured = samples.map(|samples| Located {
@@ -274,6 +276,7 @@ impl Reader {
         match self.jitter(draft, spread, mean_ns) {
             jitter if jitter.sd_ns > 0.0 => Delay {
                 jitter: Some(jitter),
+                max_ns: written.max_ns,
                 ..constant
             },
             _ => constant,
@@ -423,6 +426,10 @@ impl Delay {
                 shape_text(&jitter.distribution)
             ));
             keys.extend(jitter.keys_text());
+        }
+        if self.mean_ns == 0 {
+            // The default, but no table is without.
+            keys.insert(0, format!("mean = \"{}\"", Time(0)));
         }
         print::table(&keys, "mean")
     }

@@ -409,6 +409,27 @@ fn badnet_latency_is_the_sources() {
 }
 
 #[test]
+fn a_delay_that_is_set_to_zero_reads_back() {
+    for (delay, change, expected) in [
+        (
+            "{ mean = \"20ms\", jitter = \"5ms\", max = \"50ms\" }",
+            "delay.jitter=0ms",
+            "\"20ms\"",
+        ),
+        (
+            "{ mean = \"10ms\", share = \"50%\" }",
+            "delay.mean=0ms",
+            "{ mean = \"0ms\", share = \"50%\" }",
+        ),
+    ] {
+        let profile = set(&parse(&format!("[link]\ndelay = {delay}\n")), &[change]).unwrap();
+        let text = profile.to_toml();
+        assert!(text.contains(&format!("delay = {expected}\n")), "{text}");
+        round_trip(&profile);
+    }
+}
+
+#[test]
 fn a_path_starts_at_the_profile_or_the_root() {
     let folder = Folder::new("paths", &[("my.dist", &dist())]);
     let absolute = folder.0.join("my.dist");

@@ -358,12 +358,17 @@ fn delays() -> impl Strategy<Value = Delay> {
     let coherence = prop::option::of(1..=HOUR_NS);
     // Halves of whole ms, as in files, and random values.
     let share = prop_oneof![Just(0.5), Just(1.0), 1e-6..=1.0f64];
-    let mean = prop_oneof![1..=HOUR_NS, (1..=200u64).prop_map(|ms| ms * 1_000_000)];
+    let mean = prop_oneof![0..=HOUR_NS, (0..=200u64).prop_map(|ms| ms * 1_000_000)];
     let correlation = prop_oneof![Just(0.0), 0.0..0.999f64];
     let jitter = prop::option::of((distribution, reorder, coherence, share, correlation));
     let delayed = prop::option::of(0.0..1.0f64);
     let above = prop::option::of(0..=HOUR_NS);
-    (mean, jitter, delayed, above).prop_map(|(mean_ns, jitter, delayed, above)| Delay {
+    let no_jitter_at_zero = |(mean, jitter, delayed, above)| {
+        let jitter = Some(jitter).filter(|_| mean > 0).flatten();
+        (mean, jitter, delayed, above)
+    };
+    let figures = (mean, jitter, delayed, above).prop_map(no_jitter_at_zero);
+    figures.prop_map(|(mean_ns, jitter, delayed, above)| Delay {
         mean_ns,
         max_ns: (jitter.as_ref().and(above)).map(|above| (mean_ns + above).min(HOUR_NS)),
         jitter: jitter.map(
