@@ -10,16 +10,17 @@ impl Reader {
     pub(super) fn finish(&mut self, draft: &LinkDraft) -> Link {
         let wire = self.finish_wire(draft);
         let mut queue = self.finish_queue(draft, &wire);
+        let trace = self.finish_trace(&draft.trace);
         let link = Link {
             background: self.finish_background(draft, &mut queue),
             queue,
             wire,
-            delay: self.finish_delay(&draft.delay),
+            delay: self.finish_delay(&draft.delay, trace.as_ref()),
             loss: self.finish_loss(&draft.loss),
             reorder: self.finish_reorder(&draft.reorder),
             duplicate: self.finish_duplicate(&draft.duplicate),
             corrupt: self.finish_corrupt(&draft.corrupt),
-            trace: self.finish_trace(&draft.trace),
+            trace,
             slot: self.finish_slot(&draft.slot),
             ..draft.values()
         };

@@ -9,8 +9,9 @@ use serde::{Serialize, Serializer};
 use super::check::{latest, value};
 use super::kinds::{Correlation, Duration, OneOf, Share, SomeTime};
 use super::quantile::largest_sd_ns;
+use super::trace_figures::figures;
 use super::words::ShapeWord;
-use super::{Distribution, Reorder, Shape, distance, file, keys, print};
+use super::{Distribution, Reorder, Shape, Trace, distance, file, keys, print};
 use crate::text::{
     At, Draft, Entry, Located, Mistake, Nanoseconds, Reader, Time, Value, is_none, quantity, table,
     word,
@@ -56,7 +57,8 @@ table! {
     }
     beside {
         #[schemars(range(min = 0))]
-        /// Standard deviation in ns (for `uniform` the half-width is sqrt(3) of it).
+        /// Standard deviation in ns (for `uniform` the half-width is sqrt(3) of it); 0 where only
+        /// rows of a trace have jitter.
         sd_ns: f64 = 0.0;
         #[serde(skip)]
         distribution: Shape = Shape::default();
@@ -230,7 +232,7 @@ impl Reader {
     }
 
     /// The finished delay; meaningless if that adds a mistake.
-    pub(super) fn finish_delay(&mut self, draft: &DelayDraft) -> Delay {
+    pub(super) fn finish_delay(&mut self, draft: &DelayDraft, trace: Option<&Trace>) -> Delay {
         let samples = draft.jitter.samples.as_ref();
         let mean_ns = value(&draft.mean_ns)
             .or_else(|| samples.map(|s| s.value.mean_ns.round() as u64))
@@ -258,11 +260,18 @@ impl Reader {
             let title = format!("a `max` of {} is below the mean", Time(max.value));
             self.mistake(&max.at, title, help);
         }
-        let Some(spread) = draft.jitter.spread.as_ref().or(measured.as_ref()) else {
+        // Rows that have the jitter take all that is said of it from here.
+        let by_rows = trace.is_some_and(|trace| figures(trace).max_jitter_ns > Some(0));
+        let of_rows = by_rows.then(|| Located {
+            value: Spread::Jitter(0.0),
+            at: draft.at.clone().unwrap_or(At::START),
+        });
+        let spread = draft.jitter.spread.as_ref();
+        let Some(spread) = spread.or(measured.as_ref()).or(of_rows.as_ref()) else {
             self.nothing_without_jitter(draft);
             return constant;
         };
-        if draft.mean_ns.is_none() && samples.is_none() {
+        if draft.mean_ns.is_none() && samples.is_none() && !by_rows {
             let key = match spread.value {
                 Spread::Jitter(_) => "jitter",
                 Spread::Sd(_) => "sd",
@@ -274,7 +283,7 @@ impl Reader {
         self.coherence_is_not_zero(draft);
         self.correlation_is_of_packets(draft);
         match self.jitter(draft, spread, mean_ns) {
-            jitter if jitter.sd_ns > 0.0 => Delay {
+            jitter if jitter.sd_ns > 0.0 || by_rows && jitter != Jitter::default() => Delay {
                 jitter: Some(jitter),
                 max_ns: written.max_ns,
                 ..constant
@@ -289,12 +298,12 @@ impl Reader {
         // Bounds are in the user's own terms.
         let (written, sd_ns, largest) = match (spread.value, &distribution) {
             (Spread::Jitter(half), Shape::Named(Distribution::Uniform)) => {
-                (half, half / 3f64.sqrt(), mean_ns as f64)
+                (half, distribution.sd_of(half), mean_ns as f64)
             }
-            (Spread::Jitter(jitter), Shape::Table(table)) => {
-                (jitter, jitter * table.sd(), largest / table.sd())
+            (Spread::Jitter(jitter), shape) => {
+                (jitter, shape.sd_of(jitter), largest / shape.sd_of(1.0))
             }
-            (Spread::Jitter(sd) | Spread::Sd(sd), _) => (sd, sd, largest),
+            (Spread::Sd(sd), _) => (sd, sd, largest),
         };
         if written > largest {
             let places = [

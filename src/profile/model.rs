@@ -188,6 +188,18 @@ impl Shape {
     }
 }
 
+impl Shape {
+    /// The standard deviation of a jitter: the half-width of a uniform distribution, a factor of
+    /// the values of a table, and of others the deviation itself.
+    pub(crate) fn sd_of(&self, jitter: f64) -> f64 {
+        match self {
+            Self::Named(Distribution::Uniform) => jitter / 3f64.sqrt(),
+            Self::Table(table) => jitter * table.sd(),
+            Self::Named(_) | Self::LogNormal => jitter,
+        }
+    }
+}
+
 impl Default for Shape {
     fn default() -> Self {
         Distribution::default().into()

@@ -2,7 +2,7 @@
 //! What of a link follows from its trace as a whole.
 
 use super::quantile::largest_sd_ns;
-use super::{Delay, Distribution, Jitter, Link, Summary, Trace, TraceRow, TraceSource};
+use super::{Delay, Jitter, Link, Summary, Trace, TraceRow, TraceSource};
 use crate::abi;
 
 const OPPORTUNITY: u64 = abi::EMUD_OPPORTUNITY as u64;
@@ -60,14 +60,8 @@ pub(crate) fn delay(link: &Link) -> Delay {
         delay.mean_ns = delay.mean_ns.max(max);
     }
     if let Some(jitter_ns) = summary.max_jitter_ns.filter(|ns| *ns > 0) {
-        let jitter = delay.jitter.get_or_insert_with(|| Jitter {
-            distribution: Distribution::Uniform.into(),
-            ..Jitter::default()
-        });
-        jitter.sd_ns = match jitter.distribution == Distribution::Uniform.into() {
-            true => jitter_ns as f64 / 3f64.sqrt(),
-            false => jitter_ns as f64,
-        };
+        let jitter = delay.jitter.get_or_insert_with(Jitter::default);
+        jitter.sd_ns = jitter.distribution.sd_of(jitter_ns as f64);
         // The rows say about which mean it is to be.
         while largest_sd_ns(jitter.distribution.clone(), delay.mean_ns) < jitter.sd_ns {
             delay.mean_ns = delay.mean_ns.max(1) * 2;

@@ -383,6 +383,20 @@ fn two_seconds(text: &str) -> [Vec<f64>; 2] {
     })
 }
 
+/// Which a link has without any jitter besides.
+#[test]
+fn jitter_of_rows_has_distribution_and_order_of_the_link() {
+    let [wide, _] = two_seconds(
+        "[up]\ndelay = { mean = \"50ms\", distribution = \"normal\", reorder = \"jitter\" }\n\
+         trace = { rows = \"time_s,jitter_ms;0,5;1,2\" }\n",
+    );
+    let (_, sd) = moments(&wide);
+    // The standard error of a normal deviation: sd / sqrt(2 n).
+    assert!((sd - 5e6).abs() < 4.0 * 5e6 / 40_000f64.sqrt(), "{sd}");
+    let beyond = wide.iter().filter(|d| (**d - 50e6).abs() > 9e6).count();
+    assert!(beyond > 0, "a uniform one ends at 8.7 ms");
+}
+
 #[test]
 fn jitter_wider_than_the_links_own_delay_is_cut_off_at_zero() {
     let rows = "trace = { rows = \"time_s,jitter_ms;0,5;1,2\" }";

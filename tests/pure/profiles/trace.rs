@@ -569,3 +569,36 @@ fn a_mahimahi_trace_that_is_not_there_is_named() {
     }
     std::fs::remove_file(ok).unwrap();
 }
+
+/// What the rows do not have of a jitter is the link's, as all that `emud set` may do with it.
+#[test]
+fn jitter_of_rows_is_described_by_the_link() {
+    let rows = "trace = { rows = \"time_s,jitter_ms;0,5;1,2\" }";
+    for keys in [
+        "mean = \"50ms\", distribution = \"normal\", reorder = \"jitter\"",
+        "mean = \"50ms\", jitter = \"0ms\", distribution = \"normal\", reorder = \"jitter\"",
+        "distribution = \"lognormal\", coherence = \"1s\"",
+        "mean = \"50ms\"",
+    ] {
+        let profile = parse(&format!("[link]\ndelay = {{ {keys} }}\n{rows}\n"));
+        let jitter = profile.up.delay.jitter.as_ref();
+        assert_eq!(
+            jitter.map(|jitter| jitter.distribution.word()),
+            ["normal", "lognormal"]
+                .into_iter()
+                .find(|word| keys.contains(word)),
+        );
+        assert!(jitter.is_none_or(|jitter| jitter.sd_ns == 0.0));
+        let text = profile.to_toml();
+        assert_eq!(
+            Profile::parse(&text, "x").unwrap().up.delay,
+            profile.up.delay,
+            "{text}"
+        );
+        let loss = set(&profile, &["loss=1%"]).unwrap();
+        assert_eq!(loss.up.delay, profile.up.delay);
+    }
+    // Without rows of jitter it says nothing.
+    let text = "[link]\ndelay = { mean = \"50ms\", distribution = \"normal\" }\n";
+    assert!(Profile::parse(text, "x").is_err());
+}
