@@ -37,6 +37,16 @@ impl Reader {
 
     /// Applies a link table.
     pub(super) fn link(&mut self, draft: &mut LinkDraft, entries: &[Entry]) {
+        fn find<'a>(entries: &'a [Entry], key: &str) -> Option<&'a Entry> {
+            entries.iter().find(|entry| entry.key.value == key)
+        }
+        if let (Some(_), Some(rate)) = (find(entries, "overhead"), find(entries, "rate"))
+            && let Value::Table(keys) = &rate.value.value
+            && let Some(second) = find(keys, "overhead")
+        {
+            let help = "keep one: `overhead` of the rate is the link's";
+            self.mistake(&second.key.at, "`overhead` is given twice", help);
+        }
         for entry in entries {
             self.link_key(draft, entry);
         }
