@@ -8,9 +8,9 @@ use crate::text::{At, Located, Reader};
 impl Reader {
     /// The finished link; meaningless if that adds a mistake.
     pub(super) fn finish(&mut self, draft: &LinkDraft) -> Link {
-        let wire = self.finish_wire(draft);
-        let mut queue = self.finish_queue(draft, &wire);
         let trace = self.finish_trace(&draft.trace);
+        let wire = self.finish_wire(draft, trace.as_ref());
+        let mut queue = self.finish_queue(draft, &wire);
         let link = Link {
             background: self.finish_background(draft, &mut queue),
             queue,

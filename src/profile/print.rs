@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::model::DEFAULT_INSTANCES;
-use super::{Delay, Link, Loss, Offload, Profile, Queue, background, shared};
+use super::{Delay, Link, Loss, Offload, Profile, Queue, Wire, background, shared};
 use crate::abi;
 use crate::text::{Rate, Word};
 
@@ -115,8 +115,8 @@ fn quoted(value: impl std::fmt::Display) -> String {
 
 pub(super) fn section(out: &mut String, header: &str, link: &Link) {
     let _ = writeln!(out, "\n[{header}]");
-    if let Some(bits) = link.rate {
-        line(out, "rate", link.wire.with_rate(Rate(bits)));
+    if link.rate.is_some() || link.wire != Wire::default() {
+        line(out, "rate", link.wire.with_rate(link.rate.map(Rate)));
     }
     // Not as if it had been written: without the background it is another.
     let usual = link.background.is_some() && link.queue == background::usual_queue();

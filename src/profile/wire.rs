@@ -9,6 +9,7 @@ use super::draft::LinkDraft;
 use super::keys;
 use super::kinds::Count;
 use super::queue::{Bytes, some_bytes};
+use super::{Trace, print};
 use crate::text::{
     Draft, Entry, Kind, Located, Mistake, Rate, Reader, Value, is_none, number, table,
 };
@@ -130,13 +131,11 @@ impl Wire {
         self.plain_text(&[]).trim_start().to_owned()
     }
 
-    /// As the value of the key `rate`.
-    pub(super) fn with_rate(&self, rate: Rate) -> String {
-        let keys = self.keys_text();
-        match keys.is_empty() {
-            true => format!("\"{rate}\""),
-            false => format!("{{ rate = \"{rate}\", {} }}", keys.join(", ")),
-        }
+    /// As the value of the key `rate`, with the rate if it is not that of a trace.
+    pub(super) fn with_rate(&self, rate: Option<Rate>) -> String {
+        let rate = rate.map(|rate| format!("rate = \"{rate}\""));
+        let keys: Vec<_> = rate.into_iter().chain(self.keys_text()).collect();
+        print::table(&keys, "rate")
     }
 }
 
@@ -161,8 +160,8 @@ impl Reader {
     }
 
     /// The finished wire; meaningless if that adds a mistake.
-    pub(super) fn finish_wire(&mut self, draft: &LinkDraft) -> Wire {
-        if draft.rate.is_none() {
+    pub(super) fn finish_wire(&mut self, draft: &LinkDraft, trace: Option<&Trace>) -> Wire {
+        if draft.rate.is_none() && !trace.is_some_and(Trace::has_rate) {
             for (key, at) in draft.wire.places() {
                 let help = "without a rate packets take no time on the wire: give `rate` too, or \
                             leave it out";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The meaning of traces, phases and slots, and the messages for meaningless ones.
 
+use emud::datapath::stage::compile::{Place, compile};
 use emud::datapath::stage::timeline::kept;
 use emud::profile::{Link, Phase, Phases, Profile, Slot, Trace, TraceRow, TraceSource};
 use emud::verify::What;
@@ -601,4 +602,31 @@ fn jitter_of_rows_is_described_by_the_link() {
     // Without rows of jitter it says nothing.
     let text = "[link]\ndelay = { mean = \"50ms\", distribution = \"normal\" }\n";
     assert!(Profile::parse(text, "x").is_err());
+}
+
+#[test]
+fn rates_of_rows_have_a_wire() {
+    let text = "[link]\nrate = { burst = \"5kB\", mpu = 64 }\n\
+                trace = { rows = \"time_s,rate_mbit;0,8;1,8\" }\n";
+    let profile = parse(text);
+    assert_eq!((profile.up.rate, profile.up.wire.mpu), (None, 64));
+    let written = profile.to_toml();
+    assert_eq!(
+        Profile::parse(&written, "x").unwrap().up.wire,
+        profile.up.wire,
+        "{written}"
+    );
+    // 5000 bytes at the mean rate.
+    let compiled = compile(
+        &profile.up,
+        1,
+        0,
+        0,
+        Place {
+            release: 0,
+            ifindex: 0,
+            l3: false,
+        },
+    );
+    assert_eq!(compiled.unwrap().link.queueing.burst_ns, 5 * MS);
 }
