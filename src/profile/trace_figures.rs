@@ -15,7 +15,9 @@ pub(crate) fn figures(trace: &Trace) -> Summary {
             let max = |f: fn(&TraceRow) -> Option<u64>| rows.iter().filter_map(f).max();
             let ends = rows.iter().skip(1).map(|row| row.at_ns);
             let carried: u128 = (rows.iter().zip(ends.chain([*period_ns])))
-                .map(|(row, end)| u128::from(end - row.at_ns) * u128::from(row.rate.unwrap_or(0)))
+                .map(|(row, end)| {
+                    u128::from(end.saturating_sub(row.at_ns)) * u128::from(row.rate.unwrap_or(0))
+                })
                 .sum();
             let mean = carried / u128::from((*period_ns).max(1));
             let has_rate = rows.iter().any(|row| row.rate.is_some());
