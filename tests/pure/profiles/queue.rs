@@ -316,7 +316,7 @@ const MISTAKES: &[(&str, &str, &str, &str)] = &[
     ("rate = { rate = \"5Mbit\", cell = { overhead = 5 } }", "{ overhead = 5 }", "without `size`", "size = 48"),
     ("rate = { rate = \"5Mbit\", cell = { size = 48, overhead = -48 } }", "-48", "out of range", "from -47 to 255"),
     ("rate = { rate = \"5Mbit\", cell = { size = 48, padding = 1 } }", "padding", "no key `padding` of a cell", "size, overhead"),
-    ("overhead = 18\nrate = { rate = \"1Mbit\", overhead = 40 }", "overhead", "given twice", "keep one"),
+    ("rate = { rate = \"1Mbit\", overhead = 40 }\noverhead = 18", "overhead", "given twice", "keep one"),
     ("rate = { burst = \"5kB\" }", "\"5kB\"", "`burst` without `rate`", "give `rate`"),
     ("queue = { limit = \"5ms\" }", "\"5ms\"", "not a number of packets", "time = \"5ms\""),
     ("queue = { limit = \"5kB\" }", "\"5kB\"", "not a number of packets", "bytes = \"5kB\""),
