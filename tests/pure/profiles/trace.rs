@@ -585,7 +585,7 @@ fn jitter_of_rows_is_described_by_the_link() {
         let jitter = profile.up.delay.jitter.as_ref();
         assert_eq!(
             jitter.map(|jitter| jitter.distribution.word()),
-            ["normal", "lognormal"]
+            ["lognormal", "normal"]
                 .into_iter()
                 .find(|word| keys.contains(word)),
         );
