@@ -66,10 +66,10 @@ pub(crate) fn lay_out(
     };
     for (number, edge) in graph.edges.iter().enumerate() {
         let (net, ends) = match (edge.port, hub) {
+            // A /30 is in no class: nothing would emulate the peer, or reach it.
             (true, Some(hub)) => peer(graph, &layout.classes, edge.ends[0], hub),
-            _ => None,
+            _ => wires.next().map(of_wire),
         }
-        .or_else(|| wires.next().map(of_wire))
         .ok_or_else(|| too_small(format!("more than {number} links")))?;
         layout.networks.push(net);
         layout.addresses.push(ends);

@@ -37,6 +37,13 @@ pub(crate) fn of(topology: &Topology) -> (&'static str, u32, u32) {
         Kind::Ring => ("nodes", MIN_RING, MAX_NODES),
         Kind::Tandem => ("nodes", 2, MAX_NODES),
         Kind::Switches => ("nodes", 1, MAX_NODES / topology.switches - 1),
-        Kind::Star => ("peers", topology.classes.len().max(1) as u32, MAX_PEERS),
+        Kind::Star => {
+            let classes = topology.classes.len().max(1) as u32;
+            (
+                "peers",
+                classes,
+                MAX_PEERS.min(MAX_PEERS_OF_CLASS * classes),
+            )
+        }
     }
 }

@@ -7,7 +7,7 @@ use emud::abi::{DIRECTIONS, EMUD_DOWN, EMUD_UP};
 use emud::experiment::scenario::{Overrides, Plan, shipped};
 use emud::profile::{Per, Profile, Target, shipped as profiles};
 
-use super::with;
+use super::{read, with};
 
 fn star() -> Plan {
     let scenario = shipped::load("star").unwrap();
@@ -111,4 +111,23 @@ fn peers_are_divided_as_in_the_file() {
     assert_eq!(divided(3), [1, 1, 1]);
     assert_eq!(divided(64), [32, 30, 2]);
     assert_eq!(divided(100).iter().sum::<usize>(), 100);
+}
+
+/// A /24 has 254 addresses, so that all peers of a class have one of them.
+#[test]
+fn all_peers_have_addresses_of_their_class() {
+    let text = "[topology]\nkind = \"star\"\nclass.a.peers = 4\n[node.a1]\ncommand = \"true\"\n";
+    let scenario = read(text).unwrap();
+    let of = |nodes| Overrides {
+        nodes: Some(nodes),
+        ..Overrides::default()
+    };
+    let plan = scenario.plan(&of(254)).unwrap();
+    let last = plan.addresses("a254")[0];
+    assert_eq!(
+        (last.addr().octets()[2..].to_vec(), last.prefix_len()),
+        (vec![1, 254], 32)
+    );
+    let error = scenario.plan(&of(255)).unwrap_err().to_string();
+    assert!(error.contains("254"), "{error}");
 }
