@@ -49,7 +49,7 @@ impl Geometry {
     pub fn range_m(&self, mode: usize) -> Option<f64> {
         match &self.spread {
             Spread::Disk(disk) => Some(disk.range_m),
-            Spread::Radio(radio) => radio.reach_m(radio.sensitivity_dbm[mode]),
+            Spread::Radio(radio) => radio.reach_m(radio.weakest_dbm(mode)),
             Spread::Wire(_) => None,
         }
     }

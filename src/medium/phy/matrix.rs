@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::loss::Loss;
 use super::path::LIGHT_M_PER_S;
-use super::power::attowatts;
+use super::power::{attowatts, exceeds, ratio};
 use super::standard::Standard;
 use crate::abi::mix;
 use crate::medium::set::Set;
@@ -111,6 +111,12 @@ pub struct Radio {
     pub sensitivity_dbm: Vec<f64>,
     /// The weakest signal that keeps the medium busy.
     pub sense_dbm: f64,
+    /// Background noise, and how much stronger a signal must be that is decoded.
+    #[serde(default)]
+    pub noise_dbm: Option<f64>,
+    /// In dB.
+    #[serde(default)]
+    pub capture_db: f64,
     /// Standard deviation of the loss around that of the distance, dB: of each pair of stations once,
     /// the same in both directions (log-normal shadowing).
     #[serde(default)]
@@ -126,6 +132,8 @@ impl Radio {
             loss: loss.into(),
             sensitivity_dbm: standard.rates.iter().map(|(_, dbm)| *dbm).collect(),
             sense_dbm: standard.sense_dbm,
+            noise_dbm: None,
+            capture_db: 0.0,
             shadowing_db: 0.0,
         }
     }
@@ -141,6 +149,12 @@ impl Radio {
         let (first, second) = (1.0 - unit(1), unit(2));
         let radius = libm::sqrt(-2.0 * libm::log(first));
         self.shadowing_db * radius * libm::cos(2.0 * PI * second)
+    }
+
+    /// Returns the weakest signal that is decoded in a mode, dBm.
+    pub fn weakest_dbm(&self, mode: usize) -> f64 {
+        let above_noise = self.noise_dbm.map(|dbm| dbm + self.capture_db);
+        self.sensitivity_dbm[mode].max(above_noise.unwrap_or(f64::NEG_INFINITY))
     }
 
     /// Returns the distance in metres at which this power arrives; none: it depends on more than the
@@ -278,16 +292,22 @@ impl Matrix {
     pub fn radio(positions: &[Position], radio: &Radio, ber: f64) -> Self {
         let weakest = radio.sensitivity_dbm.iter().copied();
         let weakest = weakest.fold(radio.sense_dbm, f64::min) - NEGLIGIBLE_DB;
+        let noise = radio.noise_dbm.map_or(0, attowatts);
+        let capture = ratio(radio.capture_db);
         Self::new(positions.len(), |from, to| {
             let ends = [from, to].map(|station| positions[usize::from(station)]);
             let d = distance_m(ends[0], ends[1]);
             let loss_db = radio.loss.db(ends, d, radio.frequency_hz)?;
             let dbm = radio.power_dbm - (loss_db + radio.shadow_db(from, to));
-            let decodes = |mode: usize| u16::from(dbm >= radio.sensitivity_dbm[mode]) << mode;
+            let power = attowatts(dbm);
+            // As stations decide it, to the last bit.
+            let clears = exceeds(power, noise, capture);
+            let decodes =
+                |mode: usize| u16::from(clears && dbm >= radio.sensitivity_dbm[mode]) << mode;
             let reach = Reach {
                 modes: (0..radio.sensitivity_dbm.len()).map(decodes).sum(),
                 senses: dbm >= radio.sense_dbm,
-                power: attowatts(dbm),
+                power,
                 delay_ns: delay_ns(d),
                 ..Reach::full(to).with_ber(ber)
             };

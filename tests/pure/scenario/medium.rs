@@ -248,6 +248,32 @@ fn noise_has_no_effect_in_the_disk_model() {
     assert_eq!(of("free-space"), (attowatts(-95.0), 100));
 }
 
+/// The sensitivity is -85 dBm, but the noise needs -80: b is too far from a, and r is not.
+#[test]
+fn what_noise_covers_is_no_neighbour() {
+    let text = "[medium.w]\nradio = { noise = \"-90dBm\" }\npropagation = \"free-space\"\n\
+                [node.a]\ncommand = \"true\"\n[node.b]\nat = [1380, 0]\n[node.r]\nat = [690, 0]\n";
+    let plan = plan(text);
+    let way = walk(&plan, "a", plan.addresses("b")[0].addr());
+    assert_eq!(way, Ok(["a", "r", "b"].map(str::to_owned).to_vec()));
+    let medium = &plan.media[0];
+    let (modes, matrix) = (medium.modes(), medium.matrix());
+    assert_eq!(matrix.neighbours(&modes), [vec![2], vec![2], vec![0, 1]]);
+    let range_m = medium.geometry().range_m(modes[0]).unwrap();
+    assert!((970.0..985.0).contains(&range_m), "{range_m}");
+    // With one sender nothing collides.
+    for (to, sent) in [(1, 0), (2, 20)] {
+        let mut air = Air::new(medium.air(1), medium.matrix().into(), &modes);
+        for token in 0..20 {
+            let (to, bytes) = (To::Station(to), 1000);
+            air.arrive(0, 0, Frame { to, bytes, token });
+        }
+        while air.next(10_000_000_000).is_some() {}
+        let count = air.count(0);
+        assert_eq!((count.collided, count.sent), (0, sent));
+    }
+}
+
 #[test]
 fn an_802_11n_medium_aggregates() {
     let of = |keys: &str| {

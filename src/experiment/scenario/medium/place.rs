@@ -135,6 +135,8 @@ impl Medium {
         let choice = &self.table.radio;
         let mut radio = Radio::new(choice.standard, loss);
         radio.shadowing_db = shadowing_db;
+        radio.noise_dbm = choice.noise_dbm;
+        radio.capture_db = choice.capture_db;
         radio.power_dbm = choice.power_dbm.unwrap_or(radio.power_dbm);
         // What is received is sensed. The default may be above it.
         let sense_dbm = choice.sense_dbm.unwrap_or(radio.sense_dbm);
