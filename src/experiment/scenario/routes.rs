@@ -21,14 +21,20 @@ struct Destination {
 }
 
 /// Returns the routes of all nodes, in their order. `network` contains all addresses: most paths of
-/// a node have the same next hop, for which one route to the network suffices.
+/// a node have the same next hop, for which one route to the network suffices. But two nodes that do not
+/// reach an address must not send its packets to each other.
 pub(crate) fn routes(graph: &Graph, layout: &Layout, network: Ipv4Net) -> Vec<Vec<Route>> {
-    let destinations = destinations(graph, layout);
+    let (destinations, mut reaches_all) = destinations(graph, layout);
+    if let Some((outside, _)) = layout.outside {
+        // Its default route would take them to the host. Its neighbours have none to them.
+        reaches_all[outside] = true;
+    }
     let edges_of = graph.edges_of();
     (0..graph.nodes.len())
         .map(|node| {
             let mut routes = on_link(graph, layout, node, &edges_of[node]);
-            routes.extend(through(graph, layout, network, node, &destinations));
+            let merged = reaches_all[node].then_some(network);
+            routes.extend(through(graph, layout, merged, node, &destinations));
             if let Some((_, [_, host])) = layout.outside.filter(|(outside, _)| *outside == node) {
                 routes.push(Route {
                     to: everywhere(),
@@ -69,11 +75,11 @@ fn on_link(graph: &Graph, layout: &Layout, node: usize, edges: &[usize]) -> Vec<
         .collect()
 }
 
-/// Routes through other nodes, as few as possible.
+/// Routes through other nodes, as few as possible; `merged`: what one of them may be to.
 fn through(
     graph: &Graph,
     layout: &Layout,
-    network: Ipv4Net,
+    merged: Option<Ipv4Net>,
     node: usize,
     destinations: &[Destination],
 ) -> Vec<Route> {
@@ -89,7 +95,7 @@ fn through(
     let most = by_edge
         .iter()
         .max_by_key(|(edge, all)| (all.len(), std::cmp::Reverse(**edge)));
-    if let Some(most) = most.map(|(edge, _)| *edge) {
+    if let (Some(most), Some(network)) = (most.map(|(edge, _)| *edge), merged) {
         by_edge.insert(most, vec![network]);
     }
     let route = |edge: usize, to: Ipv4Net| Route {
@@ -103,8 +109,10 @@ fn through(
         .collect()
 }
 
-fn destinations(graph: &Graph, layout: &Layout) -> Vec<Destination> {
+/// Returns all destinations, and whether a node reaches each of them.
+fn destinations(graph: &Graph, layout: &Layout) -> (Vec<Destination>, Vec<bool>) {
     let edges_of = graph.edges_of();
+    let mut reaches_all = vec![true; graph.nodes.len()];
     let towards = |targets: &[usize]| next_hops(graph, &edges_of, targets);
     let mut out = Vec::new();
     for (number, edge) in graph.edges.iter().enumerate() {
@@ -118,18 +126,24 @@ fn destinations(graph: &Graph, layout: &Layout) -> Vec<Destination> {
             false => vec![edge.ends[own]],
         };
         let next = [0, 1].map(|own| towards(&at(own)));
+        for (node, all) in reaches_all.iter_mut().enumerate() {
+            *all &= edge.ends.contains(&node) || next.iter().all(|next| next[node].is_some());
+        }
         let (network, addresses) = (layout.networks[number], layout.addresses[number]);
         out.extend(of_wire(network, addresses, next, edge.ends));
     }
     if let Some(star) = &graph.star {
         let next = towards(&[star.hub]);
+        for (node, all) in reaches_all.iter_mut().enumerate() {
+            *all &= node == star.hub || next[node].is_some();
+        }
         out.extend(layout.classes.iter().map(|class| Destination {
             prefix: *class,
             next: next.clone(),
         }));
         out.push(hub(graph, layout, &next));
     }
-    out
+    (out, reaches_all)
 }
 
 /// Returns a wire as one destination if both ends have the same next hops, otherwise the two ends.

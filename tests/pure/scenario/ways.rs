@@ -180,6 +180,25 @@ fn of_ways_alike_the_one_over_the_link_written_first_is_taken() {
     }
 }
 
+/// Neither r2 nor r3 reaches the server: neither has a route, to the other one.
+#[test]
+fn what_cannot_be_reached_has_no_route() {
+    let plan = plan(
+        "[node.client]\ncommand = \"true\"\n[node.r1]\n[node.r2]\n[node.r3]\n\
+         [node.proxy]\nforwards = false\n[node.server]\n\
+         [link.l1]\nbetween = [\"client\", \"r1\"]\n[link.l2]\nbetween = [\"r1\", \"r2\"]\n\
+         [link.l3]\nbetween = [\"r2\", \"r3\"]\n[link.l4]\nbetween = [\"r3\", \"proxy\"]\n\
+         [link.l5]\nbetween = [\"proxy\", \"server\"]\n",
+    );
+    let server = plan.addresses("server")[0].addr();
+    for from in ["client", "r1", "r2", "r3"] {
+        let way = walk(&plan, from, server);
+        assert_eq!(way, Err(format!("no route at {from}")));
+    }
+    walk(&plan, "client", plan.addresses("proxy")[0].addr()).unwrap();
+    walk(&plan, "proxy", server).unwrap();
+}
+
 /// A graph: for each node except the first, an earlier node, more links, and the nodes that do not
 /// forward.
 #[derive(Debug, Clone)]
@@ -257,12 +276,11 @@ proptest! {
         apart(&plan);
         for (number, from) in plan.nodes.iter().enumerate() {
             for (other, to) in plan.nodes.iter().enumerate().filter(|(other, _)| *other != number) {
-                if !graph.joined(number, other) {
-                    continue;
-                }
+                let joined = graph.joined(number, other);
                 for address in plan.addresses(&to.name) {
                     let way = walk(&plan, &from.name, address.addr());
-                    prop_assert!(way.is_ok(), "{} to {}: {way:?}\n{}", from.name, to.name, plan.to_text());
+                    let none = Err(format!("no route at {}", from.name));
+                    prop_assert!(if joined { way.is_ok() } else { way == none }, "{} to {}: {way:?}\n{}", from.name, to.name, plan.to_text());
                 }
             }
         }
