@@ -349,6 +349,24 @@ fn stations_move_along_paths_and_at_random() {
     );
 }
 
+/// The hub of a star is on a medium, too: its peers are behind it.
+#[test]
+fn a_star_is_reached_from_a_medium_of_its_hub() {
+    let text = "[topology]\nkind = \"star\"\nclass.mobile.peers = 3\n\
+                [medium.w]\nnodes = [\"hub\", \"phone\"]\n[node.phone]\ncommand = \"true\"\n";
+    let plan = plan(text);
+    let names = ["phone", "hub", "mobile1", "mobile3"];
+    for from in names {
+        for to in names.into_iter().filter(|to| *to != from) {
+            for address in plan.addresses(to) {
+                let way = walk(&plan, from, address.addr());
+                assert!(way.is_ok(), "{from} to {to}: {way:?}");
+            }
+        }
+    }
+    each_destination_is_there_once(&plan);
+}
+
 /// Two in cells with losses, one behind a wall, and one that walks.
 #[test]
 fn a_grid_has_the_losses_between_all_stations() {

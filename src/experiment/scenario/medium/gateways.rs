@@ -19,6 +19,7 @@ struct Hop {
 }
 
 /// An address of a node; none: of a wire.
+#[derive(PartialEq)]
 struct Own {
     node: usize,
     address: Ipv4Addr,
@@ -70,23 +71,34 @@ fn neighbours(plan: &Plan) -> (Vec<Vec<Hop>>, Vec<Own>) {
     for wire in &plan.wires {
         let end = |n: usize| {
             let end = &wire.ends[n];
-            Some((number(end.node.as_deref()?)?, end.address?.addr()))
+            let node = number(end.node.as_deref()?)?;
+            // A port of a star has the address of its bridge.
+            let bridge = plan.nodes[node].bridge.as_ref();
+            let bridge = bridge.filter(|bridge| bridge.ports.contains(&end.interface));
+            let (address, interface) = match bridge {
+                Some(bridge) => (bridge.address?, &bridge.interface),
+                None => (end.address?, &end.interface),
+            };
+            Some((node, address.addr(), interface))
         };
         let (Some(first), Some(second)) = (end(0), end(1)) else {
             continue;
         };
-        for ((node, address), (to, via), n) in [(first, second, 0), (second, first, 1)] {
+        for ((node, address, interface), (to, via, _)) in [(first, second), (second, first)] {
             hops[node].push(Hop {
                 to,
                 via,
-                interface: wire.ends[n].interface.clone(),
+                interface: interface.clone(),
                 medium: None,
             });
-            all.push(Own {
+            let own = Own {
                 node,
                 address,
                 medium: None,
-            });
+            };
+            if !all.contains(&own) {
+                all.push(own);
+            }
         }
     }
     for (n, medium) in plan.media.iter().enumerate() {
