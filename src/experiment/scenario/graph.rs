@@ -25,7 +25,7 @@ pub(crate) struct Spot {
     pub node: Node,
     /// On a medium in m, unless the file has a position of the node.
     pub position: Position,
-    /// By the mobility of its medium, instead of any position.
+    /// By the mobility of its medium, unless the file has a position or a path of the node.
     pub motion: Option<Track>,
 }
 

@@ -3,6 +3,7 @@
 
 use emud::experiment::scenario::{Overrides, Plan, ScenarioError};
 use emud::medium::air::{Access, Air, Discipline, Frame, Outcome, To};
+use emud::medium::motion::Track;
 use emud::medium::phy::attowatts;
 use emud::text::TextError;
 
@@ -347,6 +348,34 @@ fn stations_move_along_paths_and_at_random() {
             .iter()
             .all(|station| station.track.moves())
     );
+}
+
+/// `mobility` is for those without a position in the file, and a node has one motion.
+#[test]
+fn a_node_with_a_position_keeps_it() {
+    let random = |seed: u32| {
+        format!("mobility = {{ model = \"random-waypoint\", area = [100, 50], seed = {seed} }}\n")
+    };
+    let text = |first: u32, second: u32| {
+        format!(
+            "[medium.w]\n{}[medium.v]\n{}[node.a]\ncommand = \"true\"\nat = [7, 8]\n[node.b]\n\
+             path = [{{ at = [0, 0] }}, {{ at = [60, 0], after = \"60s\" }}]\n[node.c]\n",
+            random(first),
+            random(second)
+        )
+    };
+    let both = plan(&text(3, 3));
+    for medium in &both.media {
+        let [a, b, c] = &medium.stations[..] else {
+            panic!()
+        };
+        assert_eq!(a.track, Track::still([7.0, 8.0]));
+        assert_eq!(b.track.at(30_000_000_000), [30.0, 0.0]);
+        assert!(c.track.moves());
+    }
+    let planned = read(&text(3, 4)).and_then(|scenario| scenario.plan(&Overrides::default()));
+    let error = planned.unwrap_err().to_string();
+    assert!(error.contains("`c` has another `mobility`"), "{error}");
 }
 
 /// The hub of a star is on a medium, too: its peers are behind it.

@@ -301,16 +301,27 @@ pub(crate) fn connect(drafts: &[MediumDraft], graph: &mut Graph, mistakes: &mut 
                 break;
             };
             let spot = &mut graph.nodes[*member];
-            spot.motion = mobility.track(n, &spot.node.name);
-            if spot.motion.is_none() {
-                let title = format!(
-                    "the trace has no node `{}`, and no number {n}",
-                    spot.node.name
-                );
-                let help = "each station of the medium needs a track";
-                mistakes.push(Mistake::new(&draft.name.at, title, help));
-                break;
+            let node = &spot.node;
+            if node.position.is_some() || node.path.is_some() {
+                continue;
             }
+            let track = mobility.track(n, &node.name);
+            let (title, help) = match (&track, &spot.motion) {
+                (None, _) => (
+                    format!("the trace has no node `{}`, and no number {n}", node.name),
+                    "each station of the medium without `at` and `path` needs a track",
+                ),
+                (_, Some(other)) if track.as_ref() != Some(other) => (
+                    format!("`{}` has another `mobility` on another medium", node.name),
+                    "a node is in one position: use the same trace, or write its `path`",
+                ),
+                _ => {
+                    spot.motion = track;
+                    continue;
+                }
+            };
+            mistakes.push(Mistake::new(&draft.name.at, title, help));
+            break;
         }
         graph.media.push(members);
     }
