@@ -212,10 +212,7 @@ fn figure(sample: &StationSample, column: &str) -> String {
         "SENT/S" => per_s(counted.sent_packets),
         "RATE" => bits(counted.sent_bytes),
         "GOOD" => bits(counted.received_bytes),
-        "RETRY" => share(
-            counted.failed.saturating_sub(counted.given_up),
-            counted.attempts,
-        ),
+        "RETRY" => share(counted.retried(), counted.attempts),
         "LOST" => counted.given_up.to_string(),
         "DROP" => (counted.dropped_full + counted.dropped_aqm).to_string(),
         "QUEUE" => sample.backlog_packets.to_string(),

@@ -77,6 +77,10 @@ counters! {
         sent_bytes,
         /// Attempts without an answer.
         failed,
+        /// Those of them that were repeated: their first packet was not given up.
+        // Logs of before have none.
+        #[serde(default)]
+        retried,
         /// RTS and data frames that their receiver, in range, has not decoded because of others'
         /// transmissions or its own. Broadcasts do not count.
         collided,
@@ -87,7 +91,7 @@ counters! {
         // Logs of before have none.
         #[serde(default)]
         internal_collisions,
-        /// Packets whose last attempt failed. The other failed attempts were followed by a retry.
+        /// Packets whose last attempt failed, of an aggregate each packet.
         given_up,
         /// Packets that found the queue full.
         dropped_full,
@@ -109,7 +113,11 @@ counters! {
 impl StationCounted {
     /// Returns the failed attempts that were followed by another one.
     pub fn retried(&self) -> u64 {
-        self.failed.saturating_sub(self.given_up)
+        match self.retried {
+            // In a log of before one packet was given up for each of the others; now it is one or more.
+            0 => self.failed.saturating_sub(self.given_up),
+            retried => retried,
+        }
     }
 
     /// Returns the packets that its queue dropped, whatever the cause.

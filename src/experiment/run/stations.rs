@@ -99,6 +99,7 @@ fn counted(count: &Count) -> StationCounted {
         sent_packets: count.sent,
         sent_bytes: count.sent_bytes,
         failed: count.failed,
+        retried: count.retried,
         collided: count.collided,
         damaged: count.damaged,
         internal_collisions: count.internal,

@@ -133,11 +133,13 @@ impl<T: Clone> Air<T> {
         let this = &mut self.stations[station];
         this.count.failed += 1;
         let lane = this.lane;
-        self.missed(station, lane, attempt);
+        let given_up = self.missed(station, lane, attempt);
+        self.stations[station].count.retried += u64::from(!given_up);
     }
 
-    /// An attempt has failed: draws from a window that is twice as long.
-    pub(super) fn missed(&mut self, station: usize, lane: usize, attempt: Attempt) {
+    /// An attempt has failed: draws from a window that is twice as long. Returns whether the first packet has
+    /// been given up.
+    pub(super) fn missed(&mut self, station: usize, lane: usize, attempt: Attempt) -> bool {
         let given_up = self.settle(station, lane, attempt);
         let of = &self.categories[lane];
         let window = &mut self.stations[station].lanes[lane].window;
@@ -146,6 +148,7 @@ impl<T: Clone> Air<T> {
             false => (2 * *window + 1).min(of.cw_max),
         };
         self.draw(station, lane);
+        given_up
     }
 
     /// A backoff follows, whether there is another packet or not, unless the station may go on.

@@ -16,6 +16,8 @@ pub struct Count {
     pub sent_bytes: u64,
     /// Attempts without an answer.
     pub failed: u64,
+    /// Those of them that another one of the same first packet follows.
+    pub retried: u64,
     /// RTS and unicast data that their receiver, in range, has not decoded because of others'
     /// transmissions or its own.
     pub collided: u64,

@@ -285,3 +285,14 @@ fn a_queue_with_bands_has_one_packet_for_the_radio() {
     while air.next(S).is_some() {}
     assert_eq!((air.count(1).attempts, air.count(1).sent), (20, 20));
 }
+
+/// An attempt of 28 packets is one, and is repeated six times.
+#[test]
+fn an_aggregate_is_retried_as_one() {
+    let mut air = Air::new(ht(28, 1), Matrix::new(2, |_, _| None).into(), &[10; 2]);
+    (0..28).for_each(|token| assert!(air.arrive(0, 1, frame(1500, token))));
+    while air.next(S).is_some() {}
+    let count = air.count(1);
+    let counted = [count.attempts, count.failed, count.given_up, count.retried];
+    assert_eq!(counted, [7, 7, 28, 6]);
+}

@@ -158,6 +158,7 @@ fn stations_are_in_a_table_and_are_figures() {
             sent_packets: 100,
             sent_bytes: 125_000,
             failed: 20,
+            retried: 18,
             collided: 15,
             damaged: 5,
             internal_collisions: 1,
