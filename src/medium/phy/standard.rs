@@ -19,7 +19,8 @@ pub enum Coding {
     HighThroughput { extension_ns: u64 },
 }
 
-/// Rates of 802.11n stations for frames that older stations decode, kbit/s: of ACK, RTS, CTS and broadcast.
+/// Mandatory rates of OFDM, kbit/s: of ACK, RTS, CTS and broadcast. 802.11n stations use them for frames that
+/// older stations decode.
 const LEGACY: [u32; 3] = [6_000, 12_000, 24_000];
 
 impl Coding {
@@ -57,6 +58,9 @@ pub struct Standard {
     pub rates: &'static [(u32, f64)],
     /// Rates of control and broadcast frames, kbit/s.
     pub basic: &'static [u32],
+    /// Rates that every station has, kbit/s, the lowest one of all included: of control frames if no basic
+    /// rate is as low as that of the data.
+    pub mandatory: &'static [u32],
     /// Frequency of the carrier, Hz.
     pub frequency_hz: f64,
     /// Power of a sender, dBm.
@@ -71,6 +75,9 @@ const B_RATES: &[(u32, f64)] = &[
     (5_500, -89.0),
     (11_000, -85.0),
 ];
+
+/// The short preamble needs 2 Mbit/s.
+const B_SHORT_RATES: &[(u32, f64)] = B_RATES.split_at(1).1;
 
 const OFDM_RATES: &[(u32, f64)] = &[
     (6_000, -82.0),
@@ -109,6 +116,7 @@ const B: Standard = Standard {
     coding: Coding::Dsss,
     rates: B_RATES,
     basic: &[1_000, 2_000],
+    mandatory: &[1_000, 2_000, 5_500, 11_000],
     frequency_hz: 2.437e9,
     power_dbm: 20.0,
     sense_dbm: -94.0,
@@ -125,7 +133,8 @@ const G: Standard = Standard {
         extension_ns: 6_000,
     },
     rates: OFDM_RATES,
-    basic: &[6_000, 12_000, 24_000],
+    basic: &LEGACY,
+    mandatory: &LEGACY,
     sense_dbm: -82.0,
     ..B
 };
@@ -136,7 +145,9 @@ pub const STANDARDS: &[Standard] = &[
     Standard {
         name: "802.11b-short",
         preamble_ns: 96_000,
+        rates: B_SHORT_RATES,
         basic: &[2_000],
+        mandatory: &[2_000, 5_500, 11_000],
         ..B
     },
     G,
@@ -153,13 +164,13 @@ pub const STANDARDS: &[Standard] = &[
             extension_ns: 6_000,
         },
         rates: HT_RATES,
-        basic: &LEGACY,
         ..G
     },
     Standard {
         name: "wavelan-914",
         rates: &[(1_000, -64.374), (2_000, -64.374)],
         basic: &[1_000],
+        mandatory: &[1_000, 2_000],
         frequency_hz: 914e6,
         power_dbm: 24.5,
         sense_dbm: -78.071,

@@ -23,7 +23,8 @@ const BLOCK_ACK_OCTETS: u32 = 32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Mode {
     kbit: u32,
-    /// The mode of the answer to it: the highest basic rate that is not above its own.
+    /// The mode of the answer to it: the highest basic rate that is not above its own, otherwise the highest
+    /// mandatory one (IEEE 802.11-2020, 10.6.6.5.2).
     control: usize,
     ack_ns: u64,
     cts_ns: u64,
@@ -69,10 +70,10 @@ impl Timing {
     /// of the standard; rates that it does not have are ignored.
     pub fn new(standard: &Standard, basic: Option<&[u32]>) -> Self {
         let basic = basic.unwrap_or(standard.basic);
-        let is_basic = |mode: usize| basic.contains(&standard.rates[mode].0);
-        let lowest_basic = (0..standard.rates.len())
-            .find(|m| is_basic(*m))
-            .unwrap_or(0);
+        let all = 0..standard.rates.len();
+        let is_one = |rates: &[u32], mode: &usize| rates.contains(&standard.rates[*mode].0);
+        let lowest = |rates| all.clone().find(|mode| is_one(rates, mode)).unwrap_or(0);
+        let lowest_basic = lowest(basic);
         let mut timing = Self {
             slot_ns: standard.slot_ns,
             sifs_ns: standard.sifs_ns,
@@ -88,10 +89,9 @@ impl Timing {
             lowest_basic,
         };
         for (mode, (kbit, _)) in standard.rates.iter().enumerate() {
-            let control = (0..=mode)
-                .rev()
-                .find(|m| is_basic(*m))
-                .unwrap_or(lowest_basic);
+            let highest = |rates| (0..=mode).rfind(|mode| is_one(rates, mode));
+            let control = highest(basic).or_else(|| highest(standard.mandatory));
+            let control = control.unwrap_or(mode);
             let control_kbit = standard.rates[control].0;
             timing.modes.push(Mode {
                 kbit: *kbit,
@@ -102,8 +102,10 @@ impl Timing {
                 block_ack_ns: timing.at_rate_ns(BLOCK_ACK_OCTETS, control_kbit),
             });
         }
-        let lowest = timing.modes[lowest_basic];
-        timing.eifs_ns = timing.sifs_ns + lowest.ack_ns + timing.difs_ns;
+        // 10.3.7: with an ACK at the lowest mandatory rate, whatever the basic ones are.
+        let slowest_kbit = standard.rates[lowest(standard.mandatory)].0;
+        let slowest_ns = timing.at_rate_ns(ACK_OCTETS, slowest_kbit);
+        timing.eifs_ns = timing.sifs_ns + slowest_ns + timing.difs_ns;
         match standard.aggregates() {
             true => timing.with_qos(),
             false => timing,

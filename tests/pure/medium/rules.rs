@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use emud::medium::air::{Access, Air, Fate, Frame, Outcome, Plan, To};
-use emud::medium::phy::{Disk, Matrix, Position, Reach};
+use emud::medium::phy::{Disk, Matrix, Position, Reach, STANDARDS, Standard, Timing};
 
 use super::traffic::{S, plan};
 
@@ -429,4 +429,28 @@ fn without_access_control_each_receiver_loses_by_itself() {
         .filter(|at| times(2).any(|other| other == *at))
         .count();
     assert!((of_both as f64 - 6_300.0).abs() < 193.0, "{of_both}");
+}
+
+/// Nobody has to decode an answer that is faster than what it answers, whatever the basic rates are.
+#[test]
+fn an_answer_is_not_faster_than_the_data() {
+    for standard in STANDARDS {
+        let rates: Vec<u32> = standard.control_rates().collect();
+        for subset in 0..1 << rates.len() {
+            let basic = (0..rates.len()).filter(|n| subset >> n & 1 == 1);
+            let basic: Vec<u32> = basic.map(|n| rates[n]).collect();
+            let timing = Timing::new(standard, Some(&basic));
+            for mode in 0..standard.rates.len() {
+                let control = timing.kbit(timing.control(mode));
+                assert!(control <= timing.kbit(mode), "{} {basic:?}", standard.name);
+                assert!(basic.contains(&control) || standard.mandatory.contains(&control));
+            }
+        }
+    }
+    // EIFS has an ACK at 6 Mbit/s, the lowest mandatory rate: six symbols.
+    let g = Timing::new(Standard::named("802.11g").unwrap(), Some(&[24_000]));
+    assert_eq!(g.eifs_ns, 10_000 + 50_000 + 28_000);
+    // Short preambles announce 2 Mbit/s or more.
+    let short = Standard::named("802.11b-short").unwrap();
+    assert!(short.data_rates().eq([2_000, 5_500, 11_000]));
 }
