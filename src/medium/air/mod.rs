@@ -379,11 +379,14 @@ impl<T: Clone> Air<T> {
 
     /// What a station has done so far.
     pub fn count(&self, station: usize) -> Count {
-        let busy_ns = self.ears.busy_ns(station, self.now_ns);
+        let count = self.stations[station].count;
+        // A frame counts when it begins, for all of its time.
+        let end_ns = self.timers.end_of(station).unwrap_or(0);
         Count {
-            busy_ns,
+            air_ns: count.air_ns - end_ns.saturating_sub(self.now_ns),
+            busy_ns: self.ears.busy_ns(station, self.now_ns),
             waiting: self.stations[station].waiting(),
-            ..self.stations[station].count
+            ..count
         }
     }
 

@@ -42,6 +42,12 @@ impl Timers {
         self.set.last().copied()
     }
 
+    /// When the transmission of a station ends; none: it has none.
+    pub fn end_of(&self, station: usize) -> Option<u64> {
+        let mut ends = self.set.iter().filter(|(_, rank, _)| *rank == Rank::End);
+        ends.find_map(|(at_ns, _, of)| (*of == station).then_some(*at_ns))
+    }
+
     /// All that are set.
     pub fn all(&self) -> impl Iterator<Item = (u64, usize)> {
         self.set

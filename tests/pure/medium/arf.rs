@@ -36,7 +36,7 @@ fn attempts(cell: &mut Cell, bytes: u32, until_ns: u64) -> Vec<(usize, bool)> {
     let timing = timing("802.11b");
     let lasts: Vec<u64> = (0..MODES).map(|mode| timing.data_ns(bytes, mode)).collect();
     let mut seen: Vec<(usize, bool)> = Vec::new();
-    let (mut last, mut at_ns, mut open) = (Count::default(), 0, None);
+    let (mut last, mut at_ns, mut before_ns) = (Count::default(), 0, 0);
     while at_ns < until_ns {
         at_ns += MS / 20;
         cell.run(at_ns);
@@ -44,13 +44,13 @@ fn attempts(cell: &mut Cell, bytes: u32, until_ns: u64) -> Vec<(usize, bool)> {
         let decided = (count.sent + count.failed) - (last.sent + last.failed);
         let begun = count.attempts - last.attempts;
         assert!(decided <= 1 && begun <= 1, "a step is too long");
+        // The next one begins a DIFS later, which is a step.
         if decided == 1 {
-            seen.push((open.take().unwrap(), count.sent > last.sent));
-        }
-        if begun == 1 {
-            let air_ns = count.air_ns - last.air_ns;
-            open = lasts.iter().position(|lasts| *lasts == air_ns);
-            assert!(open.is_some(), "no mode lasts {air_ns} ns");
+            let air_ns = count.air_ns - before_ns;
+            let mode = lasts.iter().position(|lasts| *lasts == air_ns);
+            let mode = mode.unwrap_or_else(|| panic!("no mode lasts {air_ns} ns"));
+            seen.push((mode, count.sent > last.sent));
+            before_ns = count.air_ns;
         }
         last = count;
     }

