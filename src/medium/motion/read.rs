@@ -78,8 +78,15 @@ fn time_ns(line: usize, text: &str) -> Result<u64, TraceError> {
 #[derive(Default)]
 struct Mover {
     start: Position,
-    /// Departure in ns, target, and speed in m/s.
-    orders: Vec<(u64, Position, f64)>,
+    /// Times in ns.
+    orders: Vec<(u64, Order)>,
+}
+
+enum Order {
+    /// To there with this speed, m/s.
+    Go(Position, f64),
+    /// It is there from now on, on one axis.
+    Jump(usize, f64),
 }
 
 fn setdest<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> Result<Vec<Named>, TraceError> {
@@ -95,19 +102,25 @@ fn setdest<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> Result<Vec<Name
         let index = index.parse().ok().filter(|index| *index < MOST_NODES);
         let index = index.ok_or_else(|| wrong(n, "the number of a node is not 0 to 65535"))?;
         let mover = movers.entry(index).or_default();
+        let mut words = line[..begin].split_whitespace();
+        let at = words.find(|word| *word == "at").and_then(|_| words.next());
+        let at_ns = at.map(|at| time_ns(n, at)).transpose()?;
         let rest = rest.trim_end_matches('"');
         let fields: Vec<&str> = rest.split_whitespace().collect();
         match fields[..] {
-            ["set", "X_", x] => mover.start[0] = number(n, x, FARTHEST_M)?,
-            ["set", "Y_", y] => mover.start[1] = number(n, y, FARTHEST_M)?,
             ["set", "Z_", _] => {}
+            ["set", axis @ ("X_" | "Y_"), there] => {
+                let (axis, there) = (usize::from(axis == "Y_"), number(n, there, FARTHEST_M)?);
+                match at_ns.filter(|at_ns| *at_ns > 0) {
+                    Some(at_ns) => mover.orders.push((at_ns, Order::Jump(axis, there))),
+                    None => mover.start[axis] = there,
+                }
+            }
             ["setdest", x, y, speed] => {
-                let mut words = line[..begin].split_whitespace();
-                let at = words.find(|word| *word == "at").and_then(|_| words.next());
-                let at = at.ok_or_else(|| wrong(n, "setdest without a time"))?;
+                let at_ns = at_ns.ok_or_else(|| wrong(n, "setdest without a time"))?;
                 let target = [number(n, x, FARTHEST_M)?, number(n, y, FARTHEST_M)?];
-                let order = (time_ns(n, at)?, target, number(n, speed, FARTHEST_M)?);
-                mover.orders.push(order);
+                let order = Order::Go(target, number(n, speed, FARTHEST_M)?);
+                mover.orders.push((at_ns, order));
             }
             _ => return Err(wrong(n, format!("`{line}` is no command of setdest"))),
         }
@@ -119,16 +132,22 @@ fn setdest<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> Result<Vec<Name
 impl Mover {
     /// An order replaces the one before, wherever the node is; speed 0 stops it.
     fn track(mut self) -> Track {
-        self.orders.sort_by_key(|(at_ns, ..)| *at_ns);
+        self.orders.sort_by_key(|(at_ns, _)| *at_ns);
         let mut track = Track::still(self.start);
-        let mut until = self.orders.iter().map(|(at_ns, ..)| *at_ns).skip(1);
-        for (at_ns, target, speed) in &self.orders {
+        let mut until = self.orders.iter().map(|(at_ns, _)| *at_ns).skip(1);
+        for (at_ns, order) in &self.orders {
             let next_ns = until.next().unwrap_or(u64::MAX);
-            let from = track.at(*at_ns);
+            let mut from = track.at(*at_ns);
             track.push(*at_ns, from);
-            if *speed <= 0.0 {
-                continue;
-            }
+            let (target, speed) = match order {
+                Order::Go(target, speed) if *speed > 0.0 => (target, speed),
+                Order::Go(..) => continue,
+                Order::Jump(axis, there) => {
+                    from[*axis] = *there;
+                    track.push(*at_ns, from);
+                    continue;
+                }
+            };
             let seconds = libm::hypot(target[0] - from[0], target[1] - from[1]) / speed;
             let arrival_ns = at_ns.saturating_add((seconds * 1e9) as u64);
             match arrival_ns <= next_ns {

@@ -57,6 +57,26 @@ fn setdest_of_ns_2() {
     assert_eq!(second.at(9 * S), [6.0, 8.0]);
 }
 
+/// Where it is set at a later time, it is from then on.
+#[test]
+fn a_node_of_ns_2_jumps() {
+    let text = "$ns_ at 0.0 \"$node_(0) set X_ 5.0\"\n$ns_ at 4.0 \"$node_(0) set X_ 100.0\"\n\
+                $ns_ at 4.0 \"$node_(0) set Y_ 7.0\"\n$ns_ at 1.0 \"$node_(0) setdest 15.0 0.0 1.0\"\n";
+    let (_, track) = &read(text).unwrap()[0];
+    let positions = [0, 2000, 3999, 4000, 9000].map(|ms| track.at(ms * MS));
+    let expected = [
+        [5.0, 0.0],
+        [6.0, 0.0],
+        [7.999, 0.0],
+        [100.0, 7.0],
+        [100.0, 7.0],
+    ];
+    for (found, expected) in positions.iter().zip(expected) {
+        let off = (found[0] - expected[0]).hypot(found[1] - expected[1]);
+        assert!(off < 1e-9, "{positions:?}");
+    }
+}
+
 #[test]
 fn bonnmotion_and_csv() {
     let tracks = read("0.0 1 2 10.0 11 2\n0 5 5\n").unwrap();

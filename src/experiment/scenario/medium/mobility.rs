@@ -52,6 +52,13 @@ impl Mobility {
                 "a trace is one of ns-2 (setdest), BonnMotion, GPX, or CSV: time, node, x, y";
             Mistake::new(&value.at, problem, help)
         })?;
+        let mut names: Vec<&str> = tracks.iter().map(|(name, _)| name.as_str()).collect();
+        names.sort_unstable();
+        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            let title = format!("{} has two tracks `{}`", name, twice[0]);
+            let help = "give each a name: `emud import mobility` does";
+            return Err(Mistake::new(&value.at, title, help));
+        }
         Ok(Self::Trace(tracks))
     }
 
@@ -94,7 +101,7 @@ impl Mobility {
         Ok(Self::Random { model, seed })
     }
 
-    /// Returns the track of the `n`-th station: that of its name, otherwise that of its number.
+    /// Returns the track of the `n`-th station: that of its name, otherwise that which is named by its number.
     pub fn track(&self, n: usize, name: &str) -> Option<Track> {
         match self {
             Self::Random { model, seed } => Some(model.track(*seed, n as u64, HORIZON_NS)),
