@@ -512,6 +512,14 @@ const MISTAKES: &[(&str, &[&str])] = &[
         &["nothing contends", "edca"],
     ),
     (
+        "access = \"none\"\nrts = 0\nattempts = 3\nradio = { standard = \"802.11n\", basic = \"6Mbit\" }",
+        &["`rts` has no effect", "`attempts` has", "`radio.basic` has"],
+    ),
+    (
+        "access = \"none\"\naggregate = 2\nradio = { standard = \"802.11n\", watts = { receive = 1 } }",
+        &["`aggregate` has no effect", "`radio.watts.receive` has"],
+    ),
+    (
         "rate = \"fastest\"",
         &["no rate control `fastest`", "minstrel"],
     ),

@@ -65,6 +65,20 @@ impl MediumTable {
         let controls = self.rate.is_some_and(|rate| rate.bits().is_none());
         let is_edca = self.queue.kind == QueueDiscipline::Edca;
         let is_plain = self.queue.kind == QueueDiscipline::Fifo;
+        let radio = &self.radio;
+        let receives = radio.watts.is_some_and(|watts| watts.receive > 0.0);
+        let alone = [
+            ("rts", self.rts.is_some_and(|bytes| bytes < u32::MAX)),
+            ("attempts", self.attempts != Self::default().attempts),
+            ("aggregate", self.aggregate.is_some_and(|most| most > 1)),
+            ("radio.basic", radio.basic.is_some()),
+            ("radio.watts.receive", receives),
+        ];
+        let alone = alone.into_iter().filter(move |(_, is)| *is && !contends);
+        let alone = alone.map(|(key, _)| {
+            let title = format!("`{key}` has no effect with access = \"none\"");
+            (true, title, "remove it, or write access = \"dcf\"")
+        });
         let all = [
             (
                 is_edca && !contends,
@@ -87,7 +101,7 @@ impl MediumTable {
                 "write a rate of the radio: there are none with access = \"none\"",
             ),
         ];
-        let all = all.into_iter().filter(|(is, ..)| *is);
+        let all = all.into_iter().chain(alone).filter(|(is, ..)| *is);
         all.map(|(_, title, help)| (title, help))
     }
 }
