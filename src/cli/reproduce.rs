@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use emud::experiment::lab::LabError;
-use emud::experiment::reproduce::{Bench, EXPERIMENTS, Experiment, Reproduction};
+use emud::experiment::reproduce::{Bench, EXPERIMENTS, Experiment, ReproduceError, Reproduction};
 use emud::experiment::run::Settings;
 use emud::text::{columns, to_stderr};
 use rustix::process::geteuid;
@@ -17,7 +17,9 @@ use super::Failure;
 Examples:
   emud reproduce --list
   emud reproduce --quick t-tree c-diffserv
-  emud reproduce --all --json >reproduced.json
+  emud reproduce --all --json >all.json
+  emud reproduce --json t-tree >t-tree.json
+  emud reproduce --from all.json t-tree.json
 
 Experiments with a scenario run as `emud run --scenario NAME` does, and need root. A figure of a run
 whose verdict is not clean is neither within its tolerance nor outside it.
@@ -27,7 +29,7 @@ not measured, 3 the host was contended, 4 the emulation was late or dropped pack
 for `emud run`. docs/reproduction.md")]
 pub struct Args {
     /// Experiments to carry out
-    #[arg(value_name = "NAME", required_unless_present_any = ["all", "list"])]
+    #[arg(value_name = "NAME", required_unless_present_any = ["all", "list", "from"])]
     names: Vec<String>,
 
     /// Carry out all experiments
@@ -37,6 +39,14 @@ pub struct Args {
     /// List the experiments
     #[arg(long, conflicts_with_all = ["names", "all"])]
     list: bool,
+
+    /// Read results that --json printed before instead of running; of an experiment in several files
+    /// the last one counts
+    #[arg(
+        long, value_name = "FILE", num_args = 1..,
+        conflicts_with_all = ["names", "all", "list", "quick", "seed", "attempts", "monitor"]
+    )]
+    from: Vec<PathBuf>,
 
     /// Shorter runs and fewer variants: about a minute per experiment
     #[arg(long)]
@@ -65,6 +75,27 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         list()?;
         return Ok(super::DONE);
     }
+    let (all, failed) = match &args.from[..] {
+        [] => measured(args)?,
+        files => {
+            let all = Reproduction::read(files)?;
+            if !args.json {
+                for one in &all.experiments {
+                    super::out(&format!("{}\n", one.text()))?;
+                }
+            }
+            (all, None)
+        }
+    };
+    // What was measured before a failure is not lost.
+    if args.json {
+        super::out(&super::json(&all)?)?;
+    }
+    failed.map_or_else(|| Ok(all.exit_code()), |e| Err(e.into()))
+}
+
+/// Carries the experiments out, and returns why one of them ended it.
+fn measured(args: &Args) -> Result<(Reproduction, Option<ReproduceError>), Failure> {
     let mut experiments = match args.all {
         true => EXPERIMENTS.to_vec(),
         false => {
@@ -85,6 +116,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         quick: args.quick,
         settings: &settings,
         holder: super::hold_run::command,
+        own_thresholds: args.monitor.is_some(),
         attempts: args.attempts.unwrap_or(if args.quick { 2 } else { 3 }),
         progress: &|step| to_stderr(format_args!("emud: {step}")),
     };
@@ -103,12 +135,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
             }
         }
     }
-    // What was measured before a failure is not lost.
-    let all = Reproduction::new(args.quick, reproduced);
-    if args.json {
-        super::out(&super::json(&all)?)?;
-    }
-    failed.map_or_else(|| Ok(all.exit_code()), |e| Err(e.into()))
+    Ok((Reproduction::new(reproduced), failed))
 }
 
 fn list() -> Result<(), Failure> {

@@ -29,7 +29,7 @@ pub use units::{Nanoseconds, Percent, Rate, Size, Time, UnitError};
 pub use word::Word;
 pub(crate) use word::words;
 
-pub(crate) use date::date_ns;
+pub(crate) use date::{date_ns, to_the_second};
 pub(crate) use error::{read_file, read_up_to, utf8, utf8_up_to};
 pub(crate) use keys::{Section, Vocabulary};
 pub(crate) use mistake::{At, Located, Source, clipped};

@@ -16,6 +16,7 @@ mod monitor;
 mod profiles;
 mod qdisc;
 mod report_page;
+mod reproduction;
 mod scenario;
 mod schema;
 mod watch;

@@ -5,6 +5,7 @@
 use emud_monitor::log::RunVerdict;
 
 use crate::experiment::results::{Ending, Run, time, verdict_word};
+use crate::text::to_the_second;
 
 pub struct Head<'a> {
     pub name: &'a str,
@@ -24,8 +25,7 @@ impl<'a> Head<'a> {
             0 | 1 => String::new(),
             n => format!(", run {} of {n}", about.repeat),
         };
-        // To the second.
-        let time = run.time.get(..19).unwrap_or(&run.time).replace('T', " ");
+        let time = to_the_second(&run.time);
         Self {
             name: &about.name,
             when: format!("{time} UTC{repeat}"),

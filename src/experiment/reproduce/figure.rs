@@ -3,11 +3,12 @@
 
 use emud_monitor::log::RunVerdict;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::text::words;
 
 words! {
+    #[derive(Deserialize)]
     /// How a measured figure compares with what is expected.
     pub enum FigureVerdict {
         /// Within the tolerance, on a host without contention.
@@ -26,7 +27,7 @@ words! {
 }
 
 /// How far a measured figure may be from theory, or without theory from what was published.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tolerance {
     /// Share of the expected value.
@@ -40,12 +41,12 @@ pub enum Tolerance {
 }
 
 /// A figure and its verdict.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
     /// Name of the figure.
     pub figure: String,
     /// Unit of all values; 1 Mibit is 1,048,576 bits.
-    pub unit: &'static str,
+    pub unit: String,
     /// Value in the source; null: it has none.
     pub published: Option<f64>,
     /// Value that follows from the configuration; null: none is known.
@@ -57,7 +58,7 @@ pub struct Figure {
     /// How they compare.
     pub verdict: FigureVerdict,
     /// Reason for a known difference, or why the figure cannot be measured here; null: neither.
-    pub explanation: Option<&'static str>,
+    pub explanation: Option<String>,
     #[serde(skip)]
     known: Option<Known>,
 }
@@ -74,7 +75,7 @@ impl Figure {
     pub(super) fn new(figure: impl Into<String>, unit: &'static str) -> Self {
         Self {
             figure: figure.into(),
-            unit,
+            unit: unit.to_owned(),
             published: None,
             theory: None,
             tolerance: Tolerance::Share(0.03),
@@ -129,7 +130,7 @@ impl Figure {
         Self {
             measured,
             verdict,
-            explanation: explained.map(|known| known.why),
+            explanation: explained.map(|known| known.why.to_owned()),
             ..self
         }
     }
@@ -138,7 +139,7 @@ impl Figure {
     pub(super) fn lacking(self, remedy: &'static str) -> Self {
         Self {
             verdict: FigureVerdict::Missing,
-            explanation: Some(remedy),
+            explanation: Some(remedy.to_owned()),
             ..self
         }
     }
@@ -208,7 +209,7 @@ mod tests {
             let figure = figure.clone().measured(Some(value), None);
             (figure.verdict, figure.explanation)
         };
-        assert_eq!(of(6.0), (FigureVerdict::Explained, Some("why")));
+        assert_eq!(of(6.0), (FigureVerdict::Explained, Some("why".to_owned())));
         assert_eq!(of(10.0), (FigureVerdict::Within, None));
         assert_eq!(of(4.9), (FigureVerdict::Deviates, None));
     }

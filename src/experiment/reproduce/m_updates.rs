@@ -104,11 +104,11 @@ mod tests {
         let contended = counts(RunVerdict::Contended, &[("calls", 35.0)]);
         let of = |traced: Option<&Counts>| {
             let figures = figures(&clean, traced);
-            [0, 1, 2].map(|n| (figures[n].verdict, figures[n].explanation))
+            [0, 1, 2].map(|n| (figures[n].verdict, figures[n].explanation.clone()))
         };
         let [changed, time, calls] = of(Some(&contended)).map(|(verdict, _)| verdict);
         assert_eq!([changed, time, calls], [Within, Within, Contended]);
         // Without strace.
-        assert_eq!(of(None)[2], (Missing, Some(LACKS)));
+        assert_eq!(of(None)[2], (Missing, Some(LACKS.to_owned())));
     }
 }

@@ -7,6 +7,7 @@ mod air_flows;
 mod c_aqm;
 mod c_diffserv;
 mod c_wireless;
+mod conditions;
 mod counts;
 mod disk_use;
 mod figure;
@@ -32,12 +33,16 @@ mod t_star;
 mod t_tree;
 mod v_badnet;
 
+use std::io;
+use std::path::PathBuf;
+
 use crate::datapath::attach::HolderStart;
 use crate::experiment::run::{RunError, Settings};
 use crate::experiment::scenario::ScenarioError;
 use crate::profile::ProfileError;
 use crate::text::closest;
 
+pub use conditions::Conditions;
 pub use figure::{Figure, FigureVerdict, Tolerance};
 pub use report::{REPRODUCE_SCHEMA, Reproduced, Reproduction};
 
@@ -90,6 +95,8 @@ pub struct Bench<'a> {
     pub settings: &'a Settings,
     /// Returns the command line of a holder, engine hold's process.
     pub holder: fn(HolderStart) -> std::process::Command,
+    /// Whether thresholds of contention of the caller apply instead of those of `emud run`.
+    pub own_thresholds: bool,
     /// How often a run is repeated until its verdict is clean.
     pub attempts: u32,
     /// Called with each step.
@@ -113,6 +120,10 @@ pub enum ReproduceError {
     Program { scenario: String, problem: String },
     #[error("{what}: {error}")]
     Kernel { what: &'static str, error: String },
+    #[error("cannot read {}: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("{}: {problem}", path.display())]
+    Saved { path: PathBuf, problem: String },
     #[error("interrupted by signal {0}")]
     Interrupted(i32),
 }
@@ -121,7 +132,9 @@ impl ReproduceError {
     /// Returns the exit code from sysexits.h; for a signal that of shells.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Unknown { .. } => 66,
+            Self::Read { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => 77,
+            Self::Unknown { .. } | Self::Read { .. } => 66,
+            Self::Saved { .. } => 65,
             Self::Scenario(e) => e.exit_code(),
             Self::Profile(e) => e.exit_code(),
             Self::Run(e) => e.exit_code(),
@@ -167,8 +180,9 @@ impl Experiment {
     /// # Errors
     /// A run could not take place.
     pub fn reproduce(&self, bench: &Bench<'_>) -> Result<Reproduced, ReproduceError> {
+        let conditions = Conditions::now(bench);
         let figures = (self.measure)(bench)?;
-        Ok(Reproduced::new(self, figures))
+        Ok(Reproduced::new(self, conditions, figures))
     }
 }
 

@@ -1,59 +1,136 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The result of experiments as a table and as JSON.
 
-use schemars::JsonSchema;
-use serde::Serialize;
+use std::fs;
+use std::path::Path;
 
-use super::{Experiment, Figure, FigureVerdict, Tolerance};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Conditions, EXPERIMENTS, Experiment, Figure, FigureVerdict, ReproduceError, Tolerance,
+};
 use crate::text::{Word, columns};
 
 /// `"schema"` of the JSON.
-pub const REPRODUCE_SCHEMA: &str = "emud-reproduce/1";
+pub const REPRODUCE_SCHEMA: &str = "emud-reproduce/2";
 
 /// Several experiments.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reproduction {
-    /// `emud-reproduce/1`.
-    pub schema: &'static str,
-    /// Version of emud.
-    pub version: &'static str,
-    /// Whether the runs were shortened.
-    pub quick: bool,
-    /// In the order in which they were carried out.
+    /// `emud-reproduce/2`.
+    pub schema: String,
+    /// Version of the emud that wrote this.
+    pub version: String,
+    /// Each once: in the order in which they were carried out, or read from files in that of
+    /// `emud reproduce --list`.
     pub experiments: Vec<Reproduced>,
     /// The least favourable verdict of all.
     pub verdict: FigureVerdict,
 }
 
 /// One experiment.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reproduced {
     /// Name on the command line.
-    pub name: &'static str,
+    pub name: String,
     /// One line about it.
-    pub description: &'static str,
+    pub description: String,
     /// Publication.
-    pub source: &'static str,
+    pub source: String,
     /// How the figures were measured.
-    pub method: &'static str,
+    pub method: String,
     /// Shipped scenarios that it ran; empty: computed in virtual time.
-    pub scenarios: &'static [&'static str],
+    pub scenarios: Vec<String>,
+    /// When, where and how it was carried out.
+    pub conditions: Conditions,
     /// The figures.
     pub figures: Vec<Figure>,
     /// The least favourable verdict of its figures.
     pub verdict: FigureVerdict,
 }
 
+/// What says of a saved result whether the rest can be read.
+#[derive(Deserialize)]
+struct Format {
+    schema: String,
+}
+
+/// Titles of the columns of a table of figures.
+const COLUMNS: [&str; 7] = [
+    "figure",
+    "unit",
+    "published",
+    "theory",
+    "tolerance",
+    "measured",
+    "verdict",
+];
+
 impl Reproduction {
     /// Returns the report of these experiments.
-    pub fn new(quick: bool, experiments: Vec<Reproduced>) -> Self {
+    pub fn new(experiments: Vec<Reproduced>) -> Self {
         Self {
-            schema: REPRODUCE_SCHEMA,
-            version: env!("CARGO_PKG_VERSION"),
-            quick,
+            schema: REPRODUCE_SCHEMA.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             verdict: worst(experiments.iter().map(|experiment| experiment.verdict)),
             experiments,
         }
+    }
+
+    /// Reads what `emud reproduce --json` wrote.
+    ///
+    /// # Errors
+    /// A file cannot be read, or is something else.
+    pub fn read(paths: &[impl AsRef<Path>]) -> Result<Self, ReproduceError> {
+        let read = |path: &Path| {
+            let text = fs::read_to_string(path).map_err(|source| ReproduceError::Read {
+                path: path.to_owned(),
+                source,
+            })?;
+            Self::parse(&text).map_err(|problem| ReproduceError::Saved {
+                path: path.to_owned(),
+                problem,
+            })
+        };
+        let all = paths.iter().map(|path| read(path.as_ref()));
+        Ok(Self::merged(all.collect::<Result<_, _>>()?))
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let format: Format = serde_json::from_str(text).map_err(|e| {
+            format!("not a result of `emud reproduce --json`: {e}; give a file that it wrote")
+        })?;
+        if format.schema != REPRODUCE_SCHEMA {
+            return Err(format!(
+                "its \"schema\" is `{}`, and this emud reads `{REPRODUCE_SCHEMA}`: read it with the \
+                 emud that wrote it, or carry its experiments out again",
+                format.schema
+            ));
+        }
+        serde_json::from_str(text)
+            .map_err(|e| format!("{e}; the file was changed or damaged after emud wrote it"))
+    }
+
+    /// Of an experiment that occurs several times the last one counts.
+    fn merged(all: Vec<Self>) -> Self {
+        let mut experiments: Vec<Reproduced> = vec![];
+        for one in all.into_iter().flat_map(|one| one.experiments) {
+            experiments.retain(|earlier| earlier.name != one.name);
+            experiments.push(one.judged());
+        }
+        // One that this emud does not know comes last.
+        let position = |one: &Reproduced| EXPERIMENTS.iter().position(|e| e.name == one.name);
+        experiments.sort_by_key(|one| position(one).unwrap_or(usize::MAX));
+        Self::new(experiments)
+    }
+
+    /// Returns the names of all experiments that are not in it.
+    pub fn left_out(&self) -> Vec<&'static str> {
+        let names = EXPERIMENTS.iter().map(|experiment| experiment.name);
+        names
+            .filter(|name| self.experiments.iter().all(|one| one.name != *name))
+            .collect()
     }
 
     /// Returns 0 if each figure is within its tolerance or explained, 1 if one deviates, 2 if one
@@ -70,53 +147,61 @@ impl Reproduction {
 }
 
 impl Reproduced {
-    pub(super) fn new(experiment: &Experiment, figures: Vec<Figure>) -> Self {
-        Self {
-            name: experiment.name,
-            description: experiment.description,
-            source: experiment.source,
-            method: experiment.method,
-            scenarios: experiment.scenarios,
-            verdict: worst(figures.iter().map(|figure| figure.verdict)),
+    pub(super) fn new(
+        experiment: &Experiment,
+        conditions: Conditions,
+        figures: Vec<Figure>,
+    ) -> Self {
+        let one = Self {
+            name: experiment.name.to_owned(),
+            description: experiment.description.to_owned(),
+            source: experiment.source.to_owned(),
+            method: experiment.method.to_owned(),
+            scenarios: experiment.scenarios.iter().map(|&s| s.to_owned()).collect(),
+            conditions,
+            verdict: FigureVerdict::Missing,
             figures,
-        }
+        };
+        one.judged()
+    }
+
+    /// The verdict follows from the figures.
+    fn judged(self) -> Self {
+        let verdict = worst(self.figures.iter().map(|figure| figure.verdict));
+        Self { verdict, ..self }
     }
 
     /// Returns the table of its figures.
     pub fn text(&self) -> String {
-        let head = [
-            "",
-            "unit",
-            "published",
-            "theory",
-            "tolerance",
-            "measured",
-            "verdict",
-        ];
-        let rows = self.figures.iter().map(row);
-        let rows = std::iter::once(head.map(str::to_owned)).chain(rows);
+        let head = COLUMNS.map(str::to_owned);
+        let rows = std::iter::once(head).chain(self.figures.iter().map(row));
         format!(
-            "{}: {}\n  source: {}\n  method: {}\n\n{}\n{}: {}\n",
+            "{}: {}\n  source: {}\n  method: {}\n  run: {}\n\n{}\n{}: {}\n",
             self.name,
             self.description,
             self.source,
             self.method,
+            self.conditions.text(),
             columns(rows),
             self.name,
-            self.counts()
+            counts(&self.figures)
         )
     }
+}
 
-    /// "12 within, 1 explained".
-    fn counts(&self) -> String {
-        let count = |verdict: FigureVerdict| {
-            let of = self.figures.iter().filter(|f| f.verdict == verdict);
-            Some((of.count(), verdict.word())).filter(|(count, _)| *count > 0)
-        };
-        let all = FigureVerdict::WORDS.iter();
-        let all = all.filter_map(|(_, verdict)| count(*verdict));
-        let all: Vec<_> = all.map(|(n, word)| format!("{n} {word}")).collect();
-        all.join(", ")
+/// "12 within, 1 explained".
+fn counts<'a>(figures: impl IntoIterator<Item = &'a Figure>) -> String {
+    let figures: Vec<_> = figures.into_iter().collect();
+    let count = |verdict: FigureVerdict| {
+        let of = figures.iter().filter(|f| f.verdict == verdict);
+        Some((of.count(), verdict.word())).filter(|(count, _)| *count > 0)
+    };
+    let all = FigureVerdict::WORDS.iter();
+    let all = all.filter_map(|(_, verdict)| count(*verdict));
+    let all: Vec<_> = all.map(|(n, word)| format!("{n} {word}")).collect();
+    match &all[..] {
+        [] => "no figures".to_owned(),
+        all => all.join(", "),
     }
 }
 
@@ -137,12 +222,13 @@ fn worst(verdicts: impl Iterator<Item = FigureVerdict>) -> FigureVerdict {
     worst.unwrap_or(FigureVerdict::Missing)
 }
 
+/// Returns the cells of a figure below [`COLUMNS`].
 fn row(figure: &Figure) -> [String; 7] {
     let value = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), number);
     let verdict = figure.verdict.word();
     [
         figure.figure.clone(),
-        figure.unit.to_owned(),
+        figure.unit.clone(),
         value(figure.published),
         value(figure.theory),
         match figure.tolerance {
@@ -152,7 +238,7 @@ fn row(figure: &Figure) -> [String; 7] {
             Tolerance::Range(from, to) => format!("{} .. {}", number(from), number(to)),
         },
         value(figure.measured),
-        match figure.explanation {
+        match &figure.explanation {
             Some(why) => format!("{verdict}: {why}"),
             None => verdict.to_owned(),
         },
@@ -198,6 +284,7 @@ mod tests {
         let invalid = figure(Some(10.0), Some(RunVerdict::Invalid));
         let missing = figure(None, None);
         let deviates = figure(Some(1.0), None);
+        let conditions = Conditions::of(true, 1, false, 2);
         let mut figures = vec![];
         for (one, code) in [
             (clean, 0),
@@ -208,12 +295,12 @@ mod tests {
             (deviates, 1),
         ] {
             figures.push(one);
-            let one = Reproduced::new(&super::super::EXPERIMENTS[0], figures.clone());
-            assert_eq!(Reproduction::new(true, vec![one]).exit_code(), code);
+            let one = Reproduced::new(&EXPERIMENTS[0], conditions.clone(), figures.clone());
+            assert_eq!(Reproduction::new(vec![one]).exit_code(), code);
         }
         // Nothing is not everything.
-        assert_eq!(Reproduction::new(true, vec![]).exit_code(), 2);
-        let all = Reproduced::new(&super::super::EXPERIMENTS[0], figures);
+        assert_eq!(Reproduction::new(vec![]).exit_code(), 2);
+        let all = Reproduced::new(&EXPERIMENTS[0], conditions, figures);
         let text = all.text();
         assert!(text.contains("1 within, 1 explained, 1 deviates"), "{text}");
         assert!(text.contains("explained: why"), "{text}");

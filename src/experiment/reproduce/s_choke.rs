@@ -220,6 +220,6 @@ mod tests {
         assert_eq!(late, [Explained, Deviates]);
         let [_, never, _] = of_disk(Found::default(), RunVerdict::Clean, true);
         assert_eq!(never.verdict, FigureVerdict::Missing);
-        assert_eq!(never.explanation, Some(FAST));
+        assert_eq!(never.explanation.as_deref(), Some(FAST));
     }
 }

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! When, where and how an experiment was carried out.
+
+use std::fs;
+
+use emud_monitor::log::{Clock, Host};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Bench;
+use crate::host::now_ns;
+use crate::text::to_the_second;
+
+/// What a figure depends on besides its experiment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Conditions {
+    /// Time of its start in UTC (RFC 3339, with nanoseconds).
+    pub began: String,
+    /// Version of the emud that measured.
+    pub version: String,
+    /// Release of the kernel.
+    pub kernel: String,
+    /// Number of CPUs that were online.
+    pub cpus: u32,
+    /// Architecture, and model of the CPUs if the kernel names it.
+    pub machine: String,
+    /// Whether runs were shortened.
+    pub quick: bool,
+    /// Seed of all links.
+    pub seed: u64,
+    /// Number of runs of each variant until one is clean.
+    pub attempts: u32,
+    /// Whether thresholds of contention from a file applied instead of those of `emud run`.
+    pub own_thresholds: bool,
+}
+
+impl Conditions {
+    /// Returns those of an experiment that begins now.
+    pub(super) fn now(bench: &Bench<'_>) -> Self {
+        let seed = bench.settings.seed;
+        Self::of(bench.quick, seed, bench.own_thresholds, bench.attempts)
+    }
+
+    pub(super) fn of(quick: bool, seed: u64, own_thresholds: bool, attempts: u32) -> Self {
+        let host = Host::now();
+        Self {
+            began: Clock::now().time(now_ns()),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            kernel: host.kernel,
+            cpus: host.cpus,
+            machine: machine(),
+            quick,
+            seed,
+            attempts,
+            own_thresholds,
+        }
+    }
+
+    /// Returns them as a line.
+    pub fn text(&self) -> String {
+        let mut text = format!(
+            "{} UTC, Linux {}, {} CPUs ({}), emud {}, {}, seed {}, up to {} attempts",
+            to_the_second(&self.began),
+            self.kernel,
+            self.cpus,
+            self.machine,
+            self.version,
+            self.length(),
+            self.seed,
+            self.attempts,
+        );
+        if self.own_thresholds {
+            text += ", thresholds of contention from a file";
+        }
+        text
+    }
+
+    /// Returns `quick` or `full`.
+    pub fn length(&self) -> &'static str {
+        if self.quick { "quick" } else { "full" }
+    }
+}
+
+fn machine() -> String {
+    let uname = rustix::system::uname();
+    let architecture = uname.machine().to_string_lossy().into_owned();
+    // That of most architectures has no such line.
+    let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpus.lines().find_map(|line| {
+        let (key, model) = line.split_once(':')?;
+        (key.trim() == "model name").then(|| model.trim().to_owned())
+    });
+    match model {
+        Some(model) => format!("{architecture}, {model}"),
+        None => architecture,
+    }
+}
