@@ -87,11 +87,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
+pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).map_err(|e| cannot(path, &e))
 }
 
-fn cannot(path: &Path, e: &std::io::Error) -> Failure {
+pub(super) fn cannot(path: &Path, e: &std::io::Error) -> Failure {
     Failure::new(
         EX_CANTCREAT,
         format!("cannot write {}: {e}", path.display()),

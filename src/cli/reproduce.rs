@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use emud::experiment::lab::LabError;
+use emud::experiment::report as page;
 use emud::experiment::reproduce::{Bench, EXPERIMENTS, Experiment, ReproduceError, Reproduction};
 use emud::experiment::run::Settings;
 use emud::text::{columns, to_stderr};
 use rustix::process::geteuid;
 
-use super::Failure;
+use super::failure::{EX_CANTCREAT, EX_USAGE};
+use super::{Failure, is_same, report};
 
 /// Carry out published experiments again, and compare the figures
 #[derive(Debug, clap::Args)]
@@ -19,7 +23,7 @@ Examples:
   emud reproduce --quick t-tree c-diffserv
   emud reproduce --all --json >all.json
   emud reproduce --json t-tree >t-tree.json
-  emud reproduce --from all.json t-tree.json
+  emud reproduce --from all.json t-tree.json --page all.html
 
 Experiments with a scenario run as `emud run --scenario NAME` does, and need root. A figure of a run
 whose verdict is not clean is neither within its tolerance nor outside it.
@@ -64,6 +68,15 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     monitor: Option<PathBuf>,
 
+    /// Also write a page with plots that a browser shows by itself
+    #[arg(long, value_name = "FILE", conflicts_with = "list")]
+    page: Option<PathBuf>,
+
+    /// Also write the tables as Markdown; if the file exists, between its two marker comments
+    /// (docs/reproduction.md)
+    #[arg(long, value_name = "FILE", conflicts_with = "list")]
+    markdown: Option<PathBuf>,
+
     /// Print JSON (docs/reproduce.schema.json)
     #[arg(long)]
     json: bool,
@@ -75,6 +88,8 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         list()?;
         return Ok(super::DONE);
     }
+    // Before hours of measurement, not behind them.
+    check_outputs(args)?;
     let (all, failed) = match &args.from[..] {
         [] => measured(args)?,
         files => {
@@ -91,7 +106,57 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     if args.json {
         super::out(&super::json(&all)?)?;
     }
+    if let Some(path) = &args.page {
+        report::write(path, &page::reproduction(&all)?)?;
+    }
+    if let Some(path) = &args.markdown {
+        report::write(path, &markdown(path, &all)?)?;
+    }
     failed.map_or_else(|| Ok(all.exit_code()), |e| Err(e.into()))
+}
+
+/// Whether the page and the tables have a folder, no result would be overwritten, and the tables
+/// have their lines.
+fn check_outputs(args: &Args) -> Result<(), Failure> {
+    for path in args.page.iter().chain(&args.markdown) {
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        if path.is_dir() || folder.is_some_and(|folder| !folder.is_dir()) {
+            let message = format!("cannot write {}: not a file in a folder", path.display());
+            return Err(Failure::new(EX_CANTCREAT, message));
+        }
+        if args.from.iter().any(|from| is_same(from, path)) {
+            let message = format!("{} would overwrite its results", path.display());
+            return Err(Failure::new(EX_USAGE, message));
+        }
+    }
+    if let (Some(page), Some(markdown)) = (&args.page, &args.markdown)
+        && (page == markdown || is_same(page, markdown))
+    {
+        let message = "--page and --markdown are the same file";
+        return Err(Failure::new(EX_USAGE, message));
+    }
+    if let Some(path) = &args.markdown {
+        markdown(path, &Reproduction::new(vec![]))?;
+    }
+    Ok(())
+}
+
+/// Returns the document with these tables.
+fn markdown(path: &Path, all: &Reproduction) -> Result<String, Failure> {
+    let document = match fs::read_to_string(path) {
+        Ok(text) => Some(text),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+        Err(e) => return Err(report::cannot(path, &e)),
+    };
+    let cannot = |why| {
+        Failure::new(
+            EX_CANTCREAT,
+            format!("cannot write {}: {why}", path.display()),
+        )
+    };
+    all.markdown(document.as_deref()).map_err(cannot)
 }
 
 /// Carries the experiments out, and returns why one of them ended it.

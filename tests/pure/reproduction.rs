@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Saved results of `emud reproduce`: read and merged. Needs python3-jsonschema, Debian's validator.
+//! Saved results of `emud reproduce`: read, merged, as a page and as Markdown. Needs
+//! python3-jsonschema, Debian's validator.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use emud::experiment::report::reproduction as page;
 use emud::experiment::reproduce::Reproduction;
 use serde_json::{Value, json};
-use support::validator::json_mistakes;
+use support::validator::{html_mistakes, json_mistakes};
 
 /// A folder that is deleted with the value.
 struct Folder(PathBuf);
@@ -163,4 +165,121 @@ fn other_files_are_rejected_with_the_reason() {
     }
     let out = reproduce(&[Path::new("--from"), &folder.0.join("none.json")]);
     assert_eq!(out.status.code(), Some(66));
+}
+
+#[test]
+fn the_page_has_each_figure_and_verdict() {
+    let folder = Folder::new("page");
+    let page = page(&read(&folder, &[every_verdict()])).unwrap();
+    assert_eq!(html_mistakes(&page), "", "{page}");
+    for text in [
+        "of &#60;b&#62;something&#60;/b&#62; | else",
+        "A &#38; B, 2010",
+        "2026-01-02 03:04:05 UTC, Linux 6.18.0, 2 CPUs (x86_64, CPU &#60;i&#62;), emud 0.1.0, quick, seed 1",
+        "1 within, 1 explained, 1 deviates, 1 not measured, 1 invalid, 1 contended",
+        "explained: because 1 &#60; 2",
+        "<dt>without a value</dt><dd>never; busy</dd>",
+        "Without a result: c-aqm, c-wireless",
+    ] {
+        assert!(page.contains(text), "no {text} in {page}");
+    }
+    // In the table and in the plot.
+    for name in ["fits", "known", "never", "late"] {
+        assert!(page.matches(name).count() >= 2, "{name}");
+    }
+    assert!(!page.contains("<script"));
+    // Of each verdict that was measured a mark: 10.1 of 10 with 0.5 to both sides, 12.5, which is
+    // beyond 3 tolerances as 99 is of a tolerance of 0, and 10 at the lower limit of 0 and upwards.
+    let plot = page.rsplit_once("<svg").unwrap().1;
+    for mark in [
+        "<circle cx=\"212\"",
+        "points=\"379,",
+        "stroke=\"#C8281E\" stroke-width=\"3\" x1=\"374\" y1=\"97\"",
+        "stroke=\"#6B4FA0\" stroke-width=\"2\" points=\"374,",
+    ] {
+        assert_eq!(plot.matches(mark).count(), 1, "{mark}: {plot}");
+    }
+    assert_eq!(plot.matches("&gt;").count(), 4, "{plot}");
+    assert!(plot.contains("not measured"), "{plot}");
+}
+
+#[test]
+fn an_experiment_without_figures_has_no_plot() {
+    let folder = Folder::new("nothing");
+    let all = read(&folder, &[saved(&[experiment("t-tree", 1, &[])])]);
+    let page = page(&all).unwrap();
+    assert_eq!(html_mistakes(&page), "");
+    assert!(page.contains("<dd>no figures</dd>"));
+    assert_eq!(all.exit_code(), 2);
+}
+
+#[test]
+fn markdown_replaces_only_what_is_between_the_markers() {
+    let folder = Folder::new("markdown");
+    let all = read(&folder, &[every_verdict()]);
+    let new = all.markdown(None).unwrap();
+    let row = "| wrong &lt;script> | ms | 11 | 10 | 0 | 99 | deviates |";
+    let conditions = "- carried out: 2026-01-02 03:04:05 UTC, Linux 6.18.0, 2 CPUs (x86\\_64, CPU";
+    for text in [
+        row,
+        conditions,
+        "of &lt;b>something&lt;/b> \\| else",
+        "by \\*hand\\*",
+    ] {
+        assert!(new.contains(text), "no {text} in {new}");
+    }
+    // Again it is the same.
+    assert_eq!(all.markdown(Some(&new)).unwrap(), new);
+    let by_hand = format!("before\n{}behind\n", new.replace("99", "98"));
+    let wanted = format!("before\n{new}behind\n");
+    assert_eq!(all.markdown(Some(&by_hand)).unwrap(), wanted);
+    let begin = "<!-- emud reproduce: begin -->";
+    for text in [
+        "by hand",
+        begin,
+        &new.replace("begin", "end"),
+        &format!("{new}{begin}"),
+    ] {
+        assert!(all.markdown(Some(text)).unwrap_err().contains("once each"));
+    }
+}
+
+#[test]
+fn files_are_written_and_nothing_else_is_overwritten() {
+    let folder = Folder::new("files");
+    let results = folder.write("a.json", &every_verdict());
+    let by_hand = folder.write("hand.md", "by hand");
+    let [html, md] = ["a.html", "a.md"].map(|name| folder.0.join(name));
+    let [from, page, markdown] = ["--from", "--page", "--markdown"].map(Path::new);
+    let out = reproduce(&[from, &results, page, &html, markdown, &md]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(
+        String::from_utf8(out.stdout)
+            .unwrap()
+            .contains("wrong <script>")
+    );
+    let text = fs::read_to_string(&html).unwrap();
+    assert!(text.trim_start().starts_with("<!DOCTYPE html>"));
+    assert!(fs::read_to_string(&md).unwrap().contains("### t-tree"));
+    let before = fs::read_to_string(&md).unwrap();
+    for (arguments, code) in [
+        ([page, &results], 64),
+        ([markdown, &results], 64),
+        ([markdown, &by_hand], 73),
+        ([page, &folder.0], 73),
+        ([page, &folder.0.join("no/such.html")], 73),
+    ] {
+        let out = reproduce(&[from, &results, arguments[0], arguments[1]]);
+        assert_eq!(out.status.code(), Some(code), "{arguments:?}");
+        assert_eq!(out.stdout, b"");
+    }
+    assert_eq!(
+        reproduce(&[from, &results, page, &md, markdown, &md])
+            .status
+            .code(),
+        Some(64)
+    );
+    assert_eq!(fs::read_to_string(&by_hand).unwrap(), "by hand");
+    assert_eq!(fs::read_to_string(&results).unwrap(), every_verdict());
+    assert_eq!(fs::read_to_string(&md).unwrap(), before);
 }

@@ -9,6 +9,8 @@ mod links;
 mod map;
 mod plot;
 mod programs;
+mod reproduction;
+mod rows;
 mod several;
 mod stations;
 
@@ -18,6 +20,7 @@ use super::results::{Run, count};
 use crate::plot::PlotError;
 use plot::Plots;
 
+pub use reproduction::reproduction;
 pub use several::{compared, repeats};
 
 const STYLE: &str = concat!(include_str!("style.css"), include_str!("plot.css"));

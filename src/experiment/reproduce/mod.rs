@@ -18,6 +18,7 @@ mod m_contention;
 mod m_manet;
 mod m_switch;
 mod m_updates;
+mod markdown;
 mod newreno;
 mod ping;
 mod report;
@@ -44,6 +45,7 @@ use crate::text::closest;
 
 pub use conditions::Conditions;
 pub use figure::{Figure, FigureVerdict, Tolerance};
+pub(crate) use report::{COLUMNS, counts, row};
 pub use report::{REPRODUCE_SCHEMA, Reproduced, Reproduction};
 
 /// A published experiment.

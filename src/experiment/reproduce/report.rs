@@ -57,7 +57,7 @@ struct Format {
 }
 
 /// Titles of the columns of a table of figures.
-const COLUMNS: [&str; 7] = [
+pub(crate) const COLUMNS: [&str; 7] = [
     "figure",
     "unit",
     "published",
@@ -187,10 +187,18 @@ impl Reproduced {
             counts(&self.figures)
         )
     }
+
+    /// Returns the scenarios as text.
+    pub(crate) fn runs(&self) -> String {
+        match &self.scenarios[..] {
+            [] => "in virtual time".to_owned(),
+            all => format!("scenarios {}", all.join(", ")),
+        }
+    }
 }
 
 /// "12 within, 1 explained".
-fn counts<'a>(figures: impl IntoIterator<Item = &'a Figure>) -> String {
+pub(crate) fn counts<'a>(figures: impl IntoIterator<Item = &'a Figure>) -> String {
     let figures: Vec<_> = figures.into_iter().collect();
     let count = |verdict: FigureVerdict| {
         let of = figures.iter().filter(|f| f.verdict == verdict);
@@ -223,7 +231,7 @@ fn worst(verdicts: impl Iterator<Item = FigureVerdict>) -> FigureVerdict {
 }
 
 /// Returns the cells of a figure below [`COLUMNS`].
-fn row(figure: &Figure) -> [String; 7] {
+pub(crate) fn row(figure: &Figure) -> [String; 7] {
     let value = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), number);
     let verdict = figure.verdict.word();
     [
