@@ -9,6 +9,7 @@ use super::engine::hold::holder::DEFAULT_LIMIT_BYTES;
 use super::stage::compile::Compiled;
 use crate::abi::{DIRECTIONS, direction_name};
 use crate::bottleneck::Limits;
+use crate::host::counters::memory_bytes;
 use crate::profile::{Bottleneck, PACKET_BYTES, Profile};
 
 /// The holder keeps a frame, with up to 18 bytes more, in a buffer of a power of two.
@@ -112,10 +113,6 @@ fn mib(bytes: u64) -> u64 {
 /// Returns the memory that is available without swapping.
 fn available() -> Result<u64, LinkError> {
     let text = fs::read_to_string("/proc/meminfo").map_err(LinkError::Memory)?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
-    kib.map(|kib| kib << 10)
+    memory_bytes(&text, "MemAvailable")
         .ok_or_else(|| LinkError::Memory(std::io::ErrorKind::InvalidData.into()))
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::FleetError;
 use crate::datapath::doctor;
+use crate::host::counters::memory_bytes;
 
 /// Version of the facts, the plan and the keys. Hosts of one run have the same.
 pub const VERSION: &str = concat!("emud-fleet/1 of emud ", env!("CARGO_PKG_VERSION"));
@@ -115,10 +116,7 @@ impl Facts {
 
 fn memory() -> io::Result<u64> {
     let text = fs::read_to_string("/proc/meminfo")?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kib.map(|kib| kib * 1024)
-        .ok_or_else(|| io::Error::other("no MemTotal"))
+    memory_bytes(&text, "MemTotal").ok_or_else(|| io::Error::other("no MemTotal"))
 }
 
 /// Returns the address with which this host reaches another one.

@@ -3,6 +3,7 @@
 
 pub(crate) mod btf;
 pub mod cgroup;
+pub(crate) mod counters;
 pub(crate) mod datagram;
 pub mod interface;
 pub mod lock;

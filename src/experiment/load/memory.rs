@@ -6,6 +6,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{LoadError, MemoryLoaded, STOPS_WITHIN, failed, sleep_until};
+use crate::host::counters::memory_bytes;
 use crate::host::now_ns;
 
 /// Bytes between two checks whether to stop.
@@ -73,13 +74,10 @@ impl Memory {
     /// Checks the size against /proc/meminfo.
     fn fits(&self, info: &str) -> Result<(), LoadError> {
         let bytes = |key: &str| {
-            let line = info.lines().find_map(|line| line.strip_prefix(key));
-            let digits = line.and_then(|line| line.split_whitespace().next());
-            let kib: Option<u64> = digits.and_then(|digits| digits.parse().ok());
-            kib.map(|kib| kib << 10)
-                .ok_or_else(|| LoadError::Lacks(format!("/proc/meminfo has no {key}")))
+            let lacks = || LoadError::Lacks(format!("/proc/meminfo has no {key}"));
+            memory_bytes(info, key).ok_or_else(lacks)
         };
-        let (available, swap) = (bytes("MemAvailable:")?, bytes("SwapFree:")?);
+        let (available, swap) = (bytes("MemAvailable")?, bytes("SwapFree")?);
         let size = self.size;
         if size > available + swap {
             let message = format!(
