@@ -10,6 +10,7 @@ use serde_json::Value::Null;
 use serde_json::json;
 
 use super::action::{ArtefactLine, ExitLine, LinkLine, Lost, MetricLine, OutputLine, PhaseLine};
+use super::host::HostSample;
 use super::judgement::{Judgement, judgement_or_nulls};
 use super::run::Run;
 use super::sample::{ClassSample, Sample};
@@ -89,6 +90,7 @@ lines! {
     Sample(Box<Sample>) = "sample",
     Class(Box<ClassSample>) = "class",
     Station(Box<StationSample>) = "station",
+    Host(Box<HostSample>) = "host",
     Exit(ExitLine) = "exit",
     Artefact(ArtefactLine) = "artefact",
     Lost(Lost) = "lost",
@@ -363,6 +365,7 @@ impl Line {
             Self::Sample(sample) => sample.mono_ns,
             Self::Class(sample) => sample.mono_ns,
             Self::Station(sample) => sample.mono_ns,
+            Self::Host(sample) => sample.mono_ns,
             Self::Exit(line) => line.mono_ns,
             Self::Artefact(line) => line.mono_ns,
             Self::Lost(lost) => lost.mono_ns,

@@ -7,6 +7,7 @@
 mod action;
 mod clock;
 mod file;
+mod host;
 mod judgement;
 mod line;
 mod run;
@@ -25,6 +26,7 @@ pub use action::{
 };
 pub use clock::{Clock, mono_ns};
 pub use file::{FileLog, Moved};
+pub use host::{BusiestCpu, CpuSample, DiskSample, HostSample, MemorySample, SwapSample};
 pub use judgement::{Judgement, RunVerdict, Span, SpanShare};
 pub use line::{
     ClearLine, CostLine, Drops, End, EndReason, HooksLine, Host, Line, OnAlarm, Overhead,

@@ -91,7 +91,9 @@ impl LineSender {
         let dropped = match line {
             _ if behind <= MAX_BEHIND => None,
             Line::Output(_) => Some(&self.count.output_lines),
-            Line::Sample(_) | Line::Class(_) | Line::Station(_) => Some(&self.count.samples),
+            Line::Sample(_) | Line::Class(_) | Line::Station(_) | Line::Host(_) => {
+                Some(&self.count.samples)
+            }
             _ => None,
         };
         if let Some(dropped) = dropped {

@@ -67,6 +67,7 @@ impl Text {
             | Line::Sample(_)
             | Line::Class(_)
             | Line::Station(_)
+            | Line::Host(_)
             | Line::Exit(_)
             | Line::Artefact(_)
             | Line::Lost(_) => String::new(),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One log, in order, of which every line matches docs/log.schema.json.
 
+use emud_monitor::log::HostSample;
 use serde_json::Value;
 
 use support::emud_path;
@@ -24,6 +25,7 @@ pub fn has_everything_in_order() {
         .map(|line| line["mono_ns"].as_u64().unwrap())
         .collect();
     assert!(times.is_sorted());
+    has_the_host(&ran);
     assert_eq!(ran.log[0]["type"], "start");
     assert_eq!(ran.log.last().unwrap()["type"], "end");
     let run = ran.one("run");
@@ -56,6 +58,34 @@ pub fn has_everything_in_order() {
     };
     let between = line("end") - line("begin");
     assert!((580_000_000..3_000_000_000).contains(&between), "{between}");
+}
+
+/// The state of the host is beside the samples, with values that can be.
+fn has_the_host(ran: &Ran) {
+    let lines: Vec<HostSample> = ran
+        .of("host")
+        .map(|line| serde_json::from_value(line.clone()).unwrap())
+        .collect();
+    assert!(!lines.is_empty());
+    let share = |value: f64| assert!((0.0..=1.0).contains(&value), "{value}");
+    for line in &lines {
+        assert!(line.interval_ns >= 50_000_000, "{line:?}");
+        let memory = line.memory.unwrap();
+        assert!(0 < memory.available_bytes && memory.available_bytes <= memory.total_bytes);
+        assert!(line.swap.is_some(), "{line:?}");
+        let disks = line.disks.iter().flatten();
+        disks.filter_map(|disk| disk.busy).for_each(share);
+        // Null if a counter went back.
+        let Some(cpu) = &line.cpu else { continue };
+        let shares = [cpu.busy, cpu.user, cpu.system, cpu.steal];
+        shares.into_iter().chain(cpu.iowait).for_each(share);
+        let parts = cpu.user + cpu.system + cpu.steal;
+        assert!((cpu.busy - parts).abs() < 1e-9, "{line:?}");
+        if let Some(busiest) = &cpu.busiest {
+            share(busiest.busy);
+        }
+    }
+    assert!(lines.iter().any(|line| line.cpu.is_some()), "{lines:?}");
 }
 
 /// Sum over the samples of a direction.

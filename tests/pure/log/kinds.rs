@@ -2,9 +2,10 @@
 //! Lines of an experiment's log only, against the schema.
 
 use emud_monitor::log::{
-    ArtefactLine, AskedFor, ClassCounted, ClassSample, Clock, Counted, DelaySample, ExitLine, Line,
-    LinkEvent, LinkLine, Lost, MetricLine, OutputLine, OutputStream, PhaseLine, PhaseName, Run,
-    RunClass, RunLink, RunMedium, RunNode, RunStation, Sample, StationCounted, StationSample,
+    ArtefactLine, AskedFor, BusiestCpu, ClassCounted, ClassSample, Clock, Counted, CpuSample,
+    DelaySample, DiskSample, ExitLine, HostSample, Line, LinkEvent, LinkLine, Lost, MemorySample,
+    MetricLine, OutputLine, OutputStream, PhaseLine, PhaseName, Run, RunClass, RunLink, RunMedium,
+    RunNode, RunStation, Sample, StationCounted, StationSample, SwapSample,
 };
 use serde_json::Value;
 
@@ -93,6 +94,37 @@ fn sample(full: bool) -> Sample {
         backlog_bytes: full.then_some(3000),
         capacity_bit_s: full.then_some(8_000_000),
         delay: full.then_some(delay),
+    }
+}
+
+fn host(full: bool) -> HostSample {
+    let cpu = CpuSample {
+        busy: 0.4,
+        user: 0.25,
+        system: 0.1,
+        steal: 0.05,
+        iowait: Some(0.125),
+        busiest: Some(BusiestCpu { cpu: 1, busy: 1.0 }),
+    };
+    let disk = DiskSample {
+        name: "vda".into(),
+        busy: Some(1.0),
+        read_bytes: Some(4096),
+        written_bytes: None,
+    };
+    HostSample {
+        mono_ns: 7,
+        interval_ns: 1_000_000_000,
+        cpu: full.then_some(cpu),
+        memory: full.then_some(MemorySample {
+            total_bytes: 8 << 30,
+            available_bytes: 3 << 30,
+        }),
+        swap: full.then_some(SwapSample {
+            in_bytes: 4096,
+            out_bytes: 0,
+        }),
+        disks: full.then(|| vec![disk]),
     }
 }
 
@@ -192,6 +224,7 @@ pub fn kinds() -> Vec<Value> {
             at_m: [1.0, 2.0],
             neighbours: full.then(|| vec!["other".into()]),
         })));
+        lines.push(Line::Host(Box::new(host(full))));
     }
     lines.extend(phases.map(|phase| Line::Phase(PhaseLine { mono_ns, phase })));
     lines.extend(events.map(|event| {
@@ -224,6 +257,6 @@ pub fn kinds() -> Vec<Value> {
 #[test]
 fn every_line_of_an_experiment_is_as_described() {
     let lines = kinds();
-    assert_eq!(lines.len(), 25);
+    assert_eq!(lines.len(), 27);
     assert_valid(&lines);
 }

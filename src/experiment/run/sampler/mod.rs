@@ -4,6 +4,7 @@
 
 mod changed;
 mod counted;
+mod host;
 mod watched;
 
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use emud_monitor::log::{ClassCounted, LineSender};
+use emud_monitor::log::{ClassCounted, Line, LineSender};
 
 use super::counts::Counts;
 use super::links::Seen;
@@ -24,6 +25,7 @@ use crate::experiment::scenario::Link;
 use crate::host::spawn;
 use crate::monitor::session::experiment::Failure;
 use changed::State;
+use host::HostWatch;
 use watched::Watched;
 
 /// Interval of reading the kernel's notifications of changes.
@@ -98,6 +100,7 @@ struct Work {
     /// may move to another one.
     identity: BTreeMap<String, (u32, u32)>,
     media: MediaWatch,
+    host: HostWatch,
     found: Found,
 }
 
@@ -112,6 +115,7 @@ impl Work {
             state: BTreeMap::new(),
             identity: BTreeMap::new(),
             media: MediaWatch::default(),
+            host: HostWatch::default(),
             found: Found::default(),
         }
     }
@@ -168,6 +172,11 @@ impl Work {
         }
         let log = self.parts.lines.then_some(&self.parts.log);
         packets += self.media.look(&network, log, &mut self.found);
+        if let Some(log) = log
+            && let Some(sample) = self.host.look()
+        {
+            log.line(Line::Host(Box::new(sample)));
+        }
         self.parts.progress.packets(packets);
     }
 
