@@ -4,7 +4,7 @@
 use emud_monitor::log::{AskedFor, LinkEvent, RunLink};
 
 use super::plot::Plots;
-use super::{PageError, Table, at, left_out};
+use super::{PageError, Table, at, joined, left_out};
 use crate::experiment::results::{ClassTrack, Run, Track, count, rate, share, time};
 
 /// With more links, the plots are folded until the reader opens them.
@@ -200,17 +200,14 @@ impl<'a> OverTime<'a> {
 fn of_link<'a>(run: &'a Run, plots: &Plots, tracks: &[Track]) -> Result<OfLink<'a>, PageError> {
     let name = &tracks[0].link;
     let link = run.about.links.iter().find(|link| link.name == *name);
-    // A long run has more samples than a plot has pixels.
     let each = tracks.iter().map(|t| t.series.samples_each()).max();
-    let joined = each.filter(|each| *each > 1);
-    let joined = joined.map(|each| format!("Each step is {each} samples together."));
     let mut figures = Vec::new();
     for track in tracks {
         figures.extend(plots.of(track)?.map(|svg| (track.name(), svg)));
     }
     Ok(OfLink {
         title: link.map_or_else(|| name.clone(), title),
-        joined: joined.unwrap_or_default(),
+        joined: joined(each.unwrap_or_default()),
         figures,
         notes: link.map_or(&[], |link| &link.notes),
     })

@@ -5,6 +5,7 @@
 mod alarms;
 mod chart;
 mod head;
+mod host;
 mod links;
 mod map;
 mod plot;
@@ -70,6 +71,7 @@ struct Page<'a> {
     map_style: String,
     contention: Option<alarms::Contention>,
     over_time: links::OverTime<'a>,
+    host: Option<host::Host>,
     programs: programs::Programs<'a>,
 }
 
@@ -118,22 +120,26 @@ pub fn html(run: &Run) -> Result<String, PageError> {
         map_style,
         contention: alarms::Contention::of(run),
         over_time: links::OverTime::of(run)?,
+        host: host::Host::of(run)?,
         programs: programs::Programs::of(run),
     };
     Ok(plain(&page.render()?))
 }
 
-/// Returns the plots, a file for each direction and class of a link that has samples.
+/// Returns the plots, a file for each direction and class of a link that has samples, and one of the host.
 pub fn plots(run: &Run) -> Result<Vec<Plot>, PageError> {
     let plots = Plots::new(run);
-    let mut files: Vec<Plot> = Vec::new();
+    let mut drawn = Vec::new();
     for track in &run.tracks {
-        let Some(svg) = plots.of(track)? else {
-            continue;
-        };
         let class = track.class.iter().map(|class| format!("-{class}"));
         let class: String = class.collect();
-        let stem = file_name(&format!("{}-{}{class}", track.link, track.direction));
+        let name = format!("{}-{}{class}", track.link, track.direction);
+        drawn.extend(plots.of(track)?.map(|svg| (name, svg)));
+    }
+    drawn.extend(plots.host()?.map(|svg| ("host".to_owned(), svg)));
+    let mut files: Vec<Plot> = Vec::new();
+    for (name, svg) in drawn {
+        let stem = file_name(&name);
         // Names that differ only in what a file's name cannot have.
         let same = |file: &str| files.iter().any(|f| f.file == file);
         let mut file = format!("{stem}.svg");
@@ -175,6 +181,14 @@ fn plain(text: &str) -> String {
 /// Seconds since the start of the measured phase, to the millisecond.
 fn at(run: &Run, mono_ns: u64) -> String {
     format!("{:.3}", plot::second(run, mono_ns))
+}
+
+/// How many samples a step of a plot has; empty: one. A long run has more samples than a plot has pixels.
+fn joined(samples_each: u64) -> String {
+    match samples_each {
+        0 | 1 => String::new(),
+        each => format!("Each step is {each} samples together."),
+    }
 }
 
 /// What a log has beyond what a page has room for; empty: nothing.

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a direction of a link did over time: throughput, delay, loss, backlog.
+//! What a direction of a link did over time: throughput, delay, loss, backlog. The host over time.
 
 use std::ops::Range;
 
 use emud_monitor::log::{LinkEvent, Span};
+use plotters::style::RGBColor;
 
 use super::chart;
 use super::chart::{Axis, Curve, Panel};
 use super::{PageError, plain};
-use crate::experiment::results::{Run, Tally, Track, resource_name};
+use crate::experiment::results::HostFigure::{
+    BusiestCpu, BusiestDisk, Busy, Iowait, MemoryInUse, Read, Steal, SwapIn, SwapOut, Written,
+};
+use crate::experiment::results::{HostFigure, Point, Run, Tally, Track, resource_name};
 use crate::histogram::Delays;
-use crate::plot::{BLUE, BROWN, VIOLET};
+use crate::plot::{BLUE, BROWN, GREY, VIOLET};
 
 /// Spans closer than this share of the axis become one: a reader cannot distinguish them.
 const NEAR: f64 = 1.0 / 500.0;
@@ -24,9 +28,13 @@ pub struct Plots<'a> {
 
 impl<'a> Plots<'a> {
     pub fn new(run: &'a Run) -> Self {
-        let points = || run.tracks.iter().flat_map(|t| t.series.points());
-        let first = points().map(|p| p.from_ns).min();
-        let last = points().map(|p| p.until_ns).max();
+        let of_links = run.tracks.iter().flat_map(|t| t.series.points());
+        let of_host = run.host_track.series.points().iter();
+        let spans = of_links
+            .map(Point::span_ns)
+            .chain(of_host.map(Point::span_ns));
+        let (from, until): (Vec<u64>, Vec<u64>) = spans.unzip();
+        let (first, last) = (from.into_iter().min(), until.into_iter().max());
         let second = |ns: u64| second(run, ns);
         let start = first.map_or(0.0, second);
         let range = start..last.map_or(1.0, second).max(start + 1e-3);
@@ -43,18 +51,25 @@ impl<'a> Plots<'a> {
         if track.series.points().is_empty() {
             return Ok(None);
         }
-        let drawn = chart::draw(&self.panels(track), &self.axis(track));
-        let failed = |source| PageError::Plot {
-            track: track.name(),
-            source,
-        };
-        drawn.map(Some).map_err(failed)
+        let axis = self.axis(Some(&track.link));
+        draw(&self.panels(track), &axis, track.name()).map(Some)
     }
 
-    fn axis(&self, track: &Track) -> Axis {
+    /// The same of the host; none: the log does not have its state.
+    pub fn host(&self) -> Result<Option<String>, PageError> {
+        let panels = self.host_panels();
+        if panels.is_empty() {
+            return Ok(None);
+        }
+        draw(&panels, &self.axis(None), "the host".to_owned()).map(Some)
+    }
+
+    /// With the changes of a link.
+    fn axis(&self, link: Option<&str>) -> Axis {
         let second = |ns| second(self.run, ns);
         let changes = self.run.changes.items.iter();
-        let changes = changes.filter(|c| c.link == track.link && c.event == LinkEvent::Changed);
+        let changes =
+            changes.filter(|c| link == Some(c.link.as_str()) && c.event == LinkEvent::Changed);
         Axis {
             range: self.range.clone(),
             measured: self
@@ -155,21 +170,95 @@ impl<'a> Plots<'a> {
         }
     }
 
-    fn curve(
+    /// Of what is known.
+    fn host_panels(&self) -> Vec<Panel> {
+        let points = self.run.host_track.series.points();
+        let of = |figure: HostFigure| points.iter().filter_map(move |p| p.mean(figure));
+        let most = |figure: HostFigure| of(figure).fold(0.0, f64::max);
+        let panel = |title: &str, (factor, unit): (f64, &'static str), least: f64, curves: &[_]| {
+            let known = curves
+                .iter()
+                .filter(|(_, _, figure)| of(*figure).next().is_some());
+            let curve = |(name, colour, figure): &(&'static str, RGBColor, HostFigure)| {
+                self.curve(name, *colour, points, |p| Some(p.mean(*figure)? / factor))
+            };
+            let curves: Vec<Curve> = known.map(curve).collect();
+            (!curves.is_empty()).then(|| Panel {
+                title: title.to_owned(),
+                unit,
+                curves,
+                asked: None,
+                least,
+            })
+        };
+        // A curve at 0 would hide the others'.
+        let rare = [("iowait", GREY, Iowait), ("steal", BROWN, Steal)];
+        let mut cpu = vec![("busiest", VIOLET, BusiestCpu), ("all", BLUE, Busy)];
+        cpu.extend(
+            rare.into_iter()
+                .filter(|(_, _, figure)| most(*figure) > 0.0),
+        );
+        let memory = points.iter().filter_map(|p| p.memory_bytes).max();
+        let rate = |a: HostFigure, b: HostFigure| {
+            let units = [(1e9, "GB/s"), (1e6, "MB/s")];
+            let fits = units
+                .into_iter()
+                .find(|(factor, _)| most(a).max(most(b)) >= *factor);
+            fits.unwrap_or((1e3, "kB/s"))
+        };
+        let percent = (0.01, "%");
+        let panels = [
+            panel("host: CPUs", percent, 100.0, &cpu),
+            panel(
+                "memory",
+                (1e9, "GB"),
+                memory.unwrap_or(0) as f64 / 1e9,
+                &[("in use", BLUE, MemoryInUse)],
+            ),
+            panel(
+                "swap",
+                rate(SwapIn, SwapOut),
+                1.0,
+                &[("out", BROWN, SwapOut), ("in", BLUE, SwapIn)],
+            ),
+            panel(
+                "busiest disk",
+                percent,
+                100.0,
+                &[("busy", BLUE, BusiestDisk)],
+            ),
+            panel(
+                "disk with most",
+                rate(Read, Written),
+                1.0,
+                &[("written", BROWN, Written), ("read", BLUE, Read)],
+            ),
+        ];
+        panels.into_iter().flatten().collect()
+    }
+
+    fn curve<T: Point>(
         &self,
         name: &'static str,
-        colour: plotters::style::RGBColor,
-        points: &[Tally],
-        value: impl Fn(&Tally) -> Option<f64>,
+        colour: RGBColor,
+        points: &[T],
+        value: impl Fn(&T) -> Option<f64>,
     ) -> Curve {
         let second = |ns| second(self.run, ns);
-        let step = |p: &Tally| Some((second(p.from_ns), second(p.until_ns), value(p)?));
+        let step = |p: &T| {
+            let (from, until) = p.span_ns();
+            Some((second(from), second(until), value(p)?))
+        };
         Curve {
             name,
             colour,
             steps: points.iter().filter_map(step).collect(),
         }
     }
+}
+
+fn draw(panels: &[Panel], axis: &Axis, track: String) -> Result<String, PageError> {
+    chart::draw(panels, axis).map_err(|source| PageError::Plot { track, source })
 }
 
 /// Since second 0 of the run.

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use emud_monitor::log::{
-    ArtefactLine, ClassSample, ExitLine, Host, LinkLine, Lost, MetricLine, OutputLine, PhaseLine,
-    Run, Sample, SpanShare, StationSample,
+    ArtefactLine, ClassSample, ExitLine, Host, HostSample, LinkLine, Lost, MetricLine, OutputLine,
+    PhaseLine, Run, Sample, SpanShare, StationSample,
 };
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -27,6 +27,7 @@ pub enum Line {
     Sample(Box<Sample>),
     Class(Box<ClassSample>),
     Station(Box<StationSample>),
+    Host(Box<HostSample>),
     Exit(ExitLine),
     Artefact(ArtefactLine),
     Metric(MetricLine),
@@ -120,6 +121,7 @@ impl Line {
             "sample" => Self::Sample(body(text)?),
             "class" => Self::Class(body(text)?),
             "station" => Self::Station(body(text)?),
+            "host" => Self::Host(body(text)?),
             "exit" => Self::Exit(body(text)?),
             "artefact" => Self::Artefact(body(text)?),
             "metric" => Self::Metric(body(text)?),

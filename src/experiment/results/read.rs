@@ -7,14 +7,17 @@ use std::hash::{Hash, Hasher};
 use std::path::Path;
 
 use emud_monitor::log::{
-    AskedFor, ClassSample, Counted, MetricLine, OutputLine, PhaseLine, PhaseName, Run as About,
-    SCHEMA, Sample, StationSample,
+    AskedFor, ClassSample, Counted, HostSample, MetricLine, OutputLine, PhaseLine, PhaseName,
+    Run as About, SCHEMA, Sample, StationSample,
 };
 
 use super::kept::shorten;
 use super::line::{Line, Start};
 use super::lines::Lines;
-use super::{Change, ClassTrack, Metric, ResultsError, Run, Series, StationTrack, Tally, Track};
+use super::{
+    Change, ClassTrack, HostTally, HostTrack, Metric, Point, ResultsError, Run, Series,
+    StationTrack, Tally, Track,
+};
 
 /// Of a track: link, direction, class.
 type Key = (String, String, Option<String>);
@@ -92,6 +95,7 @@ impl Reading {
             alarms: Default::default(),
             tracks: Vec::new(),
             classes: Vec::new(),
+            host_track: HostTrack::default(),
             outputs: Default::default(),
             exits: Default::default(),
             failed: Default::default(),
@@ -120,6 +124,7 @@ impl Reading {
             Line::Sample(line) => self.sample(*line),
             Line::Class(line) => self.class(&line),
             Line::Station(line) => self.station(&line),
+            Line::Host(line) => self.host(&line),
             Line::Output(line) => self.output(line),
             Line::Link(line) => {
                 run.saw(line.mono_ns);
@@ -260,6 +265,15 @@ impl Reading {
         if measured {
             station.add(sample);
         }
+    }
+
+    fn host(&mut self, sample: &HostSample) {
+        self.run.saw(sample.mono_ns);
+        let tally = HostTally::from(sample);
+        if self.is_measured(sample.mono_ns, sample.interval_ns) {
+            self.run.host_track.measured.add(&tally);
+        }
+        self.run.host_track.series.push(&tally);
     }
 
     /// Where the sample belongs; new with the first one.

@@ -10,8 +10,8 @@ use emud_monitor::log::{
 };
 
 use super::{
-    Alarm, ClassTrack, Ending, Kept, ResultsError, Series, StationTrack, Tail, Tally, read, share,
-    time,
+    Alarm, ClassTrack, Ending, HostTrack, Kept, ResultsError, Series, StationTrack, Tail, Tally,
+    read, share, time,
 };
 
 /// What was run, what it measured, and how it ended. Times are ns of CLOCK_MONOTONIC.
@@ -39,6 +39,8 @@ pub struct Run {
     pub classes: Vec<ClassTrack>,
     /// Stations of media, in the order of `about`.
     pub stations: Vec<StationTrack>,
+    /// The host; empty: the log has no such lines.
+    pub host_track: HostTrack,
     /// By node.
     pub outputs: BTreeMap<String, Tail<OutputLine>>,
     /// Exits of programs.

@@ -1,22 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A direction over time, in a bounded number of points.
+//! A direction of a link, or the host, over time, in a bounded number of points.
 
 use super::Tally;
 
 /// More than a plot's pixels would show apart.
 const POINTS: usize = 400;
 
+/// Samples added up.
+pub trait Point: Clone {
+    /// Adds a later interval.
+    fn add(&mut self, later: &Self);
+    /// From the beginning of the first interval to the end of the last, ns of CLOCK_MONOTONIC.
+    fn span_ns(&self) -> (u64, u64);
+}
+
+impl Point for Tally {
+    fn add(&mut self, later: &Self) {
+        Self::add(self, later);
+    }
+
+    fn span_ns(&self) -> (u64, u64) {
+        (self.from_ns, self.until_ns)
+    }
+}
+
 /// Each point is as many samples together as it takes for `POINTS` to be enough.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Series {
-    points: Vec<Tally>,
+pub struct Series<T = Tally> {
+    points: Vec<T>,
     /// Samples a point has.
     each: u64,
     /// Samples of the last point.
     of_last: u64,
 }
 
-impl Default for Series {
+impl<T> Default for Series<T> {
     fn default() -> Self {
         Self {
             points: Vec::new(),
@@ -26,8 +44,8 @@ impl Default for Series {
     }
 }
 
-impl Series {
-    pub(crate) fn push(&mut self, sample: &Tally) {
+impl<T: Point> Series<T> {
+    pub(crate) fn push(&mut self, sample: &T) {
         match self.points.last_mut() {
             Some(last) if self.of_last < self.each => {
                 last.add(sample);
@@ -54,7 +72,7 @@ impl Series {
     }
 
     /// In the order of time.
-    pub fn points(&self) -> &[Tally] {
+    pub fn points(&self) -> &[T] {
         &self.points
     }
 

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use emud::histogram::number;
 use emud_monitor::log::{
-    AskedFor, ClassCounted, ClassSample, Clock, Counted, DelaySample, ExitLine, Judgement,
-    LinkEvent, LinkLine, OutputLine, OutputStream, PhaseLine, PhaseName, Run, RunLink, RunMedium,
-    RunNode, RunStation, RunVerdict, Sample, Span, SpanShare, StationCounted, StationSample,
+    AskedFor, BusiestCpu, ClassCounted, ClassSample, Clock, Counted, CpuSample, DelaySample,
+    DiskSample, ExitLine, HostSample, Judgement, LinkEvent, LinkLine, MemorySample, OutputLine,
+    OutputStream, PhaseLine, PhaseName, Run, RunLink, RunMedium, RunNode, RunStation, RunVerdict,
+    Sample, Span, SpanShare, StationCounted, StationSample, SwapSample,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -265,6 +266,41 @@ impl Log {
             neighbours: neighbours.map(|all| all.iter().map(node).collect()),
         };
         self.raw("station", sample.mono_ns, &sample);
+    }
+
+    /// A second of a host whose CPUs are busy for this share of the time.
+    pub fn host(&mut self, second: u64, busy: f64) {
+        let disk = |name: &str, busy, written_bytes| DiskSample {
+            name: name.to_owned(),
+            busy: Some(busy),
+            read_bytes: Some(0),
+            written_bytes: Some(written_bytes),
+        };
+        let sample = HostSample {
+            mono_ns: MEASURED + (second + 1) * SECOND,
+            interval_ns: SECOND,
+            cpu: Some(CpuSample {
+                busy,
+                user: busy,
+                system: 0.0,
+                steal: 0.0,
+                iowait: None,
+                busiest: Some(BusiestCpu { cpu: 1, busy: 1.0 }),
+            }),
+            memory: Some(MemorySample {
+                total_bytes: 8_000_000_000,
+                available_bytes: 5_000_000_000,
+            }),
+            swap: Some(SwapSample {
+                in_bytes: 0,
+                out_bytes: second * 4096,
+            }),
+            disks: Some(vec![
+                disk("sda", busy / 2.0, 2_000_000),
+                disk("dm-0", 0.1, 2_000_000),
+            ]),
+        };
+        self.raw("host", sample.mono_ns, &sample);
     }
 
     /// Adds seconds of both directions of the links.

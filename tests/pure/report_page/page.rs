@@ -4,7 +4,7 @@
 use std::process::{Command, Output};
 
 use emud::experiment::report::{html, plots};
-use emud::experiment::results::{Run, figures};
+use emud::experiment::results::{HostFigure, Run, figures};
 use emud_monitor::log::{
     ArtefactLine, ClassCounted, Judgement, MetricLine, PhaseName, RunVerdict, StationCounted,
 };
@@ -71,6 +71,88 @@ fn what_else_happened_to_packets_is_said() {
     let said = "access up: packets 12 passed untouched by the link, 1,234 dropped by the engine";
     assert!(page(&log).contains(said));
     assert!(!page(&clean(1)).contains("access up: packets"));
+}
+
+#[test]
+fn the_host_is_beside_the_links() {
+    let mut log = contended(1);
+    assert!(!page(&log).contains("<h2>Host</h2>"));
+    assert_eq!(
+        plots(&Run::read(log.write().path()).unwrap())
+            .unwrap()
+            .len(),
+        2
+    );
+    let end = log.lines.pop().unwrap();
+    for second in 0..60 {
+        log.host(second, if second < 30 { 0.25 } else { 0.75 });
+    }
+    // What is not known, and a line behind the measured phase.
+    let known = log
+        .lines
+        .last()
+        .unwrap()
+        .replace("\"busy\":0.75", "\"busy\":0.25");
+    let unknown = |key: &str| {
+        known.replace(
+            &format!("\"{key}\":{{"),
+            &format!("\"{key}\":null,\"to_be\":{{"),
+        )
+    };
+    log.lines.extend([unknown("cpu"), unknown("swap")]);
+    log.host(70, 1.0);
+    log.lines.push(end);
+    let run = Run::read(log.write().path()).unwrap();
+    let measured = &run.host_track.measured;
+    // 30 s of each, and 1 s more.
+    let mean = measured.mean(HostFigure::Busy).unwrap();
+    assert!((mean - 30.25 / 61.0).abs() < 1e-9, "{mean}");
+    assert_eq!(measured.most(HostFigure::Busy), Some(0.75));
+    assert_eq!(measured.mean(HostFigure::Iowait), None);
+    // Bytes of a volume and its disk are the same ones.
+    assert_eq!(measured.mean(HostFigure::Written), Some(2e6));
+    assert_eq!(measured.most(HostFigure::SwapOut), Some(59.0 * 4096.0));
+    let page = page(&log);
+    let section = page.split("<h2>Host</h2>").nth(1).unwrap();
+    let section = section.split("<h2>").next().unwrap();
+    for text in [
+        "memory in use, of 8 GB",
+        "3 GB",
+        "75%",
+        "241.7 kB/s",
+        "busiest disk (sda at most)",
+        "host: CPUs, %",
+        "swap, kB/s",
+        // Of the contention in the plots of the links.
+        "cpu 1",
+    ] {
+        assert!(section.contains(text), "no {text}: {section}");
+    }
+    assert!(!section.contains("iowait"));
+    // The same time axis as that of the link.
+    let plots = plots(&run).unwrap();
+    let [.., link, host] = &plots[..] else {
+        panic!("no plots");
+    };
+    assert_eq!(host.file, "host.svg");
+    assert_eq!(svg_mistakes(&host.svg), "");
+    let red = |svg: &str| {
+        let rects = svg.split("<rect").skip(1);
+        let rects = rects.filter_map(|rect| rect.split("/>").next());
+        let red = rects.filter(|rect| rect.contains("#C8281E"));
+        let x = |rect: &str| {
+            rect.split(" x=")
+                .nth(1)
+                .unwrap()
+                .split(' ')
+                .next()
+                .unwrap()
+                .to_owned()
+        };
+        red.map(x).take(2).collect::<Vec<_>>()
+    };
+    assert_eq!(red(&link.svg).len(), 2);
+    assert_eq!(red(&link.svg), red(&host.svg));
 }
 
 #[test]
