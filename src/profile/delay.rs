@@ -57,8 +57,8 @@ table! {
     }
     beside {
         #[schemars(range(min = 0))]
-        /// Standard deviation in ns (for `uniform` the half-width is sqrt(3) of it); 0 where only
-        /// rows of a trace have jitter.
+        // 0 where only rows of a trace have jitter.
+        /// Standard deviation in ns (for `uniform` the half-width is sqrt(3) of it).
         sd_ns: f64 = 0.0;
         #[serde(skip)]
         distribution: Shape = Shape::default();
