@@ -80,6 +80,23 @@ listed() {
     exit 1
 }
 
+# attached NUMBER: wait until emud watch has attached so many links to the phone, and the last one is listed.
+attached() {
+    for _ in $(seq 150); do
+        [ "$(grep -c '^emud: phone: .*hsdpa' watch.log)" != "$1" ] || break
+        sleep 0.2
+    done
+    listed 'container phone.*hsdpa'
+}
+
+# processes: those of emud, which are all in this namespace of processes.
+processes() {
+    local process
+    for process in /proc/[0-9]*; do
+        [ "$(readlink "$process/exe")" != "$emud" ] || echo "${process#/proc/}"
+    done
+}
+
 executed=0
 while IFS= read -r command; do
     echo "# $command"
@@ -90,15 +107,22 @@ while IFS= read -r command; do
         ;;
     # After the link is there, a second one must replace it.
     "docker restart"*)
+        listed 'container tv.*adsl24'
         listed 'container phone.*hsdpa'
         before=$(podman inspect -f '{{.State.Pid}}' phone)
         eval "$command" >/dev/null
         [ "$(podman inspect -f '{{.State.Pid}}' phone)" != "$before" ]
-        for _ in $(seq 150); do
-            [ "$(grep -c '^emud: phone: .*hsdpa' watch.log)" != 2 ] || break
-            sleep 0.2
-        done
-        listed 'container phone.*hsdpa'
+        attached 2
+        ;;
+    # Its link ends with it; that of the other container stays.
+    "docker kill"*)
+        eval "$command" >/dev/null
+        listed 'container phone' 0
+        listed 'container tv.*adsl24'
+        ;;
+    "docker start"*)
+        eval "$command" >/dev/null
+        attached 3
         ;;
     "emud detach --container web")
         listed 'container web.eth0.lte.both'
@@ -108,16 +132,22 @@ while IFS= read -r command; do
         ;;
     "docker rm"*)
         listed 'container phone.eth0.hsdpa'
-        # What ends with emud watch, ends without it, too.
-        kill -9 "$watch"
-        listed 'container' 0
+        listed 'container tv.eth0.adsl24'
+        # What ends with emud watch, or by itself, ends without any process of emud, too. The next one cleans up.
+        emud attach --container web --profile lte --for 10s 2>/dev/null
+        listed 'container web.eth0.lte.*ends in'
+        processes | xargs kill -9
+        [ -z "$(processes)" ]
         watch=
+        listed 'container.*ENDED' 3
+        emud detach --container web
+        listed 'container web' 0
         eval "$command" >/dev/null
         ;;
     *) eval "$command" ;;
     esac
     executed=$((executed + 1))
 done < <(awk '/^```console$/ { on = 1; next } /^```$/ { on = 0 } on && sub(/^# /, "")' "$page")
-[ "$executed" -ge 11 ] || { echo "containers.sh: only $executed commands: where is the page?" >&2; exit 1; }
+[ "$executed" -ge 14 ] || { echo "containers.sh: only $executed commands: where is the page?" >&2; exit 1; }
 [ -z "$(podman ps -aq)" ] || { echo "containers.sh: a container remains" >&2; exit 1; }
 echo "$executed commands"
