@@ -3,24 +3,27 @@
 # Make the crates emud-monitor and emud with compiled BPF programs and bindings in them, and install
 # emud from them without clang.
 #
-# usage: crates.sh BUILT OUTPUT
-#   BUILT     folder of a build of this tree, which has compiled the programs
-#   OUTPUT    folder for the crates
+# usage: crates.sh [--compare] BUILT OUTPUT
+#   --compare  only make them, and compare their programs with those that clang makes of this tree
+#   BUILT      folder of a build of this tree, which has compiled the programs
+#   OUTPUT     folder for the crates
 set -euo pipefail
 
-built=$(realpath -- "${1:?usage: crates.sh BUILT OUTPUT}")
-output=$(realpath -- "${2:?usage: crates.sh BUILT OUTPUT}")
+installs=1
+[ "${1-}" != --compare ] || { installs=; shift; }
+built=$(realpath -- "${1:?usage: crates.sh [--compare] BUILT OUTPUT}")
+output=$(realpath -- "${2:?usage: crates.sh [--compare] BUILT OUTPUT}")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # Dependencies are built once; the crates themselves are in a new folder each time.
 kept=${CARGO_TARGET_DIR:-$PWD/target}/crates
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# compiled PACKAGE FOLDER: the newest output of the build script.
+# compiled PACKAGE OBJECT FOLDER: the newest output of the build script.
 compiled() {
     local out
     # shellcheck disable=SC2012 # names of cargo
-    out=$(ls -td "$built"/build/"$1"-*/out | while read -r out; do [ ! -e "$out/$2" ] || { echo "$out"; break; }; done)
+    out=$(dirname "$(ls -t "$built"/build/"$1"-*/out/"$2" | head -n 1)")
     mkdir -p "$3"
     cp "$out"/*.o "$out"/*.rs "$3/"
 }
@@ -39,14 +42,26 @@ cp "$scratch"/target/package/*.crate "$output/"
 for crate in "$output"/*.crate; do tar -C "$scratch/crates" -xf "$crate"; done
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 clang=${CLANG:-clang}
+# kptr_clang: the one that build.rs takes for engine qdisc.
+kptr_clang() {
+    local named version
+    for named in "$clang" clang-{24..15}; do
+        version=$("$named" -dumpversion 2>/dev/null) || continue
+        [ "${version%%.*}" -lt 15 ] || { echo "$named"; return; }
+    done
+}
 multiarch=/usr/include/$(uname -m)-linux-gnu
 # same CRATE FOLDER OBJECT SOURCE [ARGUMENT]...: compiled as the build script does. Type information has
 # the names of files.
 same() {
     local object=$scratch/crates/$1-$version/bpf/compiled/$3
-    # BUILT may be without engine qdisc, which a static binary cannot have.
-    [ -s "$object" ] || [ "$3" != qdisc.bpf.o ] || return 0
-    (cd "$2" && "$clang" -g -O2 -target bpf -mcpu=v3 "-I$multiarch" "${@:5}" -c "bpf/$4" -o "$scratch/fresh/object")
+    local by=$clang
+    if [ "$3" = qdisc.bpf.o ]; then
+        # BUILT may be without engine qdisc, which a static binary cannot have.
+        [ -s "$object" ] || return 0
+        by=$(kptr_clang)
+    fi
+    (cd "$2" && "$by" -g -O2 -target bpf -mcpu=v3 "-I$multiarch" "${@:5}" -c "bpf/$4" -o "$scratch/fresh/object")
     llvm-strip -g -o "$scratch/fresh/a" "$scratch/fresh/object"
     llvm-strip -g -o "$scratch/fresh/b" "$object"
     cmp "$scratch/fresh/a" "$scratch/fresh/b"
@@ -65,6 +80,8 @@ for object in "$scratch/crates/emud-$version"/bpf/compiled/link-*.bpf.o; do
     [ -n "$has" ] || { echo "crates.sh: build.rs does not list $object" >&2; exit 1; }
     same emud . "$object" link.bpf.c "-DEMUD_BUILT=($has)"
 done
+
+[ -n "$installs" ] || exit 0
 
 # No clang, no libclang.
 mkdir "$scratch/bin"

@@ -57,6 +57,13 @@ oldest_rust() {
     job oldest-rust cargo "+$version" check --locked --target-dir "${CARGO_TARGET_DIR:-target}/oldest-rust"
 }
 
+# The programs in the crates are those of this tree; `make dist` installs emud from them.
+crates() (
+    made=$(mktemp -d)
+    trap 'rm -rf "$made"' EXIT
+    packaging/crates.sh --compare "${CARGO_TARGET_DIR:-target}/debug" "$made"
+)
+
 job rustfmt cargo fmt --all --check
 job rustfmt-kubernetes cargo fmt --manifest-path kubernetes/Cargo.toml --check
 job clang-format clang_format
@@ -72,6 +79,7 @@ oldest_rust
 job unit cargo test --locked --workspace --lib --bins
 job pure cargo test --locked --test pure
 # Built for the tests above.
+job crates crates
 job docs tests/docs.sh "${CARGO_TARGET_DIR:-target}/debug/emud"
 
 finish
