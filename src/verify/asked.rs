@@ -208,7 +208,7 @@ impl Asked {
         Ok((asked, left_out))
     }
 
-    fn reasons(&self) -> impl Iterator<Item = &'static str> {
+    pub(super) fn reasons(&self) -> impl Iterator<Item = &'static str> {
         self.unjudged.iter().map(|u| u.why)
     }
 

@@ -12,6 +12,7 @@ use super::cdf::Cdf;
 use super::check::{Check, FALSE_ALARM, PER_CHECK, Verdict, What};
 use super::judge::Judge;
 use super::probe::{Plan, Stream};
+use super::unjudged::IN_CLASS;
 
 /// How the link was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -93,6 +94,10 @@ impl Outcome {
                 let why: Vec<_> = asked.unjudged.iter().map(|u| u.why).collect();
                 notes.push(format!("{name}: not judged: it has {}", why.join(", ")));
                 unjudged = true;
+            } else if asked.reasons().any(|why| why == IN_CLASS) {
+                notes.push(format!(
+                    "{name}: packets wait in {IN_CLASS}, whose rate and queue are not judged"
+                ));
             }
         }
         Self {

@@ -17,6 +17,9 @@ pub struct Unjudged {
 /// Why the losses of a link are not judged.
 pub const DEPENDENT_LOSS: &str = "losses that are not independent";
 
+/// Why delay, loss and rate of a link with a class are not judged.
+pub(super) const IN_CLASS: &str = "a class of a bottleneck";
+
 /// Returns what [`super::theory::Asked`] leaves out of a direction and what cannot be judged for that reason.
 pub(super) fn left_out(link: &profile::Link, figures: &abi::emud_link) -> Vec<Unjudged> {
     let flag = |flag| figures.flags & flag != 0;
@@ -73,7 +76,7 @@ pub(super) fn left_out(link: &profile::Link, figures: &abi::emud_link) -> Vec<Un
             !delay.beyond(&["mean", "share", "max"]).is_empty(),
         ),
         (
-            "a class of a bottleneck",
+            IN_CLASS,
             &[DelayMean, DelaySd, DelayDistribution, Loss, Rate],
             figures.service != 0,
         ),

@@ -273,6 +273,29 @@ fn a_direction_without_theory_is_left_out_and_a_link_without_any_refused() {
     assert!(directions.into_iter().all(|c| c["direction"] == "down"));
 }
 
+/// Also without a rate of the link itself, of which there would be a line.
+#[test]
+fn the_rate_and_queue_of_a_class_are_not_passed_over() {
+    let space = Space::new();
+    space.attach_text(
+        "[up]\nclass = \"b.c\"\n[down]\ndelay = \"5ms\"\n\
+         [bottleneck.b]\nrate = \"1Mbit\"\n[bottleneck.b.class.c]\n",
+    );
+    let (code, answer) = space.verify(&briefly(&space));
+    assert_eq!(code, 2, "{answer:#}");
+    let note = "up: packets wait in a class of a bottleneck, whose rate and queue are not judged";
+    assert!(
+        answer["notes"].as_array().unwrap().contains(&note.into()),
+        "{answer:#}"
+    );
+    for what in ["up delay_mean", "up loss"] {
+        assert!(
+            with_verdict(&answer, "not_judged").contains(&what.to_owned()),
+            "{answer:#}"
+        );
+    }
+}
+
 /// What is measured is then neither the one nor the other link.
 #[test]
 fn a_link_that_ends_or_changes_meanwhile_is_not_judged() {
