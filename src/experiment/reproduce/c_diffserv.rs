@@ -216,11 +216,11 @@ fn by_tos(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
 
 /// Of 50 frames of 1514 bytes at 1 Mbit/s, ms.
 const FULL_PFIFO: f64 = 50.0 * 1514.0 * 8.0 / 1e6 * 1e3;
-const RED: &str = "up.queue={bytes=\"60000B\", aqm=\"red\", min=\"15000B\", max=\"45000B\", \
+const RED: &str = "bottleneck.hub.class.flow.queue={bytes=\"60000B\", aqm=\"red\", min=\"15000B\", max=\"45000B\", \
                    probability=\"10%\"}";
 const TCP_WHY: &str = "the source has neither the length of its transfer nor its TCP of 2006";
 
-/// Both queues are those of a link: classes have no managers.
+/// In one of two classes of 500 kbit/s; the other one is empty, and lends its rate.
 fn red(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
     let seconds = if bench.quick { 8 } else { 60 };
     let run = |title, set| {
