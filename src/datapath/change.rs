@@ -223,6 +223,7 @@ pub fn begin_at(interface: &str, mono_ns: u64, end_ns: Option<u64>) -> Result<()
     let _lock = interface::lock(link.index, interface::PATIENCE)?;
     let mut there = attachment::running(&mut nl, &link)?;
     let profile = Profile::parse(&there.saved.profile, "the profile in the kernel")?;
+    (there.saved.attached_ns).get_or_insert(there.saved.epoch_ns);
     there.saved.epoch_ns = mono_ns;
     there.saved.restarted_ns = None;
     let both = compile_there(&there.maps, &profile, &there.saved)?;

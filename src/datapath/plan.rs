@@ -125,6 +125,7 @@ pub(super) fn plan(
         reversed: request.reversed,
         notes,
         epoch_ns: origin.epoch_ns,
+        attached_ns: None,
         restarted_ns: origin.restarted_ns,
         l3,
         mtu: Some(link.mtu),

@@ -29,8 +29,11 @@ pub struct Saved {
     pub reversed: bool,
     /// Notes printed at attach.
     pub notes: Vec<String>,
-    /// Origin of the in-order jitter and time of attach, CLOCK_MONOTONIC ns.
+    /// Origin of the in-order jitter and of time, CLOCK_MONOTONIC ns.
     pub epoch_ns: u64,
+    /// Time of attach, from which counters count, if the origin is another one.
+    #[serde(default)]
+    pub attached_ns: Option<u64>,
     /// Time of the last restart of traces and phases, if any.
     #[serde(default)]
     pub restarted_ns: Option<u64>,
@@ -70,6 +73,11 @@ pub struct Saved {
 }
 
 impl Saved {
+    /// Time since attach.
+    pub(crate) fn since_attach_ns(&self, now_ns: u64) -> u64 {
+        now_ns.saturating_sub(self.attached_ns.unwrap_or(self.epoch_ns))
+    }
+
     /// Writes the record to the kernel.
     pub(crate) fn write(&self, maps: &mut Maps) -> Result<(), LinkError> {
         Ok(maps.save(&serde_json::to_vec(self)?)?)

@@ -238,18 +238,14 @@ pub fn report(
         engine_reason: saved.reason.clone(),
         reversed: saved.reversed,
         mono_ns: now_ns,
-        attached_s: now_ns.saturating_sub(saved.epoch_ns) as f64 / 1e9,
+        attached_s: saved.since_attach_ns(now_ns) as f64 / 1e9,
         ends_in_s: ending::ends_in_s(control, now_ns),
         notes,
         tampered: vec![],
         up,
         down,
         matching: report_match::matching(&reader, saved)?,
-        bottlenecks: service::bottlenecks(
-            maps,
-            profile.as_ref(),
-            now_ns.saturating_sub(saved.epoch_ns),
-        )?,
+        bottlenecks: service::bottlenecks(maps, profile.as_ref(), saved.since_attach_ns(now_ns))?,
     })
 }
 

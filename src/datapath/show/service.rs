@@ -44,7 +44,7 @@ pub struct ClassReport {
     pub sent_packets: u64,
     /// On the wire.
     pub sent_bytes: u64,
-    /// Measured: these bytes over the time since attach.
+    /// Measured: these bits over the time since attach; for a shorter time take the difference of two reports.
     pub mean_rate_bit_s: u64,
     /// Dropped because the queue was full in packets or bytes.
     pub dropped_full: u64,

@@ -118,7 +118,7 @@ pub(super) fn read(known: &Known, now_ns: u64) -> Result<LinkSample, LinkError> 
         spares: known.profile.as_ref().is_some_and(Profile::spares),
         replaced: saved.root.is_some(),
         keeps_offload: (known.profile.as_ref()).is_some_and(|p| p.offload == Offload::Keep),
-        attached_s: now_ns.saturating_sub(saved.epoch_ns) as f64 / 1e9,
+        attached_s: saved.since_attach_ns(now_ns) as f64 / 1e9,
         ends_in_s: ending::ends_in_s(known.control, now_ns),
         tampered,
         checked_s: checked.map(|at: u64| now_ns.saturating_sub(at) as f64 / 1e9),
@@ -126,7 +126,7 @@ pub(super) fn read(known: &Known, now_ns: u64) -> Result<LinkSample, LinkError> 
         bottlenecks: service::bottlenecks(
             maps,
             known.profile.as_ref(),
-            now_ns.saturating_sub(saved.epoch_ns),
+            saved.since_attach_ns(now_ns),
         )?,
     })
 }

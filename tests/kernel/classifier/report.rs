@@ -71,6 +71,7 @@ fn saved(profile: &Profile, sizes: Sizes, epoch_ns: u64) -> Saved {
         reversed: false,
         notes: Vec::new(),
         epoch_ns,
+        attached_ns: None,
         restarted_ns: None,
         l3: false,
         mtu: None,
@@ -119,6 +120,25 @@ fn phase(link: &LinkReport) -> (u32, u32, Option<&str>) {
     let timeline = link.timeline.as_ref().unwrap();
     let PhaseReport { number, of, name } = timeline.phase.as_ref().unwrap();
     (*number, *of, name.as_deref())
+}
+
+/// Since attach, from which its bytes count, also if traces and phases begin later.
+#[test]
+fn the_rate_of_a_class_is_a_mean_since_attach() {
+    let mut shown = Shown::new("[link]\nclass = \"b\"\n[bottleneck.b]\nrate = \"9Mbit\"\n");
+    let sent = abi::emud_class {
+        sent_packets: 2_000,
+        sent_bytes: 2_000_000,
+        ..Default::default()
+    };
+    shown.bench.maps.set_class(1, &sent).unwrap();
+    let rate = |shown: &Shown| shown.at(4_000).bottlenecks[0].classes[0].mean_rate_bit_s;
+    assert_eq!(rate(&shown), 4_000_000);
+    shown.saved.attached_ns = Some(shown.bench.start);
+    shown.saved.epoch_ns = shown.bench.start + 3_000 * MS;
+    assert_eq!(rate(&shown), 4_000_000);
+    let text = shown.at(4_000).bottlenecks[0].text();
+    assert!(text.contains("4Mbit on average since attach"), "{text}");
 }
 
 #[test]

@@ -29,6 +29,10 @@ pub fn at_a_time_ahead() {
             let _ = std::fs::remove_file(profile);
             let at = mono_ns() + SECOND;
             begin_at("v0", at, Some(at + SECOND)).unwrap();
+            // Counters count since attach.
+            let shown = emud(&["show", "v0", "--json"]).expect(0).json();
+            let attached = &shown["interfaces"][0]["attached_s"];
+            assert!(attached.as_f64().unwrap() > 0.0, "{attached}");
             let rtt = || rtt_ms(&sh("ping -n -c 1 192.0.2.2"))[0];
             let until =
                 |ns: u64| std::thread::sleep(Duration::from_nanos(ns.saturating_sub(mono_ns())));
