@@ -82,6 +82,8 @@ else
         start "guest-$kernel monitor" tests/vm/live.sh "$kernel" monitor
         # The other tests of `emud run` need what guests lack, and are the same on every kernel.
         start "guest-$kernel run::repeat" tests/vm/live.sh "$kernel" run::repeat
+        # With the engines that this machine may lack, fq and qdisc.
+        start "guest-$kernel host::expiry" tests/vm/live.sh "$kernel" host::expiry
         [ "$kernel" = 7.2 ] || continue
         start "guest-$kernel link::qdisc" tests/vm/live.sh "$kernel" link::qdisc
         # netem takes a seed since 6.6.

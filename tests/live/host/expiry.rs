@@ -18,7 +18,7 @@ use super::is_holder;
 use crate::link::engines;
 
 const LINKS: usize = 100;
-/// The others have engine fq, and so no process, if this kernel supports it.
+/// The others have the engines that need no process, those of them that this kernel supports, in turn.
 const HELD: usize = 20;
 /// Deadlines are random within this time.
 const SPREAD_NS: u64 = 10_000_000_000;
@@ -42,13 +42,14 @@ struct Sent {
 pub fn at_their_deadlines() {
     let lab = wires();
     let mut random = Random(18);
-    let others = match engines().contains(&Engine::Fq) {
-        true => Engine::Fq,
-        false => Engine::Hold,
-    };
+    let mut others = engines();
+    others.retain(|engine| *engine != Engine::Hold);
     let profile = lab.profile("[link]\nloss = \"100%\"\n");
     let attach = |n: usize, ends_at: u64| {
-        let engine = if n < HELD { Engine::Hold } else { others };
+        let engine = match others.is_empty() || n < HELD {
+            true => Engine::Hold,
+            false => others[n % others.len()],
+        };
         let left = format!("{}us", ends_at.saturating_sub(now()) / 1000);
         let mut command = Command::new(emud_path());
         command.args([
