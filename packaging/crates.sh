@@ -35,7 +35,7 @@ compiled emud link-all.bpf.o "$scratch/tree/bpf/compiled"
 compiled emud-monitor monitor.bpf.o "$scratch/tree/monitor/bpf/compiled"
 # A crate has the licences beside its Cargo.toml.
 cp -r "$scratch"/tree/LICENSE* "$scratch/tree/monitor/"
-(cd "$scratch/tree" && cargo package -q --locked --no-verify --allow-dirty -p emud-monitor -p emud --target-dir "$scratch/target")
+(cd "$scratch/tree" && cargo package -q --locked --offline --no-verify --allow-dirty -p emud-monitor -p emud --target-dir "$scratch/target")
 cp "$scratch"/target/package/*.crate "$output/"
 
 # The programs in the crates are those of this tree.
