@@ -7,7 +7,7 @@ use emud_monitor::log::{AskedFor, Run as About, RunLink};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::kept::shorten;
+use super::kept::{WIDTH, shorten};
 use super::{Run, rate, share, time};
 
 /// A difference of the configuration.
@@ -22,6 +22,8 @@ pub struct Difference {
 }
 
 const NONE: &str = "none";
+/// Characters of a long value that are shown before those that differ.
+const BEFORE: usize = 40;
 
 /// By what decides an experiment: its text, its programs, its links, the machine.
 pub fn differences(a: &Run, b: &Run) -> Vec<Difference> {
@@ -76,10 +78,10 @@ impl Found<'_> {
         let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
         let value = |of: &BTreeMap<String, String>, key| or_none(of.get(key).cloned());
         let differ = names.into_iter().filter(|key| a.get(*key) != b.get(*key));
-        self.1.extend(differ.map(|key| Difference {
-            what: format!("{what}: {key}"),
-            a: value(&a, key),
-            b: value(&b, key),
+        self.1.extend(differ.map(|key| {
+            let [a, b] = where_they_differ([value(&a, key), value(&b, key)]);
+            let what = format!("{what}: {key}");
+            Difference { what, a, b }
         }));
     }
 
@@ -164,11 +166,24 @@ fn put(found: &mut BTreeMap<String, String>, path: String, value: toml::Value) {
             }
         }
         value => {
-            let mut text = value.to_string();
-            shorten(&mut text);
-            found.insert(path, text);
+            found.insert(path, value.to_string());
         }
     }
+}
+
+/// Two values for people. Long ones, such as the rows of a trace, begin a little before they differ.
+fn where_they_differ(texts: [String; 2]) -> [String; 2] {
+    let pairs = texts[0].chars().zip(texts[1].chars());
+    let same = pairs.take_while(|(a, b)| a == b).count();
+    texts.map(|mut text| {
+        if same + BEFORE > WIDTH {
+            let skipped = same - BEFORE;
+            let rest: String = text.chars().skip(skipped).collect();
+            text = format!("({skipped} characters are the same) …{rest}");
+        }
+        shorten(&mut text);
+        text
+    })
 }
 
 /// The first lines in which two texts differ.

@@ -9,7 +9,7 @@ const MOST: usize = 1000;
 const FIRST: usize = 100;
 const LAST: usize = 400;
 /// Characters of such a line.
-const WIDTH: usize = 500;
+pub(super) const WIDTH: usize = 500;
 
 /// The first `MOST`, and how many more there were.
 #[derive(Debug, Clone, PartialEq)]

@@ -94,6 +94,33 @@ fn profiles_with_other_names_are_compared_by_what_they_say() {
     );
 }
 
+/// The rows of a trace are one value, of which all but the begin is long.
+#[test]
+fn values_that_differ_at_their_end_differ() {
+    let of = |last: u32| {
+        let mut about = about(1, &["access"]);
+        let rows: Vec<String> = (0..200).map(|n| format!("[{n}, 1000]")).collect();
+        let rows = rows.join(", ");
+        about.links[0].toml = format!("[trace]\nrows = [{rows}, [200, {last}]]\n");
+        let mut log = Log::of(about);
+        log.end(10, Some(&judgement(RunVerdict::Clean, 10)));
+        log.write()
+    };
+    let (a, b, same) = (of(4321), of(1234), of(4321));
+    let (_, found) = compare(&[a.text(), same.text()]);
+    assert_eq!(found["differences"], json!([]));
+    let (_, found) = compare(&[a.text(), b.text()]);
+    let [difference] = &found["differences"].as_array().unwrap()[..] else {
+        panic!("{}", found["differences"]);
+    };
+    assert_eq!(difference["what"], "access: profile: trace.rows");
+    for (side, last) in [("a", "[200, 4321]]"), ("b", "[200, 1234]]")] {
+        let text = difference[side].as_str().unwrap();
+        assert!(text.ends_with(last), "{text}");
+        assert!(text.len() < 600, "{text}");
+    }
+}
+
 /// Programs that emud ended because of a signal have not failed, but did not do all their work.
 #[test]
 fn a_run_that_a_signal_ended_does_not_count() {
