@@ -90,6 +90,8 @@ pub struct Evidence<'a> {
     pub ended_mono_ns: u64,
     /// Alarms without a line: their times are unknown.
     pub suppressed: &'a PerResource<u64>,
+    /// A time before the first of them.
+    pub suppressed_since: &'a PerResource<u64>,
     /// Lost records of the kernel's programs.
     pub ring_full: u64,
     /// Whether anything of the host or the emulator was watched.
@@ -367,14 +369,16 @@ fn suppressed(evidence: &Evidence, spans: &[Span]) -> Vec<String> {
         .collect()
 }
 
-/// Returns from when on alarms of each resource were beyond its limit: not before the last one within it.
+/// Returns from when on alarms of each resource may have been beyond its limit. The first of them may belong to
+/// contention that began before the last one within it.
 fn suppressed_since(evidence: &Evidence) -> impl Iterator<Item = u64> {
-    let some = evidence.suppressed.iter().filter(|(_, n)| **n > 0);
-    let contention = some.filter(|(resource, _)| **resource != Resource::Emulator);
-    contention.filter_map(|(resource, _)| {
+    let all = evidence.suppressed_since.iter();
+    let contention = all.filter(|(resource, _)| **resource != Resource::Emulator);
+    contention.map(|(resource, since)| {
         let alarms = evidence.episodes.iter().map(|episode| &episode.alarm);
         let of_it = alarms.filter(|alarm| alarm.resource == *resource);
-        of_it.map(|alarm| alarm.since_mono_ns).max()
+        let last = of_it.map(|alarm| alarm.since_mono_ns).max();
+        last.map_or(*since, |last| last.min(*since))
     })
 }
 

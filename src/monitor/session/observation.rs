@@ -370,14 +370,15 @@ impl<S: Source> Observation<S> {
 
     /// Writes a line if more was dropped than the last one reported.
     fn drops(&mut self) -> Result<(), Stop> {
+        let mono_ns = mono_ns();
         let dropped = self.source.dropped()?;
+        self.tally.look(&dropped, mono_ns);
         let now = (dropped.ring_full, self.tally.suppressed(&dropped));
         if now == self.told {
             return Ok(());
         }
         self.told = now.clone();
         let (ring_full, suppressed) = now;
-        let mono_ns = mono_ns();
         self.write(&Line::Drops(Drops {
             mono_ns,
             ring_full,

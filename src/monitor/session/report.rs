@@ -173,6 +173,7 @@ impl<S: Source> Observation<S> {
             measured: asked.measured.until(ended.mono_ns),
             ended_mono_ns: ended.mono_ns,
             suppressed: &self.tally.suppressed(&ended.dropped),
+            suppressed_since: &self.tally.suppressed_since(&ended.dropped),
             ring_full: ended.dropped.ring_full,
             // Reports of programs do not show the state of the host.
             watched: (self.watched().into_iter())

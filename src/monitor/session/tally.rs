@@ -27,6 +27,8 @@ pub struct Tally {
     alarms: PerResource<u64>,
     since_reset: PerResource<u32>,
     suppressed: PerResource<u64>,
+    /// When no alarm had been suppressed yet, CLOCK_MONOTONIC.
+    none_suppressed_mono_ns: PerResource<u64>,
 }
 
 impl Tally {
@@ -39,6 +41,7 @@ impl Tally {
             alarms: each(|_| 0),
             since_reset: each(|_| 0),
             suppressed: each(|_| 0),
+            none_suppressed_mono_ns: each(|_| 0),
         }
     }
 
@@ -92,6 +95,22 @@ impl Tally {
         let kernel = Resource::ALL.into_iter().zip(dropped.suppressed);
         kernel
             .map(|(resource, n)| (resource, n + self.suppressed.get(&resource).unwrap_or(&0)))
+            .collect()
+    }
+
+    /// Notes that `dropped` was read at this time or later.
+    pub fn look(&mut self, dropped: &Dropped, mono_ns: u64) {
+        let suppressed = self.suppressed(dropped).into_iter();
+        let none = suppressed.filter(|(_, n)| *n == 0);
+        let seen = none.map(|(resource, _)| (resource, mono_ns));
+        self.none_suppressed_mono_ns.extend(seen);
+    }
+
+    /// Returns for each resource with alarms beyond the limit a time before the first of them.
+    pub fn suppressed_since(&self, dropped: &Dropped) -> PerResource<u64> {
+        let suppressed = self.suppressed(dropped).into_iter();
+        let some = suppressed.filter(|(_, n)| *n > 0);
+        some.map(|(resource, _)| (resource, self.none_suppressed_mono_ns[&resource]))
             .collect()
     }
 
@@ -192,6 +211,26 @@ mod tests {
         tally.reset();
         assert!(report(&mut tally));
         assert_eq!(tally.in_contention()[&Resource::Application], 0);
+    }
+
+    /// Alarms within the limit may come after the first one beyond it.
+    #[test]
+    fn suppression_is_possible_since_the_last_look_without_any() {
+        let mut tally = Tally::new(1);
+        let mut dropped = Dropped::default();
+        tally.look(&dropped, 10);
+        tally.look(&dropped, 20);
+        dropped.suppressed[Resource::Network as usize] = 1;
+        tally.look(&dropped, 30);
+        for episode in 1..3 {
+            tally.alarm(Origin::Psi, alarm(Resource::Cpu, episode));
+        }
+        tally.reset();
+        dropped.suppressed[Resource::Network as usize] = 2;
+        tally.look(&dropped, 40);
+        let since = tally.suppressed_since(&dropped);
+        let wanted = [(Resource::Cpu, 30), (Resource::Network, 20)];
+        assert_eq!(since, PerResource::from(wanted));
     }
 
     #[test]

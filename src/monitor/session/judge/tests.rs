@@ -58,6 +58,7 @@ struct Case {
     episodes: Vec<Episode>,
     never_measured: bool,
     suppressed: PerResource<u64>,
+    suppressed_since: PerResource<u64>,
     ring_full: u64,
     blind: Vec<String>,
     unwatched: bool,
@@ -79,6 +80,7 @@ impl Case {
             measured: (!self.never_measured).then_some(MEASURED),
             ended_mono_ns: 21 * S,
             suppressed: &self.suppressed,
+            suppressed_since: &self.suppressed_since,
             ring_full: self.ring_full,
             blind: self.blind.clone(),
             own: self.own.as_ref(),
@@ -410,6 +412,7 @@ fn what_nobody_saw_is_not_clean() {
     let suppressed = [(Resource::Cpu, 3), (Resource::Disk, 0)].into();
     let mut beyond = Case {
         suppressed,
+        suppressed_since: [(Resource::Cpu, 15 * S)].into(),
         ..Case::default()
     };
     assert_eq!(beyond.verdict(), Invalid);
@@ -417,7 +420,13 @@ fn what_nobody_saw_is_not_clean() {
     assert_eq!(beyond.verdict(), Contended);
     // No alarm after that one was within the limit: nothing is known of the rest.
     let seconds = beyond.judge().contended_seconds;
+    // After a reset, or from the kernel, others may be.
+    beyond.episodes.push(cpu(18 * S, 18 * S + MS));
+    let since: Vec<u64> = [1, 2].into_iter().chain(5..=10).collect();
+    assert_eq!(beyond.judge().contended_seconds, since);
+    beyond.episodes.pop();
     beyond.suppressed = BTreeMap::default();
+    beyond.suppressed_since = BTreeMap::default();
     let known = beyond.judge().contended_seconds;
     assert_eq!(seconds[0], known[0]);
     assert!(known.len() < seconds.len(), "{known:?} {seconds:?}");
