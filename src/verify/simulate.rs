@@ -90,6 +90,7 @@ pub fn simulate(ways: &[&Asked], pace: Pace, cdf: &Cdf, runs: usize) -> Chance {
     let mut chance = Chance::default();
     let mut delays = vec![0.0; pace.count];
     let latest = latest_ns(ways);
+    let loss = lost(ways);
     for _ in 0..runs {
         delays.fill(0.0);
         for way in ways {
@@ -100,9 +101,16 @@ pub fn simulate(ways: &[&Asked], pace: Pace, cdf: &Cdf, runs: usize) -> Chance {
         chance.sd_ns.add(sd);
         chance.ks.add(distance(&delays, cdf));
         chance.slope.add(slope(&delays, mean, pace));
-        chance.overtaken.add(overtaken(&delays, pace));
+        chance.overtaken.add(overtaken(&delays, pace, || {
+            loss > 0.0 && random.uniform() < loss
+        }));
     }
     chance
+}
+
+/// The probability that a probe is lost in one of these directions, if losses are independent.
+pub fn lost(ways: &[&Asked]) -> f64 {
+    1.0 - ways.iter().map(|way| 1.0 - way.loss).product::<f64>()
 }
 
 /// Fewer probes if neighbours carry the same information.
@@ -215,16 +223,21 @@ fn slope(delays: &[f64], mean: f64, pace: Pace) -> f64 {
 }
 
 /// The share of packets that arrive after one that was sent later, as the measurement counts them:
-/// under a skewed delay this differs from the number of packets that overtake.
-fn overtaken(delays: &[f64], pace: Pace) -> f64 {
+/// under a skewed delay this differs from the number of packets that overtake. A lost one neither
+/// overtakes nor is overtaken.
+fn overtaken(delays: &[f64], pace: Pace, mut lost: impl FnMut() -> bool) -> f64 {
     let mut earliest = f64::INFINITY;
-    let mut count = 0;
+    let (mut count, mut came) = (0, 0);
     for (i, delay) in delays.iter().enumerate().rev() {
+        if lost() {
+            continue;
+        }
+        came += 1;
         let arrival = i as f64 * pace.interval_ns + delay;
         count += i32::from(arrival > earliest);
         earliest = earliest.min(arrival);
     }
-    f64::from(count) / delays.len() as f64
+    f64::from(count) / f64::from(came.max(1))
 }
 
 /// splitmix64, and normal values by Marsaglia's polar method. The fixed seed gives the same
@@ -352,8 +365,8 @@ mod tests {
             interval_ns: 1.0,
         };
         // The first arrives last: three overtake, one is overtaken.
-        assert_eq!(overtaken(&[9.0, 0.0, 0.0, 0.0], pace(4)), 0.25);
+        assert_eq!(overtaken(&[9.0, 0.0, 0.0, 0.0], pace(4), || false), 0.25);
         // The last arrives first.
-        assert_eq!(overtaken(&[5.0, 5.0, 5.0, 0.0], pace(4)), 0.75);
+        assert_eq!(overtaken(&[5.0, 5.0, 5.0, 0.0], pace(4), || false), 0.75);
     }
 }

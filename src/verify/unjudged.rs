@@ -25,10 +25,7 @@ pub(super) fn left_out(link: &profile::Link, figures: &abi::emud_link) -> Vec<Un
     let flag = |flag| figures.flags & flag != 0;
     let jitter = link.delay.jitter.as_ref();
     let per_packet = jitter.is_some_and(|jitter| jitter.reorder == Reorder::Jitter);
-    let by_time: &[What] = match per_packet {
-        true => &[DelayMean, DelaySd, DelayDistribution, Loss, Overtaken, Rate],
-        false => &[DelayMean, DelaySd, DelayDistribution, Loss, Rate],
-    };
+    let all_but_order: &[What] = &[DelayMean, DelaySd, DelayDistribution, Loss, Rate];
     let delay_and_order: &[What] = &[DelayMean, DelaySd, DelayDistribution, Overtaken];
     let delay_and_rate: &[What] = &[DelayMean, DelaySd, DelayDistribution, Rate];
     // Without `..`, and with the keys that are known: a new one makes a check doubtful.
@@ -77,7 +74,7 @@ pub(super) fn left_out(link: &profile::Link, figures: &abi::emud_link) -> Vec<Un
         ),
         (
             IN_CLASS,
-            &[DelayMean, DelaySd, DelayDistribution, Loss, Rate],
+            all_but_order,
             figures.service != 0,
         ),
         ("a burst", delay_and_rate, wire.burst.is_some()),
@@ -87,13 +84,13 @@ pub(super) fn left_out(link: &profile::Link, figures: &abi::emud_link) -> Vec<Un
             !wire.beyond(&["burst"]).is_empty(),
         ),
         ("an AQM", &[Rate], queue.aqm.is_some()),
-        ("a trace or phases", by_time, figures.timeline.count != 0),
-        ("`slot`", delay_and_rate, slot.is_some()),
         (
-            "a background",
-            &[DelayMean, DelaySd, DelayDistribution, Loss, Rate],
-            figures.background.count != 0,
+            "a trace or phases",
+            all_but_order,
+            figures.timeline.count != 0,
         ),
+        ("`slot`", delay_and_rate, slot.is_some()),
+        ("a background", all_but_order, figures.background.count != 0),
         ("rules", &What::ALL, flag(abi::EMUD_F_RULES)),
         ("a matrix", &What::ALL, flag(abi::EMUD_F_MATRIX)),
     ]

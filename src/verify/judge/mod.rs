@@ -10,7 +10,7 @@ use super::binomial::clopper_pearson;
 use super::cdf::Cdf;
 use super::check::{Check, PER_CHECK, Unit, Verdict, What, noticed_loss, z_power};
 use super::probe::{Plan, Stream};
-use super::simulate::{Chance, Pace, simulate};
+use super::simulate::{Chance, Pace, lost, simulate};
 use super::theory::Asked;
 
 /// Share of probes that may be later than the resolution because of this machine.
@@ -53,7 +53,7 @@ impl Judge<'_> {
 
     /// The check; without a verdict if it is not valid for this link.
     fn judged(&self, check: Check) -> Check {
-        let Some(why) = self.ways.iter().find_map(|w| w.unjudged(check.what)) else {
+        let Some(why) = self.unjudged(check.what) else {
             return check;
         };
         Check {
@@ -63,6 +63,16 @@ impl Judge<'_> {
             why: Some(format!("the link has {why}")),
             ..check
         }
+    }
+
+    fn unjudged(&self, what: What) -> Option<&'static str> {
+        let of = |what| self.ways.iter().find_map(|w| w.unjudged(what));
+        let all: &[What] = match what {
+            // Losses and copies change how many packets meet one that overtakes them.
+            What::Overtaken if self.reorders() => &[what, What::Loss, What::Duplicates],
+            _ => &[what],
+        };
+        all.iter().find_map(|what| of(*what))
     }
 
     fn check(&self, what: What, unit: Unit, asked: f64) -> Check {
@@ -77,6 +87,10 @@ impl Judge<'_> {
             verdict: Verdict::NotMeasured,
             why: None,
         }
+    }
+
+    fn reorders(&self) -> bool {
+        self.ways.iter().any(|w| w.reorders())
     }
 
     fn varies(&self) -> bool {
@@ -94,8 +108,7 @@ impl Judge<'_> {
     }
 
     fn loss(&self, stream: &Stream) -> Check {
-        let kept: f64 = self.ways.iter().map(|w| 1.0 - w.loss).product();
-        let mut check = self.check(What::Loss, Unit::Share, 1.0 - kept);
+        let mut check = self.check(What::Loss, Unit::Share, lost(&self.ways));
         let (n, lost) = (stream.sent.len() as u64, stream.lost() as u64);
         if n == 0 {
             check.why = Some("no probe was sent".to_owned());
@@ -119,7 +132,7 @@ impl Judge<'_> {
     }
 
     fn order(&self, stream: &Stream, chance: &Chance) -> Check {
-        let reorders = self.ways.iter().any(|w| w.reorders());
+        let reorders = self.reorders();
         let asked = if reorders {
             chance.overtaken.mean()
         } else {

@@ -2,6 +2,7 @@
 //! Judgements of simulated measurements: correct links agree, changed ones do not.
 
 use super::*;
+use crate::profile::Profile;
 use crate::profile::shipped::SHIPPED;
 use crate::verify::asked::compiled;
 use crate::verify::probe::{Arrival, Sent};
@@ -355,6 +356,50 @@ fn the_rate_that_is_noticed_is_noticed_beside_losses() {
     // 198 of 200 on average; the probability that ten more are missing is 10^-5.
     let found = (0..200).filter(|s| rate_verdict(&asked, &real, *s) == Verdict::Disagrees);
     assert!(found.count() >= 188, "{}", check.notices.unwrap());
+}
+
+fn of_profile(link: &str) -> Asked {
+    let profile = Profile::parse(&format!("[link]\n{link}"), "test").unwrap();
+    compiled(&profile, crate::abi::EMUD_UP, TRAIN).unwrap()
+}
+
+const PER_PACKET: &str =
+    "delay={mean=\"50ms\",sd=\"5ms\",distribution=\"normal\",reorder=\"jitter\"}";
+
+/// A packet that is lost neither overtakes nor is overtaken.
+#[test]
+fn an_order_by_chance_is_not_blamed_for_losses() {
+    let asked = of_profile(&format!("{PER_PACKET}\nloss=\"30%\""));
+    let bench = Bench::new(&asked);
+    for seed in 1..50 {
+        assert_eq!(bench.disagreeing(&asked, seed), [], "{seed}");
+    }
+    let none = Asked {
+        loss: 0.0,
+        ..asked.clone()
+    };
+    let found = bench.disagreeing(&none, 1);
+    assert_eq!(found, [What::Loss, What::Overtaken]);
+}
+
+#[test]
+fn an_order_by_chance_is_not_judged_beside_what_has_no_theory() {
+    let order = |link: &str| {
+        let asked = of_profile(link);
+        let checks = Bench::new(&asked).judged(&measured(&asked, plan(&asked), 1));
+        let mut checks = checks.into_iter();
+        let check = checks.find(|check| check.what == What::Overtaken);
+        check.unwrap().verdict
+    };
+    for beside in [
+        "loss={probability=\"30%\",correlation=\"50%\"}",
+        "duplicate=\"50%\"",
+    ] {
+        let link = format!("{PER_PACKET}\n{beside}");
+        assert_eq!(order(&link), Verdict::NotJudged, "{link}");
+        let in_order = format!("delay=\"50ms\"\n{beside}");
+        assert_eq!(order(&in_order), Verdict::Agrees, "{in_order}");
+    }
 }
 
 #[test]
