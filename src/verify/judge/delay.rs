@@ -86,10 +86,15 @@ impl Judge<'_> {
         // The spread of a sample's sd is proportional to the sd.
         let asked = checks[1].asked;
         let scale = &chance.sd_ns;
-        let around = ((sd - r) * asked / scale.high, (sd + r) * asked / scale.low);
-        checks[1].decide(sd, around);
-        let least = asked - z_power() * (asked / scale.mean()) * scale.sd();
-        checks[1].notices = (least > 0.0).then(|| (scale.high + r) * asked / least);
+        if scale.low > 0.0 {
+            let around = ((sd - r) * asked / scale.high, (sd + r) * asked / scale.low);
+            checks[1].decide(sd, around);
+            let least = asked - z_power() * (asked / scale.mean()) * scale.sd();
+            checks[1].notices = (least > 0.0).then(|| (scale.high + r) * asked / least);
+        } else {
+            // By chance all of them have the same delay.
+            checks[1].why = Some("too few probes are delayed".to_owned());
+        }
         let allowed = chance.ks.high + self.late_allowed() + CLAMP_SHARE;
         checks[2].decide_up_to(self.distance(sorted, serialisation, cdf), allowed);
         checks[2].notices = Some(allowed + z_power() * chance.ks.sd());

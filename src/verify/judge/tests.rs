@@ -402,6 +402,20 @@ fn an_order_by_chance_is_not_judged_beside_what_has_no_theory() {
     }
 }
 
+/// With 1 delayed probe in 1,000, some measurements have none: their standard deviation has no bounds.
+#[test]
+fn an_interval_without_an_end_is_not_measured() {
+    let asked = of_profile("delay={mean=\"10ms\",share=\"0.1%\"}");
+    let checks = Bench::new(&asked).judged(&measured(&asked, plan(&asked), 1));
+    for check in &checks {
+        let (low, high) = check.interval.unwrap_or_default();
+        let notices = check.notices.unwrap_or_default();
+        let finite = [low, high, notices].iter().all(|n| n.is_finite());
+        assert!(finite, "{check:?}");
+    }
+    assert_eq!(checks[1].verdict, Verdict::NotMeasured, "{:?}", checks[1]);
+}
+
 #[test]
 fn a_constant_delay_bears_a_pause_of_the_machine_and_no_other_delay() {
     let asked = Asked {
