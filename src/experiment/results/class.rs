@@ -3,6 +3,8 @@
 
 use emud_monitor::log::{ClassCounted, ClassSample};
 
+use super::losses::{fingerprint, of_class};
+
 /// Samples of a class, added up.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ClassTrack {
@@ -18,6 +20,8 @@ pub struct ClassTrack {
     pub counted: ClassCounted,
     /// The largest at the end of an interval.
     pub backlog_bytes: u64,
+    /// Of the counters of its samples, in order.
+    pub(crate) fingerprint: u64,
 }
 
 impl ClassTrack {
@@ -38,6 +42,7 @@ impl ClassTrack {
     pub(crate) fn add(&mut self, sample: &ClassSample) {
         self.interval_ns = self.interval_ns.saturating_add(sample.interval_ns);
         self.counted = self.counted.plus(&sample.counted);
+        self.fingerprint = fingerprint(self.fingerprint, &of_class(&sample.counted));
         self.backlog_bytes = self.backlog_bytes.max(sample.backlog_bytes);
     }
 

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Did the network repeat? With one seed, and packets at the same times, it must.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use emud_monitor::log::{ClassCounted, Counted, StationCounted};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Run, Track, count};
+use super::{Run, count};
 
 /// How far the network repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Same {
-    /// Every sample of every link has the same counters.
+    /// Every sample of every link, class of a bottleneck and station has the same counters.
     BySample,
     /// The totals are the same, but distributed differently over the samples.
     InTotal,
@@ -21,7 +24,7 @@ pub enum Same {
 }
 
 /// Whether packets, bytes, losses, drops, marks, copies and damage of the measured phase are the same
-/// in all runs.
+/// in all runs, and likewise the counts of classes of bottlenecks and of stations.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Losses {
     /// How far the network repeated.
@@ -61,18 +64,17 @@ pub fn losses(runs: &[&Run]) -> Losses {
     if others.iter().any(|run| run.about.seed != first.about.seed) {
         return Losses::new(Same::NotComparable, "other seeds".to_owned());
     }
-    if first.tracks.iter().all(|track| track.samples == 0) {
+    let first = parts(first);
+    if first.iter().all(|part| part.interval_ns == 0) {
         return Losses::new(Same::NotComparable, "no samples".to_owned());
     }
     let mut same = Same::BySample;
     for other in others {
-        if first.tracks.len() != other.tracks.len() {
+        let other = parts(other);
+        if !(first.iter().map(|a| &a.name)).eq(other.iter().map(|b| &b.name)) {
             return Losses::new(Same::NotComparable, "other links".to_owned());
         }
-        for (a, b) in first.tracks.iter().zip(&other.tracks) {
-            if a.name() != b.name() {
-                return Losses::new(Same::NotComparable, "other links".to_owned());
-            }
+        for (a, b) in first.iter().zip(&other) {
             if let Some(difference) = differ(a, b) {
                 return Losses::new(Same::Different, difference);
             }
@@ -84,19 +86,84 @@ pub fn losses(runs: &[&Run]) -> Losses {
     Losses::new(same, None)
 }
 
+/// Counts by what they count. Times are not among them: they contain those of the programs.
+pub(super) type Totals = Vec<(&'static str, u64)>;
+
+/// A direction of a link, a class of a bottleneck, or a station.
+struct Part {
+    name: String,
+    interval_ns: u64,
+    totals: Totals,
+    fingerprint: u64,
+}
+
+fn parts(run: &Run) -> Vec<Part> {
+    let tracks = run.tracks.iter().map(|track| Part {
+        name: track.name(),
+        interval_ns: track.measured.interval_ns,
+        totals: of_link(&track.measured.counted),
+        fingerprint: track.fingerprint,
+    });
+    let classes = run.classes.iter().map(|class| Part {
+        name: format!("{} {}", class.link, class.name()),
+        interval_ns: class.interval_ns,
+        totals: of_class(&class.counted),
+        fingerprint: class.fingerprint,
+    });
+    let stations = run.stations.iter().map(|station| Part {
+        name: format!("{} {}", station.medium, station.node),
+        interval_ns: station.interval_ns,
+        totals: of_station(&station.counted),
+        fingerprint: station.fingerprint,
+    });
+    tracks.chain(classes).chain(stations).collect()
+}
+
+pub(super) fn of_link(x: &Counted) -> Totals {
+    vec![
+        ("packets came", x.packets),
+        ("bytes came", x.bytes),
+        ("packets lost", x.lost),
+        ("packets dropped", x.dropped),
+        ("packets marked", x.marked),
+        ("packets duplicated", x.duplicated),
+        ("packets corrupted", x.corrupted),
+    ]
+}
+
+pub(super) fn of_class(x: &ClassCounted) -> Totals {
+    vec![
+        ("packets sent", x.sent_packets),
+        ("bytes sent", x.sent_bytes),
+        ("packets marked", x.marked),
+        ("packets dropped", x.dropped()),
+    ]
+}
+
+pub(super) fn of_station(x: &StationCounted) -> Totals {
+    vec![
+        ("packets sent", x.sent_packets),
+        ("bytes sent", x.sent_bytes),
+        ("packets given up", x.given_up),
+        ("packets dropped", x.dropped()),
+        ("packets received", x.received_packets),
+        ("bytes received", x.received_bytes),
+        ("attempts", x.attempts),
+        ("attempts without an answer", x.failed),
+    ]
+}
+
+/// Returns the fingerprint of samples with one more.
+pub(super) fn fingerprint(before: u64, sample: &Totals) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (before, sample).hash(&mut hasher);
+    hasher.finish()
+}
+
 /// The first total that differs.
-fn differ(a: &Track, b: &Track) -> Option<String> {
-    let (x, y) = (&a.measured.counted, &b.measured.counted);
-    let totals = [
-        ("packets came", x.packets, y.packets),
-        ("bytes came", x.bytes, y.bytes),
-        ("packets lost", x.lost, y.lost),
-        ("packets dropped", x.dropped, y.dropped),
-        ("packets marked", x.marked, y.marked),
-        ("packets duplicated", x.duplicated, y.duplicated),
-        ("packets corrupted", x.corrupted, y.corrupted),
-    ];
-    let (what, x, y) = totals.into_iter().find(|(_, x, y)| x != y)?;
-    let (x, y) = (count(x), count(y));
-    Some(format!("{}: {x} and {y} {what}", a.name()))
+fn differ(a: &Part, b: &Part) -> Option<String> {
+    let mut totals = a.totals.iter().zip(&b.totals);
+    let ((what, x), (_, y)) = totals.find(|(x, y)| x != y)?;
+    let (x, y) = (count(*x), count(*y));
+    Some(format!("{}: {x} and {y} {what}", a.name))
 }

@@ -2,21 +2,20 @@
 //! The log as a stream: each line is read once, and what it says goes where it belongs.
 
 use std::collections::HashMap;
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
 use std::path::Path;
 
 use emud_monitor::log::{
-    AskedFor, ClassSample, Counted, HostSample, MetricLine, OutputLine, PhaseLine, PhaseName,
-    Run as About, SCHEMA, Sample, StationSample,
+    AskedFor, ClassSample, HostSample, MetricLine, OutputLine, PhaseLine, PhaseName, Run as About,
+    SCHEMA, Sample, StationSample,
 };
 
 use super::kept::shorten;
 use super::line::{Line, Start};
 use super::lines::Lines;
+use super::losses::{fingerprint, of_link};
 use super::{
-    Change, ClassTrack, HostTally, HostTrack, Metric, Point, ResultsError, Run, Series,
-    StationTrack, Tally, Track,
+    Change, ClassTrack, HostTally, HostTrack, Metric, ResultsError, Run, Series, StationTrack, Tally,
+    Track,
 };
 
 /// Of a track: link, direction, class.
@@ -25,7 +24,6 @@ type Key = (String, String, Option<String>);
 struct Reading {
     run: Run,
     tracks: HashMap<Key, usize>,
-    hashers: Vec<DefaultHasher>,
     measured_from: Option<u64>,
     measured_until: Option<u64>,
 }
@@ -111,7 +109,6 @@ impl Reading {
         Self {
             run,
             tracks: HashMap::new(),
-            hashers: Vec::new(),
             measured_from: None,
             measured_until: None,
         }
@@ -229,7 +226,7 @@ impl Reading {
         if measured {
             track.measured.add(&tally);
             track.samples += 1;
-            counters(&sample.counted).hash(&mut self.hashers[at]);
+            track.fingerprint = fingerprint(track.fingerprint, &of_link(&sample.counted));
         }
     }
 
@@ -282,7 +279,6 @@ impl Reading {
         let tracks = &mut self.run.tracks;
         let about = &self.run.about;
         *self.tracks.entry(key).or_insert_with(|| {
-            self.hashers.push(DefaultHasher::new());
             tracks.push(Track {
                 link: s.link.clone(),
                 direction: s.direction.clone(),
@@ -297,10 +293,7 @@ impl Reading {
         })
     }
 
-    fn finish(mut self, notes: Vec<String>) -> Run {
-        for (track, hasher) in self.run.tracks.iter_mut().zip(&self.hashers) {
-            track.fingerprint = hasher.finish();
-        }
+    fn finish(self, notes: Vec<String>) -> Run {
         let mut run = self.run;
         let place = |track: &Track| {
             let links = &run.about.links;
@@ -381,17 +374,4 @@ fn asked(about: &About, sample: &Sample) -> Option<AskedFor> {
         "down" => down,
         _ => None,
     }
-}
-
-/// What happened to packets: two runs in which the same packets were lost agree in it.
-fn counters(s: &Counted) -> [u64; 7] {
-    [
-        s.packets,
-        s.bytes,
-        s.lost,
-        s.dropped,
-        s.marked,
-        s.duplicated,
-        s.corrupted,
-    ]
 }

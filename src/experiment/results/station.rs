@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use emud_monitor::log::{RunMedium, RunStation, StationCounted, StationSample};
 
+use super::losses::{fingerprint, of_station};
+
 /// Samples of a station, added up.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StationTrack {
@@ -22,6 +24,8 @@ pub struct StationTrack {
     pub energy_j: Option<f64>,
     /// Where it was in the whole log.
     pub places: Places,
+    /// Of the counters of its samples, in order.
+    pub(crate) fingerprint: u64,
 }
 
 impl StationTrack {
@@ -59,6 +63,7 @@ impl StationTrack {
     pub(crate) fn add(&mut self, sample: &StationSample) {
         self.interval_ns = self.interval_ns.saturating_add(sample.interval_ns);
         self.counted = self.counted.plus(&sample.counted);
+        self.fingerprint = fingerprint(self.fingerprint, &of_station(&sample.counted));
         self.backlog_packets = self.backlog_packets.max(sample.backlog_packets);
         self.energy_j = match (self.energy_j, sample.energy_j) {
             (Some(before), Some(more)) => Some(before + more),

@@ -3,12 +3,14 @@
 
 use emud::experiment::results::{Quantity, ResultsError, Run, Same, figures, losses, summarise};
 use emud::histogram::number;
-use emud_monitor::log::{Counted, DelaySample, Lost, PhaseName, RunVerdict, Sample};
+use emud_monitor::log::{
+    ClassCounted, Counted, DelaySample, Lost, PhaseName, RunVerdict, Sample, StationCounted,
+};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
 use super::made_up::{
-    Log, MEASURED, SECOND, START, clean, contended, invalid, judgement, unfinished,
+    Log, MEASURED, SECOND, START, clean, contended, invalid, judgement, on_air, unfinished,
 };
 
 fn read(log: &Log) -> Run {
@@ -460,6 +462,49 @@ fn other_bytes_are_another_network() {
     assert_eq!(found.same, Same::Different);
     let detail = found.detail.unwrap();
     assert_eq!(detail, "access down: 100,000 and 100,400 bytes came");
+}
+
+/// The links are not all of the network.
+#[test]
+fn other_classes_and_stations_are_another_network() {
+    let of = |class: [u64; 2], station: [u64; 2]| {
+        let mut log = on_air(&[[0.0, 0.0], [100.0, 0.0]]);
+        for second in 0..2 {
+            let sent_packets = class[second];
+            log.class(
+                second as u64,
+                "voice",
+                ClassCounted {
+                    sent_packets,
+                    ..ClassCounted::default()
+                },
+            );
+            let given_up = station[second];
+            let counted = StationCounted {
+                given_up,
+                ..StationCounted::default()
+            };
+            log.station(second as u64, 1, counted, [100.0, 0.0], None);
+        }
+        log.end(2, Some(&judgement(RunVerdict::Clean, 2)));
+        read(&log)
+    };
+    let first = of([10, 12], [1, 2]);
+    let with = |other: &Run| losses(&[&first, other]);
+    assert_eq!(with(&of([10, 12], [1, 2])).same, Same::BySample);
+    assert_eq!(with(&of([11, 11], [1, 2])).same, Same::InTotal);
+    assert_eq!(with(&of([10, 12], [2, 1])).same, Same::InTotal);
+    for (other, detail) in [
+        (
+            of([10, 11], [1, 2]),
+            "access uplink.voice: 22 and 21 packets sent",
+        ),
+        (of([10, 12], [1, 3]), "wlan0 n2: 3 and 4 packets given up"),
+    ] {
+        let found = with(&other);
+        assert_eq!(found.same, Same::Different);
+        assert_eq!(found.detail.unwrap(), detail);
+    }
 }
 
 /// 3,600 samples of two directions, and a line of output every 100 ms.
