@@ -57,7 +57,7 @@ struct Page {
 pub fn repeats(runs: &[Run]) -> Result<String, PageError> {
     let summary = summarise(runs);
     let (all, counted) = (runs.len(), summary.counted);
-    let mut notes = vec![];
+    let mut notes = summary.notes.clone();
     if counted == 0 {
         notes.push(
             "Not valid, because no run counts: the figures are of the runs without a failed program."

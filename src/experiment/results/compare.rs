@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::difference::differences;
 use super::estimate::mean_difference;
-use super::summary::{Row, rows};
+use super::summary::{Row, fewer_samples, rows};
 use super::{
     CONFIDENCE, Difference, Estimate, Figure, FigureName, Losses, Run, RunEntry, TTest, bonferroni,
     figures, losses, paired, welch, z,
@@ -88,6 +88,8 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
             ));
         }
     }
+    let both: Vec<&Run> = of_a.iter().chain(&of_b).copied().collect();
+    notes.extend(fewer_samples(&both));
     let pairs = pairs(&of_a, &of_b);
     let without = of_a.len() + of_b.len() - 2 * pairs.len();
     if !pairs.is_empty() && without > 0 {
@@ -96,7 +98,6 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
             pairs.len()
         ));
     }
-    let both: Vec<&Run> = of_a.iter().chain(&of_b).copied().collect();
     let pair = a.first().zip(b.first());
     Comparison {
         schema: COMPARE_SCHEMA,

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::compare::counted;
 use super::difference::differences;
-use super::summary::rows;
+use super::summary::{fewer_samples, rows};
 use super::{
     Anova, CONFIDENCE, Difference, Estimate, FigureName, Losses, Run, RunEntry, anova, bonferroni,
     losses,
@@ -76,7 +76,7 @@ pub fn compare_groups(groups: &[Vec<Run>]) -> Groups {
     let of: Vec<Vec<&Run>> = groups.iter().map(|runs| counted(runs)).collect();
     let none = groups.iter().zip(&names);
     let none = none.filter(|(runs, _)| !runs.iter().any(Run::counts));
-    let notes = none
+    let mut notes: Vec<String> = none
         .map(|(_, name)| format!("{name} has no run that counts: its figures are of all its runs"))
         .collect();
     let first = groups.first().and_then(|runs| runs.first());
@@ -90,6 +90,7 @@ pub fn compare_groups(groups: &[Vec<Run>]) -> Groups {
             .unwrap_or_default(),
     };
     let all: Vec<&Run> = of.iter().flatten().copied().collect();
+    notes.extend(fewer_samples(&all));
     Groups {
         schema: GROUPS_SCHEMA,
         confidence: CONFIDENCE,

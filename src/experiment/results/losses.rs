@@ -19,7 +19,7 @@ pub enum Same {
     InTotal,
     /// A total differs.
     Different,
-    /// Different seeds, different links, no samples, or a single run.
+    /// Different seeds, different links, no or lost samples, or a single run.
     NotComparable,
 }
 
@@ -63,6 +63,9 @@ pub fn losses(runs: &[&Run]) -> Losses {
     };
     if others.iter().any(|run| run.about.seed != first.about.seed) {
         return Losses::new(Same::NotComparable, "other seeds".to_owned());
+    }
+    if let Some(why) = runs.iter().find_map(|run| run.why_fewer_samples()) {
+        return Losses::new(Same::NotComparable, why);
     }
     let first = parts(first);
     if first.iter().all(|part| part.interval_ns == 0) {

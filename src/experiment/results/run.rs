@@ -197,6 +197,17 @@ impl Run {
         }
     }
 
+    /// What the log lacks of the figures; none: nothing.
+    pub fn why_fewer_samples(&self) -> Option<String> {
+        let lines = self.end.as_ref().map_or(0, |end| end.lines_lost);
+        let log = self.path.display();
+        match (self.lost_samples, lines) {
+            (0, 0) => None,
+            (0, lines) => Some(format!("{lines} lines of {log} were lost")),
+            (samples, _) => Some(format!("{samples} samples of {log} were lost")),
+        }
+    }
+
     /// One sentence; none: it is clean.
     pub fn why_not_clean(&self) -> Option<String> {
         let Some(end) = &self.end else {

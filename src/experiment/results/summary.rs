@@ -49,22 +49,32 @@ pub struct Summary {
     pub figures: Vec<Row>,
     /// Whether the network repeated in the runs that count.
     pub losses: Losses,
+    /// Sentences on the figures.
+    pub notes: Vec<String>,
 }
 
 /// Of those that count ([`Run::counts`]).
 pub fn summarise(runs: &[Run]) -> Summary {
     let counted: Vec<&Run> = runs.iter().filter(|run| run.counts()).collect();
+    let of: Vec<&Run> = match counted.is_empty() {
+        // A program that failed at once did not send what a figure would be of.
+        true => runs.iter().filter(|r| r.why_failed().is_none()).collect(),
+        false => counted.clone(),
+    };
     Summary {
         runs: runs.iter().map(RunEntry::of).collect(),
         counted: counted.len(),
         confidence: CONFIDENCE,
-        figures: match counted.is_empty() {
-            // A program that failed at once did not send what a figure would be of.
-            true => rows(&(runs.iter().filter(|r| r.why_failed().is_none())).collect::<Vec<_>>()),
-            false => rows(&counted),
-        },
+        figures: rows(&of),
         losses: losses(&counted),
+        notes: fewer_samples(&of).collect(),
     }
+}
+
+/// A sentence for each run that lacks samples.
+pub(super) fn fewer_samples(runs: &[&Run]) -> impl Iterator<Item = String> {
+    let why = runs.iter().filter_map(|run| run.why_fewer_samples());
+    why.map(|why| format!("{why}: the figures are of the others"))
 }
 
 /// Each figure over the runs that have it, in the order in which it first appears.
@@ -115,6 +125,9 @@ impl Summary {
             [name, row.estimate.text(row.name.quantity), fewer]
         };
         out += &columns(self.figures.iter().map(row));
+        for note in &self.notes {
+            let _ = writeln!(out, "note: {}", printable(note));
+        }
         if counted > 1 {
             let percent = self.confidence * 100.0;
             let _ = writeln!(

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Figures of a log, and the messages for unreadable logs.
 
-use emud::experiment::results::{Quantity, ResultsError, Run, Same, figures, losses, summarise};
+use emud::experiment::results::{
+    Quantity, ResultsError, Run, Same, compare, compare_groups, figures, losses, summarise,
+};
 use emud::histogram::number;
 use emud_monitor::log::{
     ClassCounted, Counted, DelaySample, Lost, PhaseName, RunVerdict, Sample, StationCounted,
@@ -462,6 +464,34 @@ fn other_bytes_are_another_network() {
     assert_eq!(found.same, Same::Different);
     let detail = found.detail.unwrap();
     assert_eq!(detail, "access down: 100,000 and 100,400 bytes came");
+}
+
+/// What the log of a run lacks is in no mean.
+#[test]
+fn lost_samples_are_said_beside_means() {
+    let mut log = clean(1);
+    let at = log.lines.len() - 1;
+    let lost = Lost {
+        mono_ns: MEASURED + SECOND,
+        output_lines: 0,
+        samples: 5,
+    };
+    log.raw("lost", lost.mono_ns, &lost);
+    let line = log.lines.pop().unwrap();
+    log.lines.insert(at, line);
+    let runs = [read(&clean(1)), read(&log)];
+    let said = format!("5 samples of {} were lost", runs[1].path.display());
+    let note = format!("{said}: the figures are of the others");
+    let summary = summarise(&runs);
+    assert_eq!(summary.notes, std::slice::from_ref(&note));
+    assert!(summary.text().contains(&note));
+    assert_eq!(summary.losses.same, Same::NotComparable);
+    assert_eq!(summary.losses.detail, Some(said));
+    let [a, b] = &runs;
+    let compared = compare(std::slice::from_ref(a), std::slice::from_ref(b));
+    assert!(compared.notes.contains(&note), "{:?}", compared.notes);
+    let groups = compare_groups(&[vec![a.clone()], vec![a.clone()], vec![b.clone()]]);
+    assert_eq!(groups.notes, [note]);
 }
 
 /// The links are not all of the network.
