@@ -16,7 +16,7 @@ const RUNS: &[[&str; 2]] = &[
     ["run", "n"],
     ["seed", "n"],
     ["verdict", ""],
-    ["excluded", "text"],
+    ["does not count because", "text"],
 ];
 
 const REPEATS: &[[&str; 2]] = &[["figure", "text"], ["mean", "n"], ["runs", "n"]];
@@ -87,7 +87,7 @@ pub fn repeats(runs: &[Run]) -> Result<String, PageError> {
         figures: Table::new(REPEATS, summary.figures.iter().map(row)),
         about,
         notes,
-        strips: strips(names, &[runs]),
+        strips: strips(names, &[(runs, &summary.runs)]),
     })
 }
 
@@ -124,7 +124,7 @@ pub fn compared(a: &[Run], b: &[Run]) -> Result<String, PageError> {
         figures: Table::new(BOTH, comparison.figures.iter().map(cells)),
         about,
         notes,
-        strips: strips(names, &[a, b]),
+        strips: strips(names, &[(a, &comparison.a.runs), (b, &comparison.b.runs)]),
         differences: Some(comparison.differences),
     })
 }
@@ -149,13 +149,15 @@ fn entry(side: &str, run: &RunEntry) -> Vec<String> {
     ]
 }
 
-/// Every run of each side as a dot, hollow if it is excluded, from the lowest value to the highest.
+/// Every run of each side as a dot, hollow if no figure is of it, from the lowest value to the highest.
 fn strips<'a>(
     names: impl Iterator<Item = &'a FigureName>,
-    sides: &[&[Run]],
+    sides: &[(&[Run], &[RunEntry])],
 ) -> Vec<(String, String)> {
-    let of_run = |run: &Run| (figures(run), run.counts());
-    let sides: Vec<Vec<_>> = (sides.iter().map(|runs| runs.iter().map(of_run).collect())).collect();
+    let of_run = |(run, entry): (&Run, &RunEntry)| (figures(run), entry.in_figures);
+    let of_side =
+        |(runs, entries): &(&[Run], &[RunEntry])| runs.iter().zip(*entries).map(of_run).collect();
+    let sides: Vec<Vec<_>> = sides.iter().map(of_side).collect();
     let strip = |name: &FigureName| {
         let dots: Vec<(usize, f64, bool)> = (sides.iter().enumerate())
             .flat_map(|(side, runs)| {

@@ -106,16 +106,16 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
         figures: compared(&of_a, &of_b, &pairs),
         losses: losses(&both),
         clean: (a.iter().chain(b)).all(|run| run.is_clean() && run.counts()),
-        a: side(a, of_a.len()),
-        b: side(b, of_b.len()),
+        a: side(a, &of_a),
+        b: side(b, &of_b),
         notes,
     }
 }
 
-fn side(runs: &[Run], counted: usize) -> Side {
+fn side(runs: &[Run], counted: &[&Run]) -> Side {
     Side {
-        runs: runs.iter().map(RunEntry::of).collect(),
-        counted,
+        runs: RunEntry::of(runs, counted),
+        counted: counted.len(),
     }
 }
 

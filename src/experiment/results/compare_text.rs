@@ -15,8 +15,8 @@ impl Comparison {
     /// Verdicts, different settings, figures side by side; ends with a line feed.
     pub fn text(&self) -> String {
         let mut out = String::new();
-        runs(&mut out, "a", &self.a.runs, self.a.counted);
-        runs(&mut out, "b", &self.b.runs, self.b.counted);
+        runs(&mut out, "a", &self.a.runs);
+        runs(&mut out, "b", &self.b.runs);
         configuration(&mut out, ["a", "b"], "", &self.differences);
         self.figures(&mut out);
         ending(&mut out, &self.losses, &self.notes, self.clean);
@@ -59,15 +59,9 @@ impl Comparison {
 }
 
 /// Adds a line for each run of a side.
-pub(super) fn runs(out: &mut String, name: &str, runs: &[RunEntry], counted: usize) {
+pub(super) fn runs(out: &mut String, name: &str, runs: &[RunEntry]) {
     for run in runs {
-        // Where nothing is clean nothing is excluded either.
-        let all = counted == runs.len() && run.excluded.is_some();
-        let text = match &run.excluded {
-            Some(why) if all => format!("{}: {}: {why}", run.log, run.verdict),
-            _ => run.text(),
-        };
-        let _ = writeln!(out, "{name}: {}", printable(&text));
+        let _ = writeln!(out, "{name}: {}", run.text());
     }
 }
 

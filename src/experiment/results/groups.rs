@@ -82,7 +82,7 @@ pub fn compare_groups(groups: &[Vec<Run>]) -> Groups {
     let first = groups.first().and_then(|runs| runs.first());
     let group = |((runs, counted), name): ((&Vec<Run>, &Vec<&Run>), &String)| Group {
         name: name.clone(),
-        runs: runs.iter().map(RunEntry::of).collect(),
+        runs: RunEntry::of(runs, counted),
         counted: counted.len(),
         differences: first
             .zip(runs.first())

@@ -14,7 +14,7 @@ impl Groups {
     pub fn text(&self) -> String {
         let mut out = String::new();
         for group in &self.groups {
-            runs(&mut out, &group.name, &group.runs, group.counted);
+            runs(&mut out, &group.name, &group.runs);
         }
         for group in self.groups.iter().skip(1) {
             let of = format!(" of {}", group.name);

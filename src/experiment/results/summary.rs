@@ -22,8 +22,11 @@ pub struct RunEntry {
     /// Verdict; "unfinished": the log has no end.
     #[schemars(extend("enum" = ["clean", "unwatched", "contended", "invalid", "unfinished"]))]
     pub verdict: &'static str,
-    /// Why the figures exclude the run; null: the run counts.
+    /// Why the run does not count; null: it counts.
     pub excluded: Option<String>,
+    /// Whether the figures are of this run, among others: where none counts, of a run that does not.
+    #[serde(skip)]
+    pub in_figures: bool,
 }
 
 /// A figure over runs.
@@ -62,7 +65,7 @@ pub fn summarise(runs: &[Run]) -> Summary {
         false => counted.clone(),
     };
     Summary {
-        runs: runs.iter().map(RunEntry::of).collect(),
+        runs: RunEntry::of(runs, &of),
         counted: counted.len(),
         confidence: CONFIDENCE,
         figures: rows(&of),
@@ -141,22 +144,26 @@ impl Summary {
 }
 
 impl RunEntry {
-    pub(crate) fn of(run: &Run) -> Self {
-        Self {
+    /// Of these runs; `figures`: of which the figures are.
+    pub(super) fn of(runs: &[Run], figures: &[&Run]) -> Vec<Self> {
+        let entry = |run: &Run| Self {
             log: run.path.display().to_string(),
             repeat: run.about.repeat,
             seed: run.about.seed,
             verdict: verdict_word(run.verdict()),
             excluded: run.why_excluded(),
-        }
+            in_figures: figures.iter().any(|of| std::ptr::eq(*of, run)),
+        };
+        runs.iter().map(entry).collect()
     }
 
     /// One line.
     pub fn text(&self) -> String {
         let log = printable(&self.log);
+        let excluded = if self.in_figures { "" } else { ", EXCLUDED" };
         match &self.excluded {
             None => format!("{log}: {}", self.verdict),
-            Some(why) => format!("{log}: {}, EXCLUDED: {}", self.verdict, printable(why)),
+            Some(why) => format!("{log}: {}{excluded}: {}", self.verdict, printable(why)),
         }
     }
 }

@@ -605,6 +605,20 @@ fn repeats_and_comparisons_have_a_page() {
         figures(&run).len()
     );
 
+    // Nothing is excluded where no run counts.
+    let none = emud(&[
+        "report",
+        bad.text(),
+        bad.text(),
+        "-o",
+        one.to_str().unwrap(),
+    ]);
+    assert!(none.status.success(), "{none:?}");
+    let page = std::fs::read_to_string(&one).unwrap();
+    assert!(page.contains("2 runs, 0 counted"));
+    assert_eq!(page.matches("<circle class=\"run out\"").count(), 0);
+    assert!(!page.contains("excluded"));
+
     let both = [
         &["report", logs[0], logs[1], "--against", logs[2], bad.text()],
         &["-o", two.to_str().unwrap()][..],

@@ -373,6 +373,7 @@ fn figures_of_runs_that_do_not_count_are_marked() {
     assert_eq!(summary.figures[0].estimate.n, 2);
     let text = summary.text();
     assert!(text.starts_with("3 runs, 0 counted\n"), "{text}");
+    assert_eq!(text.matches("EXCLUDED").count(), 1, "{text}");
     let marked = text.find("NOT VALID, because no run counts").unwrap();
     assert!(
         marked < text.find("access up throughput").unwrap(),
