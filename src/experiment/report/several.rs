@@ -7,7 +7,7 @@ use askama::Template;
 
 use super::{PageError, STYLE, Table, plain};
 use crate::experiment::results::{
-    Compared, Difference, FigureName, Row, Run, RunEntry, compare, figures, summarise,
+    Difference, FigureName, Row, Run, RunEntry, compare, figures, summarise,
 };
 
 const RUNS: &[[&str; 2]] = &[
@@ -107,7 +107,6 @@ pub fn compared(a: &[Run], b: &[Run]) -> Result<String, PageError> {
     let runs = [of("a", &comparison.a.runs), of("b", &comparison.b.runs)].concat();
     let mut about: Vec<String> = comparison.test().into_iter().collect();
     about.push(format!("Losses: {}.", comparison.losses.text()));
-    let cells = |row: &Compared| row.cells().into();
     let names = comparison.figures.iter().map(|row| &row.name);
     page(Page {
         emud: env!("CARGO_PKG_VERSION"),
@@ -121,7 +120,7 @@ pub fn compared(a: &[Run], b: &[Run]) -> Result<String, PageError> {
             comparison.b.counted
         ),
         runs: Table::new(RUNS, runs.into_iter()),
-        figures: Table::new(BOTH, comparison.figures.iter().map(cells)),
+        figures: Table::new(BOTH, comparison.cells().map(Vec::from)),
         about,
         notes,
         strips: strips(names, &[(a, &comparison.a.runs), (b, &comparison.b.runs)]),

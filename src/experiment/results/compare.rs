@@ -29,6 +29,8 @@ pub struct Comparison {
     pub differences: Vec<Difference>,
     /// Confidence level of each interval.
     pub confidence: f64,
+    /// Number of pairs of runs with the same seed; 0: there are fewer than two, or a side uses a seed twice.
+    pub pairs: usize,
     /// Figures of the measured phase.
     pub figures: Vec<Compared>,
     /// Whether the network repeated in all runs that count, of both sides.
@@ -66,8 +68,9 @@ pub struct Compared {
     pub relative: Option<f64>,
     /// Welch's t-test; null: a side is a single run.
     pub welch: Option<TTest>,
-    /// Paired t-test of the runs with the same seed on both sides; null: there are fewer than two pairs,
-    /// or a side uses a seed twice.
+    /// Number of pairs of runs with the same seed that both have the figure.
+    pub pairs: usize,
+    /// Paired t-test of them; null: there are fewer than two.
     pub paired: Option<TTest>,
     /// Z test; null: a side has fewer than 30 runs.
     pub z: Option<TTest>,
@@ -103,6 +106,7 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
         schema: COMPARE_SCHEMA,
         differences: pair.map(|(a, b)| differences(a, b)).unwrap_or_default(),
         confidence: CONFIDENCE,
+        pairs: pairs.len(),
         figures: compared(&of_a, &of_b, &pairs),
         losses: losses(&both),
         clean: (a.iter().chain(b)).all(|run| run.is_clean() && run.counts()),
@@ -162,7 +166,9 @@ fn compared(a: &[&Run], b: &[&Run], pairs: &[(&Run, &Run)]) -> Vec<Compared> {
         row.relate();
         let value = |of: &[Figure]| Some(of.iter().find(|f| f.name == row.name)?.value);
         let values = pairs.iter().filter_map(|(a, b)| value(a).zip(value(b)));
-        row.paired = paired(&values.collect::<Vec<_>>());
+        let values: Vec<_> = values.collect();
+        row.pairs = values.len();
+        row.paired = paired(&values);
     }
     let tests = found.iter().filter(|row| row.test().is_some()).count();
     for row in &mut found {
@@ -181,6 +187,7 @@ impl Compared {
             difference: None,
             relative: None,
             welch: None,
+            pairs: 0,
             paired: None,
             z: None,
             bonferroni: None,

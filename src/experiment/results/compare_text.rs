@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use emud_monitor::log::printable;
 
-use super::{Compared, Comparison, Difference, Estimate, Losses, Quantity, RunEntry};
+use super::{Compared, Comparison, Difference, Estimate, Losses, Quantity, RunEntry, Side};
 use crate::text::columns;
 
 /// Below that a difference is called one.
@@ -29,8 +29,7 @@ impl Comparison {
             return;
         }
         let head = ["", "a", "b", "b - a", "", ""].map(str::to_owned);
-        let rows = self.figures.iter().map(Compared::cells);
-        *out += &columns([head].into_iter().chain(rows));
+        *out += &columns([head].into_iter().chain(self.cells()));
         if let Some(test) = self.test() {
             let _ = writeln!(out, "{test}");
         }
@@ -42,8 +41,7 @@ impl Comparison {
             return None;
         }
         let percent = self.confidence * 100.0;
-        let paired = self.figures.iter().any(|f| f.paired.is_some());
-        let test = match paired {
+        let test = match self.is_paired() {
             true => "paired t of runs with the same seed",
             false => "Welch's t",
         };
@@ -111,21 +109,37 @@ pub(super) fn p_text(p: f64) -> String {
     }
 }
 
-impl Compared {
-    /// Returns name, both means, their difference, also as a share, and p.
-    pub fn cells(&self) -> [String; 6] {
-        let quantity = self.name.quantity;
-        let estimate = |e: &Option<Estimate>| e.map_or("-".to_owned(), |e| e.text(quantity));
-        let difference = self.difference.map(|d| change(quantity, d));
-        let relative = self.relative.map(|r| format!("{:+.1} %", r * 100.0));
-        let p = self.test().map(|test| p_text(test.p));
+impl Comparison {
+    /// Returns of each figure name, both means, their difference, also as a share, and p; what is of fewer runs or
+    /// of another test than the others says so.
+    pub fn cells(&self) -> impl Iterator<Item = [String; 6]> {
+        self.figures.iter().map(|figure| self.row(figure))
+    }
+
+    fn row(&self, figure: &Compared) -> [String; 6] {
+        let quantity = figure.name.quantity;
+        let estimate = |e: &Option<Estimate>, side: &Side| {
+            e.map_or("-".to_owned(), |e| e.text_of(quantity, side.counted))
+        };
+        let difference = figure.difference.map(|d| change(quantity, d));
+        let relative = figure.relative.map(|r| format!("{:+.1} %", r * 100.0));
+        let other_test = match figure.paired {
+            None if self.is_paired() => " (Welch)".to_owned(),
+            Some(_) if figure.pairs < self.pairs => format!(" (of {} pairs)", figure.pairs),
+            _ => String::new(),
+        };
+        let p = figure.test().map(|test| p_text(test.p) + &other_test);
         [
-            printable(&self.name.text()).into_owned(),
-            estimate(&self.a),
-            estimate(&self.b),
+            printable(&figure.name.text()).into_owned(),
+            estimate(&figure.a, &self.a),
+            estimate(&figure.b, &self.b),
             difference.unwrap_or_default(),
             relative.unwrap_or_default(),
             p.unwrap_or_default(),
         ]
+    }
+
+    fn is_paired(&self) -> bool {
+        self.figures.iter().any(|figure| figure.paired.is_some())
     }
 }

@@ -71,6 +71,16 @@ impl Estimate {
         }
     }
 
+    /// The same, marked if it is of fewer runs than the others.
+    pub(super) fn text_of(&self, quantity: Quantity, runs: usize) -> String {
+        let text = self.text(quantity);
+        match self.n {
+            n if n >= runs => text,
+            1 => format!("{text} (of 1 run)"),
+            n => format!("{text} (of {n} runs)"),
+        }
+    }
+
     fn variance_of_mean(&self) -> Option<f64> {
         self.sd.map(|sd| sd * sd / self.n as f64)
     }

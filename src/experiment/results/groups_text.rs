@@ -32,7 +32,8 @@ impl Groups {
         }
         let names = self.groups.iter().map(|group| group.name.clone());
         let head = [String::new()].into_iter().chain(names).collect();
-        let rows = self.figures.iter().map(Grouped::cells);
+        let counted: Vec<usize> = self.groups.iter().map(|group| group.counted).collect();
+        let rows = self.figures.iter().map(|figure| figure.cells(&counted));
         *out += &columns(std::iter::once::<Vec<String>>(head).chain(rows));
         let tested = self.figures.iter().filter_map(|f| f.bonferroni);
         let (all, differ) = tested.fold((0, 0), |(all, differ), p| {
@@ -61,11 +62,13 @@ impl Groups {
 
 impl Grouped {
     /// Returns name, the mean of each group, F and p.
-    fn cells(&self) -> Vec<String> {
+    fn cells(&self, counted: &[usize]) -> Vec<String> {
         let quantity = self.name.quantity;
-        let mean = |e: &Option<Estimate>| e.map_or("-".to_owned(), |e| e.text(quantity));
+        let mean = |(e, runs): (&Option<Estimate>, &usize)| {
+            e.map_or("-".to_owned(), |e| e.text_of(quantity, *runs))
+        };
         let mut cells = vec![printable(&self.name.text()).into_owned()];
-        cells.extend(self.groups.iter().map(mean));
+        cells.extend(self.groups.iter().zip(counted).map(mean));
         if let Some(anova) = &self.anova {
             let (between, within) = (anova.between, anova.within);
             let f = anova.f.map(|f| format!("F({between}, {within}) = {f:.2}"));

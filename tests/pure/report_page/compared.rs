@@ -4,7 +4,9 @@
 use emud_monitor::log::RunVerdict;
 use serde_json::{Value, json};
 
-use super::made_up::{Log, about, clean, contended, judgement, unfinished};
+use super::made_up::{
+    Log, LogFile, MEASURED, SECOND, about, clean, contended, judgement, unfinished,
+};
 use super::page::emud;
 use support::validator::{assert_refused, json_mistakes, spoilt};
 
@@ -92,6 +94,58 @@ fn profiles_with_other_names_are_compared_by_what_they_say() {
             {"what": "access: profile: link.queue", "a": "none", "b": "\"20p\""},
         ])
     );
+}
+
+/// Metrics are of the programs, which may report them in some runs only.
+#[test]
+fn means_and_tests_of_fewer_runs_are_marked() {
+    let log = |seed: u64, metrics: &[(&str, u64)]| {
+        let mut log = Log::new(seed, &["access"]);
+        log.seconds(&["access"], 10);
+        for (name, value) in metrics {
+            let mono_ns = MEASURED + SECOND;
+            let line = json!({"mono_ns": mono_ns, "name": name, "value": value, "unit": null});
+            log.raw("metric", mono_ns, &line);
+        }
+        log.end(10, Some(&judgement(RunVerdict::Clean, 10)));
+        log.write()
+    };
+    let a = [
+        log(1, &[("some", 10), ("few", 20)]),
+        log(2, &[("some", 11), ("few", 23)]),
+        log(3, &[]),
+    ];
+    let b = [
+        log(1, &[("some", 11), ("few", 21)]),
+        log(2, &[("some", 15)]),
+        log(3, &[("few", 29)]),
+    ];
+    let logs = |side: &[LogFile; 3]| side.each_ref().map(|log| log.text().to_owned());
+    let arguments = [&logs(&a)[..], &["--against".to_owned()], &logs(&b)].concat();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let out = emud(&[&["compare"], &arguments[..]].concat());
+    let text = String::from_utf8(out.stdout).unwrap();
+    let row = |name: &str| {
+        let mut rows = text
+            .lines()
+            .filter(|line| line.trim_start().starts_with(name));
+        rows.next().unwrap_or_else(|| panic!("{text}")).to_owned()
+    };
+    assert!(row("some ").contains("(of 2 runs)"), "{text}");
+    assert!(row("some ").contains("(of 2 pairs)"), "{text}");
+    assert!(row("few ").contains("(Welch)"), "{text}");
+    assert!(!row("access up throughput").contains('('), "{text}");
+    let (_, found) = compare(&arguments);
+    let figures = found["figures"].as_array().unwrap();
+    let pairs = |name: &str| figures.iter().find(|f| f["link"] == name).unwrap()["pairs"].clone();
+    assert_eq!(
+        json!([found["pairs"], pairs("access"), pairs("some"), pairs("few")]),
+        json!([3, 3, 2, 1])
+    );
+    let groups = [&arguments[..], &["--against", arguments[0]]].concat();
+    let out = emud(&[&["compare"], &groups[..]].concat());
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(text.contains("(of 2 runs)"), "{text}");
 }
 
 /// The rows of a trace are one value, of which all but the begin is long.
