@@ -72,11 +72,7 @@ pub(super) fn left_out(link: &profile::Link, figures: &abi::emud_link) -> Vec<Un
             delay_and_order,
             !delay.beyond(&["mean", "share", "max"]).is_empty(),
         ),
-        (
-            IN_CLASS,
-            all_but_order,
-            figures.service != 0,
-        ),
+        (IN_CLASS, all_but_order, figures.service != 0),
         ("a burst", delay_and_rate, wire.burst.is_some()),
         (
             "framing (`mpu`, `cell`)",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Links: configured against measured as a table, and over time as plots.
 
-use emud_monitor::log::{AskedFor, LinkEvent, RunLink};
+use emud_monitor::log::{AskedFor, RunLink};
 
 use super::plot::Plots;
 use super::{PageError, Table, at, joined, left_out};
@@ -177,11 +177,7 @@ impl<'a> OverTime<'a> {
         let links = || run.tracks.chunk_by(|a, b| a.link == b.link);
         let link = |tracks| of_link(run, &plots, tracks);
         let changes = &run.changes;
-        let changed = changes
-            .items
-            .iter()
-            .filter(|c| c.event == LinkEvent::Changed);
-        let change = changed.map(|change| {
+        let change = changes.items.iter().map(|change| {
             let phase = change.phase.as_ref().map(|phase| format!("phase {phase}"));
             let by_hand = change.by_hand.then(|| "changed by hand".to_owned());
             let what: Vec<String> = by_hand.into_iter().chain(phase).collect();
@@ -192,7 +188,7 @@ impl<'a> OverTime<'a> {
             open: links().count() <= OPEN,
             plots: links().map(link).collect::<Result<_, _>>()?,
             changes: change.collect(),
-            left_out: left_out(changes.left_out, "events of links"),
+            left_out: left_out(changes.left_out, "changes of links"),
         })
     }
 }

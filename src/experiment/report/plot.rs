@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use emud_monitor::log::{LinkEvent, Span};
+use emud_monitor::log::Span;
 use plotters::style::RGBColor;
 
 use super::chart;
@@ -68,8 +68,7 @@ impl<'a> Plots<'a> {
     fn axis(&self, link: Option<&str>) -> Axis {
         let second = |ns| second(self.run, ns);
         let changes = self.run.changes.items.iter();
-        let changes =
-            changes.filter(|c| link == Some(c.link.as_str()) && c.event == LinkEvent::Changed);
+        let changes = changes.filter(|c| link == Some(c.link.as_str()));
         Axis {
             range: self.range.clone(),
             measured: self

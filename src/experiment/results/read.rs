@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use emud_monitor::log::{
-    AskedFor, ClassSample, HostSample, MetricLine, OutputLine, PhaseLine, PhaseName, Run as About,
-    SCHEMA, Sample, StationSample,
+    AskedFor, ClassSample, HostSample, LinkEvent, MetricLine, OutputLine, PhaseLine, PhaseName,
+    Run as About, SCHEMA, Sample, StationSample,
 };
 
 use super::kept::shorten;
@@ -14,8 +14,8 @@ use super::line::{Line, Start};
 use super::lines::Lines;
 use super::losses::{fingerprint, of_link};
 use super::{
-    Change, ClassTrack, HostTally, HostTrack, Metric, ResultsError, Run, Series, StationTrack, Tally,
-    Track,
+    Change, ClassTrack, HostTally, HostTrack, Metric, ResultsError, Run, Series, StationTrack,
+    Tally, Track,
 };
 
 /// Of a track: link, direction, class.
@@ -125,13 +125,15 @@ impl Reading {
             Line::Output(line) => self.output(line),
             Line::Link(line) => {
                 run.saw(line.mono_ns);
-                run.changes.push(Change {
-                    mono_ns: line.mono_ns,
-                    link: line.link,
-                    event: line.event,
-                    phase: line.phase,
-                    by_hand: line.toml.is_some(),
-                });
+                // Each link is attached and detached, too: of many links these would leave no room.
+                if line.event == LinkEvent::Changed {
+                    run.changes.push(Change {
+                        mono_ns: line.mono_ns,
+                        link: line.link,
+                        phase: line.phase,
+                        by_hand: line.toml.is_some(),
+                    });
+                }
             }
             Line::Exit(line) => {
                 run.saw(line.mono_ns);
@@ -324,6 +326,12 @@ impl Run {
         let Some(end) = &self.end else {
             notes
                 .push("the log has no verdict at its end; contention is that of the alarms".into());
+            if self.alarms.left_out > 0 {
+                notes.push(format!(
+                    "{} more alarms are not a part of the contention shown",
+                    self.alarms.left_out
+                ));
+            }
             return notes;
         };
         if let Some(error) = &end.error {

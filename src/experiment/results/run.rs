@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use emud_monitor::log::{
-    ArtefactLine, AskedFor, ExitLine, Host, LinkEvent, OutputLine, PhaseLine, Run as About,
-    RunVerdict, Span,
+    ArtefactLine, AskedFor, ExitLine, Host, OutputLine, PhaseLine, Run as About, RunVerdict, Span,
 };
 
 use super::{
@@ -89,15 +88,13 @@ impl Metric {
     }
 }
 
-/// A link came, changed or went.
+/// A link changed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     /// Time of the change.
     pub mono_ns: u64,
     /// Name of the link.
     pub link: String,
-    /// What happened to it.
-    pub event: LinkEvent,
     /// The phase of its profile that has begun.
     pub phase: Option<String>,
     /// Its profile was changed.

@@ -6,7 +6,8 @@ use emud::experiment::results::{
 };
 use emud::histogram::number;
 use emud_monitor::log::{
-    ClassCounted, Counted, DelaySample, Lost, PhaseName, RunVerdict, Sample, StationCounted,
+    ClassCounted, Counted, DelaySample, LinkEvent, Lost, PhaseName, RunVerdict, Sample,
+    StationCounted,
 };
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
@@ -493,6 +494,23 @@ fn lost_samples_are_said_beside_means() {
     assert!(compared.notes.contains(&note), "{:?}", compared.notes);
     let groups = compare_groups(&[vec![a.clone()], vec![a.clone()], vec![b.clone()]]);
     assert_eq!(groups.notes, [note]);
+}
+
+/// Of a thousand links the lines of their beginning leave no room for what changed.
+#[test]
+fn changes_of_many_links_and_more_alarms_than_are_kept_are_said() {
+    let names: Vec<String> = (0..1_000).map(|n| format!("peer{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut log = Log::new(1, &names);
+    log.link(MEASURED + SECOND, "peer7", LinkEvent::Changed);
+    for n in 0..1_002 {
+        log.contention("hog", n * 1_000, n * 1_000 + 1);
+    }
+    let run = read(&log);
+    let changed: Vec<&str> = run.changes.items.iter().map(|c| c.link.as_str()).collect();
+    assert_eq!((changed, run.changes.left_out), (vec!["peer7"], 0));
+    let said = "2 more alarms are not a part of the contention shown";
+    assert!(run.notes.iter().any(|note| note == said), "{:?}", run.notes);
 }
 
 /// The links are not all of the network.
