@@ -14,8 +14,8 @@ use super::line::{Line, Start};
 use super::lines::Lines;
 use super::losses::{fingerprint, of_link};
 use super::{
-    Change, ClassTrack, HostTally, HostTrack, Metric, ResultsError, Run, Series, StationTrack,
-    Tally, Track,
+    Change, ClassTrack, HostTally, HostTrack, Metric, Point, ResultsError, Run, Series,
+    StationTrack, Tally, Track,
 };
 
 /// Of a track: link, direction, class.
