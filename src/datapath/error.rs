@@ -136,7 +136,7 @@ pub enum LinkError {
     )]
     ShortPair {
         interface: String,
-        pair: Pair,
+        pair: Box<Pair>,
         least_ns: u64,
     },
     #[error("several interfaces have emulated links, {0}: give one of them")]

@@ -37,7 +37,7 @@ pub fn apply(
     if let Some((pair, least_ns)) = profile.too_short(pairs) {
         return Err(LinkError::ShortPair {
             interface: link.name,
-            pair: *pair,
+            pair: Box::new(*pair),
             least_ns,
         });
     }

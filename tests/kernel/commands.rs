@@ -25,7 +25,7 @@ fn a_direction_that_is_not_emulated_cannot_be_set() {
     assert_eq!(lab.show()["links"][0]["up"]["delay"]["mean_ns"], 5_000_000);
 }
 
-/// No counter can tell: the kernel computes the checksum over the damage.
+/// No counter can show it: the kernel computes the checksum over the damage.
 #[test]
 fn damage_that_no_receiver_notices_is_noted() {
     for (checksum, notes) in [("keep", 1), ("mend", 0)] {
