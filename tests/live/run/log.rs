@@ -279,7 +279,7 @@ pub fn needs_python_to_check_its_schema() {
     let kinds: std::collections::BTreeSet<&str> = (ran.log.iter())
         .map(|line| line["type"].as_str().unwrap())
         .collect();
-    let all = "artefact end exit link output phase run sample start";
+    let all = "artefact end exit host link output phase run sample start";
     assert_eq!(kinds.into_iter().collect::<Vec<_>>().join(" "), all);
     let mut changes = ran.of("link").filter(|line| line["event"] == "changed");
     assert!(changes.any(|line| line["phase"] == "2"), "{:?}", ran.log);
