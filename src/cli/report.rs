@@ -91,10 +91,10 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).map_err(|e| cannot(path, &e))
 }
 
-pub(super) fn cannot(path: &Path, e: &std::io::Error) -> Failure {
+pub(super) fn cannot(path: &Path, why: &impl std::fmt::Display) -> Failure {
     Failure::new(
         EX_CANTCREAT,
-        format!("cannot write {}: {e}", path.display()),
+        format!("cannot write {}: {why}", path.display()),
     )
 }
 

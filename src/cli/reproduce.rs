@@ -12,7 +12,7 @@ use emud::experiment::run::Settings;
 use emud::text::{columns, to_stderr};
 use rustix::process::geteuid;
 
-use super::failure::{EX_CANTCREAT, EX_USAGE};
+use super::failure::EX_USAGE;
 use super::{Failure, is_same, report};
 
 /// Carry out published experiments again, and compare the figures
@@ -123,8 +123,7 @@ fn check_outputs(args: &Args) -> Result<(), Failure> {
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty());
         if path.is_dir() || folder.is_some_and(|folder| !folder.is_dir()) {
-            let message = format!("cannot write {}: not a file in a folder", path.display());
-            return Err(Failure::new(EX_CANTCREAT, message));
+            return Err(report::cannot(path, &"not a file in a folder"));
         }
         if args.from.iter().any(|from| is_same(from, path)) {
             let message = format!("{} would overwrite its results", path.display());
@@ -150,13 +149,8 @@ fn markdown(path: &Path, all: &Reproduction) -> Result<String, Failure> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => None,
         Err(e) => return Err(report::cannot(path, &e)),
     };
-    let cannot = |why| {
-        Failure::new(
-            EX_CANTCREAT,
-            format!("cannot write {}: {why}", path.display()),
-        )
-    };
-    all.markdown(document.as_deref()).map_err(cannot)
+    let written = all.markdown(document.as_deref());
+    written.map_err(|why| report::cannot(path, &why))
 }
 
 /// Carries the experiments out, and returns why one of them ended it.
@@ -168,11 +162,11 @@ fn measured(args: &Args) -> Result<(Reproduction, Option<ReproduceError>), Failu
             named.collect::<Result<_, _>>()?
         }
     };
+    let is_live = |experiment: &Experiment| !experiment.scenarios.is_empty();
     // Those in virtual time first: a signal ends them, but not any more after a run has caught it.
-    experiments.sort_by_key(|experiment| !experiment.scenarios.is_empty());
+    experiments.sort_by_key(is_live);
     let mut seen = HashSet::new();
     experiments.retain(|experiment| seen.insert(experiment.name));
-    let is_live = |experiment: &Experiment| !experiment.scenarios.is_empty();
     if experiments.iter().any(is_live) && !geteuid().is_root() {
         return Err(LabError::NotRoot.into());
     }
