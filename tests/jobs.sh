@@ -131,8 +131,8 @@ start() {
     } >"$jobs/$name.job"
 }
 
-# side_by_side N: so many at a time; prints each as it ends.
-side_by_side() {
+# begin N: runs what was started, so many at a time, beside what follows.
+begin() {
     export jobs
     # A separate group, so that their processes end with them.
     # shellcheck disable=SC2016 # for the shells that xargs starts
@@ -144,6 +144,13 @@ side_by_side() {
         cpu=$(awk -F "[ms ]" "NR == 2 { printf \"%.0f\", 60 * (\$1 + \$4) + \$2 + \$5 }" "$jobs/NAME.times")
         echo "$status $SECONDS s, $cpu s of a CPU" >"$jobs/NAME.new" && mv "$jobs/NAME.new" "$jobs/NAME.status"' &
     pool=$!
+}
+
+# one_more: one more of them at a time. If xargs has ended, there is nothing left to run.
+one_more() { kill -USR1 "$pool" 2>/dev/null || true; }
+
+# collect: prints each as it ends.
+collect() {
     local name status took waiting=1
     while [ "$waiting" -gt 0 ]; do
         kill -0 "$pool" 2>/dev/null && sleep 0.5
@@ -165,6 +172,11 @@ side_by_side() {
     done
     wait "$pool"
     pool=
+}
+
+side_by_side() {
+    begin "$1"
+    collect
 }
 
 # The unit tests are in several programs.

@@ -4,7 +4,8 @@
 # whatever an earlier one said. The last line is the sum: "N passed, N failed".
 #
 # usage: run.sh [--full [--resume]]
-#   --full    all statistics and timings, on all guest kernels; those one after the other
+#   --full    all statistics and timings, on all guest kernels; the guests
+#             in the time that the rest leaves
 #   --resume  without the jobs that have passed on this commit: target/full/COMMIT/JOB.log has what they
 #             said. They count
 #
@@ -30,6 +31,13 @@ interrupted() {
     [ "$status" = 130 ]
 }
 
+# guest KERNEL[ FILTER] COMMAND...: to run with the other guests, in the time that nothing else takes.
+guest() {
+    local name=$1
+    shift
+    start "guest-$name" chrt --idle 0 "$@"
+}
+
 (flock 9 && exec tests/vm/kernels.sh "${kernels[@]}") 9>target/kernels.lock >"$jobs/kernels.log" 2>&1 &
 fetching=$!
 job build cargo test --locked "${test_targets[@]}" --no-run
@@ -53,42 +61,47 @@ if [ -z "${EMUD_TEST_FULL-}" ]; then
     side_by_side 4
 else
     # This machine has to be quiet for its own timings.
-    job unit unit
+    job timings cargo test --locked --release --lib -- --ignored --test-threads=1
     job benches cargo test --locked -p emud-benches
+    job live-runs env EMUD_LIVE_SCALE=1 "$EMUD_LIVE" --skip link:: --skip lab::
+    for kernel in "${kernels[@]}"; do
+        # The longest first.
+        guest "$kernel link::fq" env EMUD_TEST_HERE="$([ "$kernel" = 6.12 ] && echo no || echo yes)" \
+            tests/vm/live.sh "$kernel" link::fq
+        # Each kernel's verifier and compiler, and its log after random frames.
+        guest "$kernel classifier" env -u EMUD_TEST_FULL EMUD_LIVE="$EMUD_KERNEL" EMUD_LIVE_TIMEOUT=7200 \
+            tests/vm/live.sh "$kernel" classifier::
+        if [ "$kernel" = 6.12 ]; then
+            # What is true of the oldest and of the newest kernel is not measured again in between.
+            guest "$kernel" env -u EMUD_TEST_FULL tests/vm/live.sh "$kernel"
+            continue
+        fi
+        # What is the same on every kernel runs here, and there with what this machine lacks.
+        guest "$kernel link::hold" env EMUD_TEST_HERE=no tests/vm/live.sh "$kernel" link::hold
+        guest "$kernel link::both" tests/vm/live.sh "$kernel" link::both
+        guest "$kernel monitor" tests/vm/live.sh "$kernel" monitor
+        # The other tests of `emud run` need what guests lack, and are the same on every kernel.
+        guest "$kernel run::repeat" tests/vm/live.sh "$kernel" run::repeat
+        # With the engines that this machine may lack, fq and qdisc.
+        guest "$kernel host::expiry" tests/vm/live.sh "$kernel" host::expiry
+        [ "$kernel" = 7.2 ] || continue
+        guest "$kernel link::qdisc" tests/vm/live.sh "$kernel" link::qdisc
+        # netem takes a seed since 6.6.
+        guest "$kernel netem" tests/vm/live.sh "$kernel" netem
+    done
+    # A guest's clock counts instructions, so its own timings need no quiet machine.
+    begin 1
+    job unit unit
     job pure "$EMUD_PURE"
     job kernel "$EMUD_KERNEL" --include-ignored --test-threads=1
-    job live env EMUD_LIVE_SCALE=1 "$EMUD_LIVE"
+    job live-links env EMUD_LIVE_SCALE=1 "$EMUD_LIVE" --skip run:: --skip monitor:: --skip fleet:: \
+        --skip host:: --skip container:: --skip netem::
     job ci tests/ci.sh "$EMUD_BIN"
     job containers tests/containers.sh "$EMUD_BIN"
     job kubernetes kubernetes/test.sh "$EMUD_BIN"
     job demo-fleet tests/demo-fleet.sh "$EMUD_BIN"
     job demo-fleet-interrupted interrupted tests/demo-fleet.sh "$EMUD_BIN"
-    job timings cargo test --locked --release --lib -- --ignored --test-threads=1
-    for kernel in "${kernels[@]}"; do
-        # The longest first.
-        start "guest-$kernel link::fq" env EMUD_TEST_HERE="$([ "$kernel" = 6.12 ] && echo no || echo yes)" \
-            tests/vm/live.sh "$kernel" link::fq
-        # Each kernel's verifier and compiler, and its log after random frames.
-        start "guest-$kernel classifier" env -u EMUD_TEST_FULL EMUD_LIVE="$EMUD_KERNEL" EMUD_LIVE_TIMEOUT=7200 \
-            tests/vm/live.sh "$kernel" classifier::
-        if [ "$kernel" = 6.12 ]; then
-            # What is true of the oldest and of the newest kernel is not measured again in between.
-            start "guest-$kernel" env -u EMUD_TEST_FULL tests/vm/live.sh "$kernel"
-            continue
-        fi
-        # What is the same on every kernel runs here, and there with what this machine lacks.
-        start "guest-$kernel link::hold" env EMUD_TEST_HERE=no tests/vm/live.sh "$kernel" link::hold
-        start "guest-$kernel link::both" tests/vm/live.sh "$kernel" link::both
-        start "guest-$kernel monitor" tests/vm/live.sh "$kernel" monitor
-        # The other tests of `emud run` need what guests lack, and are the same on every kernel.
-        start "guest-$kernel run::repeat" tests/vm/live.sh "$kernel" run::repeat
-        # With the engines that this machine may lack, fq and qdisc.
-        start "guest-$kernel host::expiry" tests/vm/live.sh "$kernel" host::expiry
-        [ "$kernel" = 7.2 ] || continue
-        start "guest-$kernel link::qdisc" tests/vm/live.sh "$kernel" link::qdisc
-        # netem takes a seed since 6.6.
-        start "guest-$kernel netem" tests/vm/live.sh "$kernel" netem
-    done
-    side_by_side 2
+    one_more
+    collect
 fi
 finish

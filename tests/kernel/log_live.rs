@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use support::place::Scratch;
 use support::validator::assert_valid_log as assert_valid;
 
 fn emud(arguments: &[&str]) -> Command {
@@ -172,18 +173,22 @@ fn what_cannot_be_done_has_its_exit_code() {
 /// The thread that judges is real-time, the commands for its alarms are not.
 #[test]
 fn a_command_does_not_inherit_the_priority() {
-    let (socket, file) = (socket("class"), socket("class") + ".class");
-    let command = format!("cat /proc/self/stat > {file}.part; mv {file}.part {file}");
+    let scratch = Scratch::new();
+    let (socket, file) = (socket("class"), scratch.join("stat"));
+    // It runs once more when the alarm ends.
+    let command = format!(
+        "cd {} && cat /proc/self/stat > part && mv part stat",
+        scratch.display()
+    );
     let mut running = Running::new(&["monitor", "--socket", &socket, "--on-alarm", &command]);
     let start = running.line();
     assert_eq!(start["notes"], serde_json::json!([]), "rejected here");
     let told = emud(&["alarm", "x", "--socket", &socket]).status().unwrap();
     assert!(told.success());
-    while !std::path::Path::new(&file).exists() {
+    while !file.exists() {
         std::thread::sleep(Duration::from_millis(1));
     }
     let stat = std::fs::read_to_string(&file).unwrap();
-    std::fs::remove_file(file).unwrap();
     assert_eq!(schedule(&stat), (0, 0, 0));
     let pid = running.child.id();
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
