@@ -11,7 +11,7 @@ use emud_monitor::event::Resource;
 use emud_monitor::log::{ExitLine, Judgement, RunVerdict};
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use super::counts::{Counts, Logged};
+use super::counts::{Counts, Logged, but_contended};
 use super::{Bench, ReproduceError};
 use crate::experiment::run::{RunError, Settings, conduct, text};
 use crate::experiment::scenario::{Overrides, Plan, shipped as scenarios};
@@ -47,28 +47,46 @@ pub(super) struct Variant<'a> {
 impl Bench<'_> {
     /// Runs a variant until its verdict is clean, or all attempts are used up.
     pub(super) fn run(&self, variant: &Variant<'_>) -> Result<Counts, ReproduceError> {
+        self.attempts(variant, &self.settings.config, self.attempts, |verdict| verdict)
+    }
+
+    /// The same with this definition of contention, which is what it measures.
+    pub(super) fn judged(
+        &self,
+        variant: &Variant<'_>,
+        config: &Config,
+    ) -> Result<Counts, ReproduceError> {
+        self.attempts(variant, config, self.attempts, but_contended)
+    }
+
+    /// Once: it looks for what the host cannot carry, and another attempt would find the same host.
+    pub(super) fn overloaded(
+        &self,
+        variant: &Variant<'_>,
+        config: &Config,
+    ) -> Result<Counts, ReproduceError> {
+        self.attempts(variant, config, 1, but_contended)
+    }
+
+    fn attempts(
+        &self,
+        variant: &Variant<'_>,
+        config: &Config,
+        most: u32,
+        judge: fn(RunVerdict) -> RunVerdict,
+    ) -> Result<Counts, ReproduceError> {
         let mut attempt = 1;
         loop {
             (self.progress)(&match attempt {
                 1 => format!("{}: {}", variant.scenario, variant.title),
                 n => format!("{}: {}, attempt {n}", variant.scenario, variant.title),
             });
-            let counts = self.once(variant, &self.settings.config)?;
-            if counts.verdict == RunVerdict::Clean || attempt >= self.attempts {
+            let counts = self.once(variant, config)?;
+            if judge(counts.verdict) == RunVerdict::Clean || attempt >= most {
                 return Ok(counts);
             }
             attempt += 1;
         }
-    }
-
-    /// Runs a variant once, with this definition of contention, which is what it measures.
-    pub(super) fn judged(
-        &self,
-        variant: &Variant<'_>,
-        config: Config,
-    ) -> Result<Counts, ReproduceError> {
-        (self.progress)(&format!("{}: {}", variant.scenario, variant.title));
-        self.once(variant, &config)
     }
 
     fn once(&self, variant: &Variant<'_>, config: &Config) -> Result<Counts, ReproduceError> {

@@ -36,7 +36,7 @@ fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
     let time = if bench.quick { "5s" } else { "20s" };
     let (mut shortest, mut found, mut runs) = (None, Found::default(), vec![]);
     for routers in ROUTERS {
-        let counts = bench.judged(
+        let counts = bench.overloaded(
             &Variant {
                 title: &format!("{routers} routers"),
                 scenario: "m-chain",
@@ -44,7 +44,7 @@ fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
                 env: &[("TIME", time.to_owned())],
                 ..Variant::default()
             },
-            thresholds(false),
+            &thresholds(false),
         )?;
         runs.push(match counts.only_late {
             // An alarm of the monitor as any other one, and overload is what is looked for.

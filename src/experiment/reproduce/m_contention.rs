@@ -118,7 +118,7 @@ const ROWS: &[Row] = &[
         load: DISK,
         external: false,
         criterion: Resource::Disk,
-        nodes: &[1, 2, 3, 4, 6, 8],
+        nodes: &[1, 2, 3, 4, 6, 8, 12, 16, 24],
         per_cpu: false,
         published: 2.0,
         theory: None,
@@ -126,7 +126,7 @@ const ROWS: &[Row] = &[
         tolerance: Tolerance::Range(2.0, 4.0),
         known: Some((
             4.0,
-            8.0,
+            24.0,
             "this disk answers faster, so several loads are at times between two reads at once",
         )),
     },
@@ -175,7 +175,7 @@ impl Row {
                     ],
                     ..Variant::default()
                 },
-                config,
+                &config,
             )?;
             runs.push(counts.verdict);
             let full = disk.is_none_or(|disk| disk.never_empty(counts.began_ns, theta));

@@ -129,12 +129,12 @@ fn disk(bench: &Bench<'_>) -> Result<[Figure; 3], ReproduceError> {
             env: &[
                 ("TIME", if bench.quick { "15s" } else { "30s" }.to_owned()),
                 ("STORE", "--sync --block 16KiB".to_owned()),
-                // Twice as many as raise the criterion at most (m-contention).
+                // Beside them, the disk has a synchronous write at nearly any time.
                 ("LOADS", "8".to_owned()),
             ],
             ..Variant::default()
         },
-        thresholds(false),
+        &thresholds(false),
     )?;
     let alarms = counts.contended.contains(&Resource::Disk);
     Ok(of_disk(found(&counts), counts.verdict, alarms))
