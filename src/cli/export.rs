@@ -2,7 +2,7 @@
 
 use clap::{Subcommand, ValueEnum};
 use emud::convert::export;
-use emud::convert::export::Direction;
+use emud::convert::export::ExportDirection;
 use emud::profile::shipped;
 use emud::text::to_stderr;
 
@@ -108,7 +108,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-impl From<Side> for Direction {
+impl From<Side> for ExportDirection {
     fn from(side: Side) -> Self {
         match side {
             Side::Up => Self::Up,

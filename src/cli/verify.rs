@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use emud::profile::{Time, shipped};
-use emud::verify::{Curve, Outcome, Request, Verdict, table, verify};
+use emud::verify::{CheckVerdict, Curve, Outcome, Request, table, verify};
 
 use super::progress::Progress;
 use super::{DONE, Failure, INCOMPLETE, OTHERWISE, Place, plot};
@@ -86,9 +86,9 @@ pub fn run(args: Args, place: &Place) -> Result<u8, Failure> {
         plot::write(path, &panels(&outcome))?;
     }
     Ok(match outcome.verdict {
-        Verdict::Agrees => DONE,
-        Verdict::Disagrees => OTHERWISE,
-        Verdict::NotMeasured | Verdict::NotJudged => INCOMPLETE,
+        CheckVerdict::Agrees => DONE,
+        CheckVerdict::Disagrees => OTHERWISE,
+        CheckVerdict::NotMeasured | CheckVerdict::NotJudged => INCOMPLETE,
     })
 }
 
@@ -116,9 +116,9 @@ fn of_direction(outcome: &Outcome, direction: &str) -> &'static str {
         let mut checks = outcome.checks.iter();
         checks.any(|c| c.direction == direction && c.verdict == verdict)
     };
-    if any(Verdict::Disagrees) {
+    if any(CheckVerdict::Disagrees) {
         "NOT as configured"
-    } else if any(Verdict::NotMeasured) || any(Verdict::NotJudged) {
+    } else if any(CheckVerdict::NotMeasured) || any(CheckVerdict::NotJudged) {
         "not all measured"
     } else {
         "as configured"

@@ -59,7 +59,7 @@ pub(super) struct Listed {
 
 /// The start of a container.
 #[derive(Debug, Deserialize)]
-pub(super) struct Event {
+pub(super) struct ContainerEvent {
     /// ID of the container.
     pub id: String,
 }
@@ -108,7 +108,7 @@ impl Events {
     }
 
     /// Waits for the next event; `None`: the engine has ended.
-    pub fn wait(&mut self) -> io::Result<Option<Event>> {
+    pub fn wait(&mut self) -> io::Result<Option<ContainerEvent>> {
         // The server may send its head with the first event.
         if !self.begun {
             match head(&mut self.stream)? {

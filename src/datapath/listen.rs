@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::engine::hold::tell::{self, Link};
+use super::engine::hold::tell::{self, LinkName};
 use super::watch::{GONE, Watch};
 use crate::host::now_ns;
 use crate::netlink::{Changes, Netlink, NetlinkError, Notices};
@@ -31,7 +31,7 @@ const ASK: Timespec = Timespec {
 pub(crate) struct Listener {
     notices: Notices,
     nl: Netlink,
-    link: Link,
+    link: LinkName,
     watch: Watch,
     /// The interfaces that it is notified of; empty: all.
     heard: Vec<u32>,
@@ -39,7 +39,7 @@ pub(crate) struct Listener {
 
 impl Listener {
     /// Opens the listener in the network namespace of the calling thread.
-    pub(crate) fn open(link: Link) -> Result<Self, NetlinkError> {
+    pub(crate) fn open(link: LinkName) -> Result<Self, NetlinkError> {
         Ok(Self {
             notices: Notices::open()?,
             nl: Netlink::open()?,

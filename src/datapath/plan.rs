@@ -21,10 +21,10 @@ use crate::profile::{self, Profile};
 
 /// First in order: the other filters see each packet once, after the link. With a qdisc on ingress last:
 /// the ifb puts packets back behind all filters, so filters must see a packet before.
-pub(crate) fn place_of(engine: Engine, hook: Hook) -> netlink::Place {
+pub(crate) fn place_of(engine: Engine, hook: Hook) -> netlink::FilterOrder {
     match (engine, hook) {
-        (Engine::Fq | Engine::Qdisc, Hook::Ingress) => netlink::Place::Last,
-        _ => netlink::Place::First,
+        (Engine::Fq | Engine::Qdisc, Hook::Ingress) => netlink::FilterOrder::Last,
+        _ => netlink::FilterOrder::First,
     }
 }
 
@@ -226,7 +226,7 @@ fn swept(nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
 
 /// Directly after the classifier, which is after all other filters.
 fn mirred_pref(nl: &mut Netlink, link: &Link) -> Result<u16, LinkError> {
-    let last = nl.free_pref(link.index, Hook::Ingress, netlink::Place::Last)?;
+    let last = nl.free_pref(link.index, Hook::Ingress, netlink::FilterOrder::Last)?;
     last.and_then(|pref| pref.checked_add(1))
         .ok_or_else(|| LinkError::NoPlace {
             interface: link.name.clone(),
@@ -267,7 +267,7 @@ fn others(
                 direction_name(direction), program.name, program.id
             ));
         }
-        if place_of(engine, hook) == netlink::Place::Last
+        if place_of(engine, hook) == netlink::FilterOrder::Last
             && !nl.filters(link.index, hook)?.is_empty()
         {
             notes.push(format!(

@@ -16,7 +16,7 @@ use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 
 use super::engine::hold::failure::Failure;
 use super::engine::hold::servers::Classes;
-use super::engine::hold::tell::{self, Link};
+use super::engine::hold::tell::{self, LinkName};
 use super::engine::hold::{Direction, HoldError, Holder, HolderStats, Tap, Tuning};
 use super::listen::Listener;
 use super::maps::Maps;
@@ -159,7 +159,7 @@ fn tell_monitors(ifindex: u32) -> Result<(SyncSender<Failure>, JoinHandle<()>), 
     let netns = netlink::identity().map_err(|e| HoldError::system("netns", io::Error::other(e)))?;
     let link = move || {
         let name = netdevice::index_to_name(&socket, ifindex).ok()?;
-        Some(Link {
+        Some(LinkName {
             name,
             ifindex,
             netns: netns.inode,
@@ -177,7 +177,7 @@ fn tell_monitors(ifindex: u32) -> Result<(SyncSender<Failure>, JoinHandle<()>), 
 fn listen(ifindex: u32, ended: Arc<AtomicBool>) -> Result<JoinHandle<bool>, HoldError> {
     let failed = |e: NetlinkError| HoldError::system("netlink", io::Error::other(e));
     let name = Netlink::open().and_then(|mut nl| nl.link_by_index(ifindex));
-    let link = Link {
+    let link = LinkName {
         name: name.map_err(failed)?.name,
         ifindex,
         netns: netlink::identity().map_err(failed)?.inode,

@@ -48,7 +48,7 @@ fn of_bridge<'a>(plan: &'a Plan, wire: &Wire) -> Option<(&'a Profile, Ipv4Net)> 
         let node = plan.nodes.iter().find(|node| node.name == link.node);
         let bridge = node.and_then(|node| node.bridge.as_ref());
         bridge.is_some_and(|bridge| {
-            let port = |end: &crate::experiment::scenario::End| {
+            let port = |end: &crate::experiment::scenario::PlannedEnd| {
                 end.node.as_ref() == Some(&link.node) && bridge.ports.contains(&end.interface)
             };
             bridge.interface == link.interface && wire.ends.iter().any(port)

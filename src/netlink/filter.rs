@@ -73,7 +73,7 @@ pub struct Filter {
 
 /// The position of a new filter among the existing ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum FilterOrder {
     /// Sees every packet before any other filter.
     First,
     /// Sees what the others let through.
@@ -192,7 +192,12 @@ impl Netlink {
 
     /// Returns the pref for a new bpf filter at this position; `None` if there is no free one. At a
     /// pref shared with other bpf filters the newest runs first.
-    pub fn free_pref(&mut self, ifindex: u32, hook: Hook, place: Place) -> Result<Option<u16>> {
+    pub fn free_pref(
+        &mut self,
+        ifindex: u32,
+        hook: Hook,
+        place: FilterOrder,
+    ) -> Result<Option<u16>> {
         Ok(pref_for(&self.filters(ifindex, hook)?, place))
     }
 
@@ -286,10 +291,10 @@ impl Netlink {
     }
 }
 
-fn pref_for(filters: &[Filter], place: Place) -> Option<u16> {
+fn pref_for(filters: &[Filter], place: FilterOrder) -> Option<u16> {
     let prefs = || filters.iter().filter(|f| f.chain == 0).map(|f| f.pref);
     match place {
-        Place::First => match prefs().min() {
+        FilterOrder::First => match prefs().min() {
             None => Some(1),
             Some(lowest) if lowest > 1 => Some(1),
             // cls_bpf inserts a new filter at the head of its pref.
@@ -302,7 +307,7 @@ fn pref_for(filters: &[Filter], place: Place) -> Option<u16> {
                     .then_some(1)
             }
         },
-        Place::Last => prefs().max().unwrap_or(0).checked_add(1),
+        FilterOrder::Last => prefs().max().unwrap_or(0).checked_add(1),
     }
 }
 
@@ -323,15 +328,24 @@ mod tests {
 
     #[test]
     fn places() {
-        assert_eq!(pref_for(&[], Place::First), Some(1));
-        assert_eq!(pref_for(&[], Place::Last), Some(1));
+        assert_eq!(pref_for(&[], FilterOrder::First), Some(1));
+        assert_eq!(pref_for(&[], FilterOrder::Last), Some(1));
         let free = [at(5, "u32", 0x0800, 0), at(9, "bpf", 3, 0)];
-        assert_eq!(pref_for(&free, Place::First), Some(1));
-        assert_eq!(pref_for(&free, Place::Last), Some(10));
-        assert_eq!(pref_for(&[at(1, "bpf", 3, 0)], Place::First), Some(1));
-        assert_eq!(pref_for(&[at(1, "bpf", 0x0800, 0)], Place::First), None);
-        assert_eq!(pref_for(&[at(1, "flower", 3, 0)], Place::First), None);
-        assert_eq!(pref_for(&[at(u16::MAX, "bpf", 3, 0)], Place::Last), None);
-        assert_eq!(pref_for(&[at(1, "flower", 3, 7)], Place::First), Some(1));
+        assert_eq!(pref_for(&free, FilterOrder::First), Some(1));
+        assert_eq!(pref_for(&free, FilterOrder::Last), Some(10));
+        assert_eq!(pref_for(&[at(1, "bpf", 3, 0)], FilterOrder::First), Some(1));
+        assert_eq!(
+            pref_for(&[at(1, "bpf", 0x0800, 0)], FilterOrder::First),
+            None
+        );
+        assert_eq!(pref_for(&[at(1, "flower", 3, 0)], FilterOrder::First), None);
+        assert_eq!(
+            pref_for(&[at(u16::MAX, "bpf", 3, 0)], FilterOrder::Last),
+            None
+        );
+        assert_eq!(
+            pref_for(&[at(1, "flower", 3, 7)], FilterOrder::First),
+            Some(1)
+        );
     }
 }

@@ -42,7 +42,7 @@ use socket::Socket;
 
 pub use drops::Dropped;
 pub use error::{NetlinkError, OsFailure, Result};
-pub use filter::{BpfFilter, Filter, FilterBpf, Hook, Place};
+pub use filter::{BpfFilter, Filter, FilterBpf, FilterOrder, Hook};
 pub use link::{Gso, Link, Peer};
 pub use link_change::IfbOptions;
 pub use namespaces::Namespace;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{Length, Limit};
-use crate::text::units::{Kind, Unit, shifted};
+use crate::text::units::{QuantityKind, Unit, shifted};
 use crate::text::{Located, Mistake, Time, UnitError, Value, quantity};
 
 /// As many departures as the classifier remembers (bpf/emud.h).
@@ -13,7 +13,7 @@ const MAX_PACKETS: f64 = 65536.0;
 /// tc's byte limits are 32 bits wide.
 const MAX_BYTES: f64 = u32::MAX as f64;
 
-const KIND: Kind = Kind {
+const KIND: QuantityKind = QuantityKind {
     name: "a queue's length",
     plural: "queues",
     units: &[

@@ -23,13 +23,13 @@ table! {
     }
     /// `broken`: its rows could not be read; what goes with them is not judged.
     struct TraceDraft {
-        source: Option<Located<Source>>;
+        source: Option<Located<ReadTrace>>;
     }
 }
 
 /// As read: a file is read where it is named, so that both directions share it.
 #[derive(Debug, Clone)]
-pub(crate) enum Source {
+pub(crate) enum ReadTrace {
     Rows(Arc<[TraceRow]>),
     Mahimahi(Arc<[u32]>),
     InForce(Summary),
@@ -75,17 +75,17 @@ impl Reader {
         }
     }
 
-    fn trace_source(&mut self, entry: &Entry) -> Option<Located<Source>> {
+    fn trace_source(&mut self, entry: &Entry) -> Option<Located<ReadTrace>> {
         let key = entry.key.value.as_str();
         let read = self.trace_text(entry).and_then(|(name, text)| {
             let read = match key {
                 "rows" => trace_file::csv(&text.replace(';', "\n")).map(rows),
                 "opportunities" => {
-                    trace_file::opportunities(&text).map(|ms| Source::Mahimahi(ms.into()))
+                    trace_file::opportunities(&text).map(|ms| ReadTrace::Mahimahi(ms.into()))
                 }
-                "mahimahi" => trace_file::mahimahi(&text).map(|ms| Source::Mahimahi(ms.into())),
+                "mahimahi" => trace_file::mahimahi(&text).map(|ms| ReadTrace::Mahimahi(ms.into())),
                 "in-force" => match Summary::parse(&text) {
-                    Some(summary) => Ok(Source::InForce(summary)),
+                    Some(summary) => Ok(ReadTrace::InForce(summary)),
                     None => Err(Wrong::new(
                         "these are no rows in force",
                         "it is what emud keeps of a long trace: give its file",
@@ -147,14 +147,14 @@ impl Reader {
             self.mistakes.extend(no_period(&source.value, &period.at));
         }
         let found = match &source.value {
-            Source::Rows(rows) => TraceSource::Rows {
+            ReadTrace::Rows(rows) => TraceSource::Rows {
                 period_ns: self.period(rows, period, &source.at),
                 rows: rows.clone(),
             },
-            Source::Mahimahi(ms) => TraceSource::Mahimahi(ms.clone()),
-            Source::InForce(summary) => TraceSource::InForce(*summary),
+            ReadTrace::Mahimahi(ms) => TraceSource::Mahimahi(ms.clone()),
+            ReadTrace::InForce(summary) => TraceSource::InForce(*summary),
         };
-        if let (Source::Rows(rows), true) = (&source.value, repeat)
+        if let (ReadTrace::Rows(rows), true) = (&source.value, repeat)
             && rows.iter().all(|row| row.rate == Some(0))
         {
             let help = "let something through, or write state = \"down\"";
@@ -227,11 +227,11 @@ impl Reader {
 }
 
 /// What has a period that cannot be written.
-fn no_period(source: &Source, at: &At) -> Option<Mistake> {
+fn no_period(source: &ReadTrace, at: &At) -> Option<Mistake> {
     let mahimahi = match source {
-        Source::Rows(_) => return None,
-        Source::Mahimahi(_) => true,
-        Source::InForce(summary) => summary.mahimahi,
+        ReadTrace::Rows(_) => return None,
+        ReadTrace::Mahimahi(_) => true,
+        ReadTrace::InForce(summary) => summary.mahimahi,
     };
     Some(match mahimahi {
         true => {
@@ -245,8 +245,8 @@ fn no_period(source: &Source, at: &At) -> Option<Mistake> {
     })
 }
 
-fn rows(rows: Vec<TraceRow>) -> Source {
-    Source::Rows(rows.into())
+fn rows(rows: Vec<TraceRow>) -> ReadTrace {
+    ReadTrace::Rows(rows.into())
 }
 
 impl Wrong {

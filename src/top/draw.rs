@@ -7,7 +7,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row as TableRow, Table, TableState};
 
-use super::row::{Measured, Row};
+use super::row::{Measured, TopRow};
 use super::state::{Mark, Top, Watching};
 
 /// From here on there is room for the profile, the engine and the figures beside.
@@ -128,7 +128,7 @@ fn table(top: &Top, frame: &mut Frame, area: Rect) {
     }
 }
 
-fn is_failing(row: &Row, column: &str) -> bool {
+fn is_failing(row: &TopRow, column: &str) -> bool {
     row.measured.as_ref().is_some_and(|m| match column {
         "LATE" => m.late.unwrap_or(0) > 0,
         _ => m.failed > 0,
@@ -148,7 +148,7 @@ const FIGURES: [&str; 9] = [
     "RATE", "LIMIT", "BACKLOG", "P50", "P99", "LOSS", "LATE", "PKT/S", "FAILED",
 ];
 
-fn name(row: &Row) -> String {
+fn name(row: &TopRow) -> String {
     let space = match (row.container.as_str(), row.netns.as_str()) {
         ("", "") => String::new(),
         ("", name) | (name, _) => format!("{name}:"),
@@ -173,7 +173,7 @@ pub(super) fn shortened(text: &str, width: usize) -> String {
     }
 }
 
-fn cell(row: &Row, column: &str) -> String {
+fn cell(row: &TopRow, column: &str) -> String {
     let measured = |of: fn(&Measured) -> Option<String>| {
         row.measured
             .as_ref()

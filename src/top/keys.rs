@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Keys: what they change, and the commands that they lead to.
 
-use super::row::Row;
+use super::row::TopRow;
 use super::state::Top;
 
 /// A key, without the terminal's encoding.
@@ -143,14 +143,14 @@ impl Top {
 }
 
 /// Says why a profile is not exchanged.
-fn declined(row: &Row) -> Option<(String, bool)> {
+fn declined(row: &TopRow) -> Option<(String, bool)> {
     let why = row.irreplaceable?;
     let interface = crate::text::printable(&row.interface);
     Some((format!("{interface}: {why}"), true))
 }
 
 /// `--netns` and its value.
-fn within(row: &Row, arguments: &[&str]) -> Vec<String> {
+fn within(row: &TopRow, arguments: &[&str]) -> Vec<String> {
     let netns: &[&str] = match row.netns.as_str() {
         "" => &[],
         name => &["--netns", name],
@@ -162,7 +162,7 @@ fn within(row: &Row, arguments: &[&str]) -> Vec<String> {
         .collect()
 }
 
-fn set(row: &Row, key: &str, value: &str) -> Vec<String> {
+fn set(row: &TopRow, key: &str, value: &str) -> Vec<String> {
     let link = match row.class.as_str() {
         "" => String::new(),
         name => format!("links.{name}."),
@@ -173,7 +173,7 @@ fn set(row: &Row, key: &str, value: &str) -> Vec<String> {
 
 /// `emud set` does not exchange the whole profile. The new one is checked first, so that a mistake
 /// leaves the link as it is.
-fn exchange(row: &Row, profile: &str) -> Vec<Vec<String>> {
+fn exchange(row: &TopRow, profile: &str) -> Vec<Vec<String>> {
     let (engine, seed) = (row.engine.to_string(), row.seed.to_string());
     let check = ["profile", "check", profile].map(str::to_owned).to_vec();
     let detach = within(row, &["detach", &row.interface]);

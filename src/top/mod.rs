@@ -12,7 +12,7 @@ mod stations;
 
 pub use draw::draw;
 pub use keys::{Action, Key};
-pub use row::{Row, TOP_SCHEMA, TopLine};
+pub use row::{TOP_SCHEMA, TopLine, TopRow};
 pub use state::{Top, Watching};
 pub use stations::{Stations, draw_stations};
 

@@ -26,7 +26,7 @@ pub struct TopLine<'a> {
     #[schemars(range(min = 0))]
     interval_s: Option<f64>,
     /// Directions of links, and of their named links.
-    rows: &'a [Row],
+    rows: &'a [TopRow],
     /// Links and network namespaces that could not be read, a sentence for each.
     unreadable: &'a [String],
 }
@@ -46,7 +46,7 @@ impl<'a> TopLine<'a> {
 
 /// A direction of a link, or of a named link.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Row {
+pub struct TopRow {
     /// Network namespace, as `--netns` takes it; empty: that of emud.
     pub netns: String,
     /// Names of the containers in the namespace, joined by `+`; empty: none.
@@ -118,7 +118,7 @@ fn streams(snapshot: &Snapshot) -> impl Iterator<Item = Stream<'_>> {
 }
 
 /// Returns the rows of a reading, measured since an earlier one.
-pub(super) fn rows(now: &Snapshot, before: Option<&Snapshot>) -> Vec<Row> {
+pub(super) fn rows(now: &Snapshot, before: Option<&Snapshot>) -> Vec<TopRow> {
     let interval_s = before.map_or(0.0, |b| now.mono_ns.saturating_sub(b.mono_ns) as f64 / 1e9);
     let earlier = |(l, d, s): Stream<'_>| {
         let before = before.filter(|_| interval_s > 0.0)?;
@@ -130,7 +130,7 @@ pub(super) fn rows(now: &Snapshot, before: Option<&Snapshot>) -> Vec<Row> {
     };
     let row = |stream: Stream<'_>| {
         let (l, d, s) = stream;
-        Row {
+        TopRow {
             netns: l.netns.clone(),
             container: l.container.clone(),
             interface: l.interface.clone(),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use super::keys::Prompt;
-use super::row::{self, Row};
+use super::row::{self, TopRow};
 use crate::datapath::survey::Snapshot;
 
 /// Length of the ribbon in intervals; no terminal is wider.
@@ -40,7 +40,7 @@ pub struct Top {
     pub(super) host: String,
     before: Option<Snapshot>,
     pub(super) interval_ns: Option<u64>,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<TopRow>,
     pub(super) unreadable: Vec<String>,
     /// Where the selected row is, or was when its link went.
     at: usize,
@@ -73,14 +73,14 @@ impl Top {
         self.interval_ns = before.map(|before| now.mono_ns.saturating_sub(before.mono_ns));
         self.rows = row::rows(&now, before);
         self.unreadable.clone_from(&now.unreadable);
-        let same = |row: &Row| Some(which(row)) == self.chosen;
+        let same = |row: &TopRow| Some(which(row)) == self.chosen;
         match self.rows.iter().position(same) {
             Some(at) => self.at = at,
             None if self.chosen.is_none() => self.select(0),
             None => {}
         }
         self.before = Some(now);
-        let failed = |row: &Row| {
+        let failed = |row: &TopRow| {
             let counted = row.measured.as_ref();
             counted.is_some_and(|m| m.failed + m.late.unwrap_or(0) > 0) || !row.trouble.is_empty()
         };
@@ -114,7 +114,7 @@ impl Top {
     }
 
     /// Returns the rows of the last reading.
-    pub fn rows(&self) -> &[Row] {
+    pub fn rows(&self) -> &[TopRow] {
         &self.rows
     }
 
@@ -125,14 +125,14 @@ impl Top {
 
     /// Returns the number of the selected row; `None`: its link is gone, or there is none.
     pub(super) fn selected(&self) -> Option<usize> {
-        let chosen = |row: &Row| Some(which(row)) == self.chosen;
+        let chosen = |row: &TopRow| Some(which(row)) == self.chosen;
         self.rows
             .get(self.at)
             .is_some_and(chosen)
             .then_some(self.at)
     }
 
-    pub(super) fn selected_row(&self) -> Option<&Row> {
+    pub(super) fn selected_row(&self) -> Option<&TopRow> {
         self.rows.get(self.selected()?)
     }
 
@@ -161,7 +161,7 @@ impl Top {
 /// What identifies a row: network namespace, interface, direction and named link.
 pub(super) type Which = (String, String, &'static str, String);
 
-pub(super) fn which(row: &Row) -> Which {
+pub(super) fn which(row: &TopRow) -> Which {
     let (netns, interface) = (row.netns.clone(), row.interface.clone());
     (netns, interface, row.direction, row.class.clone())
 }

@@ -24,7 +24,7 @@ const POWER: f64 = 0.99;
 /// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum CheckVerdict {
     /// The measured value is as configured.
     Agrees,
     /// The measured value differs from the configured one.
@@ -103,7 +103,7 @@ pub struct Check {
     /// value, or the check was not measured or not judged.
     pub notices: Option<f64>,
     /// Result of the check.
-    pub verdict: Verdict,
+    pub verdict: CheckVerdict,
     /// Why the check was not measured or not judged; null otherwise.
     pub why: Option<String>,
 }
@@ -122,9 +122,9 @@ impl Check {
         self.measured = Some(measured);
         self.interval = Some(interval);
         self.verdict = if agrees {
-            Verdict::Agrees
+            CheckVerdict::Agrees
         } else {
-            Verdict::Disagrees
+            CheckVerdict::Disagrees
         };
     }
 }

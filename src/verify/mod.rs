@@ -28,7 +28,7 @@ use std::thread;
 
 pub use asked::compiled;
 pub use cdf::Cdf;
-pub use check::{Check, FALSE_ALARM, Unit, Verdict, What};
+pub use check::{Check, CheckVerdict, FALSE_ALARM, Unit, What};
 pub use error::VerifyError;
 pub(crate) use simulate::moments;
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::Request;
 use super::asked::Links;
 use super::cdf::Cdf;
-use super::check::{Check, FALSE_ALARM, PER_CHECK, Verdict, What};
+use super::check::{Check, CheckVerdict, FALSE_ALARM, PER_CHECK, What};
 use super::judge::Judge;
 use super::probe::{Plan, Stream};
 use super::unjudged::IN_CLASS;
@@ -56,7 +56,7 @@ pub struct Outcome {
     pub confidence: f64,
     /// "disagrees" if a check does, otherwise "not_measured" if a check could not be measured,
     /// otherwise "not_judged" if a check or a direction could not be judged.
-    pub verdict: Verdict,
+    pub verdict: CheckVerdict,
     /// The checks.
     pub checks: Vec<Check>,
     /// Sentences on the machine and on the precision of the measurement.
@@ -111,7 +111,7 @@ impl Outcome {
             resolution_ns: request.resolution_ns,
             false_alarm: FALSE_ALARM,
             confidence: 1.0 - PER_CHECK,
-            verdict: Verdict::NotMeasured,
+            verdict: CheckVerdict::NotMeasured,
             checks: Vec::new(),
             notes,
             curves: Vec::new(),
@@ -122,14 +122,14 @@ impl Outcome {
     /// Disagrees if one check does; otherwise not measured or not judged if one check is.
     pub(super) fn conclude(&mut self) {
         let any = |verdict| self.checks.iter().any(|c| c.verdict == verdict);
-        self.verdict = if any(Verdict::Disagrees) {
-            Verdict::Disagrees
-        } else if any(Verdict::NotMeasured) || self.checks.is_empty() {
-            Verdict::NotMeasured
-        } else if any(Verdict::NotJudged) || self.unjudged {
-            Verdict::NotJudged
+        self.verdict = if any(CheckVerdict::Disagrees) {
+            CheckVerdict::Disagrees
+        } else if any(CheckVerdict::NotMeasured) || self.checks.is_empty() {
+            CheckVerdict::NotMeasured
+        } else if any(CheckVerdict::NotJudged) || self.unjudged {
+            CheckVerdict::NotJudged
         } else {
-            Verdict::Agrees
+            CheckVerdict::Agrees
         };
     }
 }

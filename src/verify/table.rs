@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::check::{Check, Unit, Verdict, What};
+use super::check::{Check, CheckVerdict, Unit, What};
 use super::outcome::{Method, Outcome};
 use crate::profile::{Rate, Time};
 use crate::text::columns;
@@ -47,10 +47,10 @@ pub fn table(o: &Outcome) -> String {
         let _ = writeln!(out, "note: {note}");
     }
     let verdict = match o.verdict {
-        Verdict::Agrees => "the link behaves as configured",
-        Verdict::Disagrees => "the link does NOT behave as configured",
-        Verdict::NotMeasured => "some checks could not be measured; the others agree",
-        Verdict::NotJudged => "some checks cannot be judged; the others agree",
+        CheckVerdict::Agrees => "the link behaves as configured",
+        CheckVerdict::Disagrees => "the link does NOT behave as configured",
+        CheckVerdict::NotMeasured => "some checks could not be measured; the others agree",
+        CheckVerdict::NotJudged => "some checks cannot be judged; the others agree",
     };
     let _ = writeln!(out, "{verdict}");
     out
@@ -67,12 +67,12 @@ fn row(c: &Check) -> [String; 6] {
         What::Rate => "rate",
     };
     let verdict = match c.verdict {
-        Verdict::Agrees => "agrees".to_owned(),
-        Verdict::Disagrees => "DISAGREES".to_owned(),
-        Verdict::NotMeasured => {
+        CheckVerdict::Agrees => "agrees".to_owned(),
+        CheckVerdict::Disagrees => "DISAGREES".to_owned(),
+        CheckVerdict::NotMeasured => {
             format!("not measured: {}", c.why.as_deref().unwrap_or("unknown"))
         }
-        Verdict::NotJudged => format!("not judged: {}", c.why.as_deref().unwrap_or("unknown")),
+        CheckVerdict::NotJudged => format!("not judged: {}", c.why.as_deref().unwrap_or("unknown")),
     };
     // Three digits of the measured value, all of the configured one.
     let asked = match c.unit {

@@ -11,7 +11,7 @@ use emud::host::signals::Signals;
 use emud::host::single_threaded;
 use emud::metrics::Media;
 use emud::monitor::session::{
-    Allowed, Finished, Observation, Setup, Side, SideParts, Stop, Until, monitor, pressure,
+    Allowed, Finished, MonitorSide, Observation, Setup, SideParts, Stop, Until, monitor, pressure,
     punctual, sockets,
 };
 use emud::text::{Time, to_stderr};
@@ -123,7 +123,7 @@ async fn watch(args: Args, config: Config) -> Result<u8, Failure> {
     let [programs, root] = sockets(args.socket.as_deref(), &mut notes)?;
     let ((place, control), (_root_place, root)) = (programs.unzip(), root.unzip());
     let path = (place.as_ref()).map(|place| place.path.display().to_string());
-    let (side, (requests, commands)) = Side::start(SideParts {
+    let (side, (requests, commands)) = MonitorSide::start(SideParts {
         control,
         allowed: Allowed::new(
             config.alarms.reporters,

@@ -20,7 +20,7 @@ pub use tc::tc;
 
 /// Direction of a profile to export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub enum ExportDirection {
     /// Egress.
     Up,
     /// Ingress.
@@ -76,7 +76,7 @@ fn list(reasons: &[String]) -> String {
 /// Every property that netem does not support.
 pub fn netem(
     profile: &Profile,
-    direction: Direction,
+    direction: ExportDirection,
     device: Option<&str>,
 ) -> Result<Exported, ExportError> {
     let exported = nearest_netem(profile, direction, device);
@@ -87,7 +87,11 @@ pub fn netem(
 }
 
 /// As [`netem()`], with the nearest netem option for each unsupported property.
-pub fn nearest_netem(profile: &Profile, direction: Direction, device: Option<&str>) -> Exported {
+pub fn nearest_netem(
+    profile: &Profile,
+    direction: ExportDirection,
+    device: Option<&str>,
+) -> Exported {
     let Profile {
         name: _,
         description: _,
@@ -128,8 +132,8 @@ pub fn nearest_netem(profile: &Profile, direction: Direction, device: Option<&st
         );
     }
     let (section, number) = match direction {
-        Direction::Up => ("up", abi::EMUD_UP),
-        Direction::Down => ("down", abi::EMUD_DOWN),
+        ExportDirection::Up => ("up", abi::EMUD_UP),
+        ExportDirection::Down => ("down", abi::EMUD_DOWN),
     };
     let mut link: &Link = profile.direction(number);
     if let Some(phase) = phases.list.first() {

@@ -5,7 +5,7 @@ use super::netem::Options;
 use super::tc_class::{Ids, Use, class_of, target_of, uses, without_class};
 use super::tc_filter::filters;
 use super::tc_queue::qdisc;
-use super::{Direction, ExportError, Exported};
+use super::{ExportDirection, ExportError, Exported};
 use crate::abi;
 use crate::bottleneck::{QUANTUM, Schedule};
 use crate::profile::{Bottleneck, Link, Profile, Rule, ServiceClass, Stage, Target};
@@ -23,10 +23,14 @@ pub(super) const FIRST_FREE: u32 = 0x10;
 ///
 /// # Errors
 /// Every property that tc does not support.
-pub fn tc(profile: &Profile, direction: Direction, device: &str) -> Result<Exported, ExportError> {
+pub fn tc(
+    profile: &Profile,
+    direction: ExportDirection,
+    device: &str,
+) -> Result<Exported, ExportError> {
     let number = match direction {
-        Direction::Up => abi::EMUD_UP,
-        Direction::Down => abi::EMUD_DOWN,
+        ExportDirection::Up => abi::EMUD_UP,
+        ExportDirection::Down => abi::EMUD_DOWN,
     };
     let mut script = Script::default();
     script.profile(profile, number);

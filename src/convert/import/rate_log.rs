@@ -6,7 +6,7 @@ use super::table::{Row, Table};
 use super::writer::{Writer, string};
 use super::{Header, Imported, Layout, Moment};
 use crate::profile::{MAX_ROWS, Trace, TraceRow, TraceSource};
-use crate::text::units::{Kind, Unit};
+use crate::text::units::{QuantityKind, Unit};
 use crate::text::{Mistake, Span, Time, UnitError, clipped, date_ns};
 
 const MOST_RATE: f64 = 1e12;
@@ -15,7 +15,7 @@ const NS_PER_S: f64 = 1e9;
 const MISSING: [&str; 7] = ["", "-", "nan", "na", "n/a", "null", "none"];
 
 /// Bits in the usual meaning; `MB` counts bytes.
-const RATE: Kind = Kind {
+const RATE: QuantityKind = QuantityKind {
     name: "a rate",
     plural: "units",
     units: &[
@@ -50,7 +50,7 @@ const RATE: Kind = Kind {
 };
 
 /// Bytes that arrived in the time of a row.
-const AMOUNT: Kind = Kind {
+const AMOUNT: QuantityKind = QuantityKind {
     name: "an amount",
     plural: "units",
     units: &[
@@ -77,7 +77,7 @@ struct Figures<'a> {
 }
 
 /// Returns the kind that reads numbers of this unit, and whether they are amounts.
-fn kind(unit: &str) -> Result<(&'static Kind, bool), UnitError> {
+fn kind(unit: &str) -> Result<(&'static QuantityKind, bool), UnitError> {
     let one = format!("1{unit}");
     match AMOUNT.read(&one) {
         Ok(_) => Ok((&AMOUNT, true)),
@@ -223,7 +223,7 @@ fn rows(table: &Table, layout: &Layout, out: &mut Writer) -> Result<(Vec<TraceRo
 fn figures<'a>(
     table: &'a Table,
     layout: &Layout,
-    (kind, amounts): (&Kind, bool),
+    (kind, amounts): (&QuantityKind, bool),
     out: &mut Writer,
 ) -> Result<Vec<Figures<'a>>, Mistake> {
     let time = match &layout.time {
@@ -332,7 +332,7 @@ fn is_missing(cell: &str) -> bool {
 }
 
 /// Returns whether a cell is a number, also an infinite one, a quantity or a date.
-fn is_figure(cell: &str, kind: &Kind) -> bool {
+fn is_figure(cell: &str, kind: &QuantityKind) -> bool {
     cell.replacen(',', ".", 1).parse::<f64>().is_ok()
         || kind.read(cell).is_ok()
         || cell.parse::<Span>().is_ok()
@@ -362,7 +362,7 @@ fn number(cell: &str) -> Option<String> {
 }
 
 /// Returns bits, or bits per second.
-fn bits(row: &Row, column: usize, kind: &Kind, unit: &str) -> Result<f64, Mistake> {
+fn bits(row: &Row, column: usize, kind: &QuantityKind, unit: &str) -> Result<f64, Mistake> {
     finite(row, column)?;
     let cell = row.cell(column);
     let text = match number(cell) {

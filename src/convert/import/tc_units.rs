@@ -4,9 +4,9 @@
 
 use super::tc_command::Word;
 use crate::text::Mistake;
-use crate::text::units::{Kind, Unit};
+use crate::text::units::{QuantityKind, Unit};
 
-const TIME: Kind = Kind {
+const TIME: QuantityKind = QuantityKind {
     name: "a time",
     plural: "times",
     units: &[
@@ -28,7 +28,7 @@ const TIME: Kind = Kind {
     usual: "ms",
 };
 
-const RATE: Kind = Kind {
+const RATE: QuantityKind = QuantityKind {
     name: "a rate",
     plural: "rates",
     units: &[
@@ -57,7 +57,7 @@ const RATE: Kind = Kind {
 };
 
 /// `kbit` is also a size: bits of 1024, an eighth of a `kb`.
-const SIZE: Kind = Kind {
+const SIZE: QuantityKind = QuantityKind {
     name: "a size",
     plural: "sizes",
     units: &[
@@ -80,7 +80,7 @@ const SIZE: Kind = Kind {
 const PERCENT: Unit = Unit::decimal("%", -2);
 
 /// Reads `kind`, or a number without a unit, for which tc uses the base unit.
-fn read(word: &Word, kind: &Kind) -> Result<f64, Mistake> {
+fn read(word: &Word, kind: &QuantityKind) -> Result<f64, Mistake> {
     match bare(word.value) {
         Some(value) => Ok(value),
         None => kind

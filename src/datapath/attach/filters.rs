@@ -25,7 +25,7 @@ impl Session {
     pub(super) fn free_pref(
         &mut self,
         hook: Hook,
-        place: netlink::Place,
+        place: netlink::FilterOrder,
     ) -> Result<u16, LinkError> {
         let pref = self.nl.free_pref(self.link.index, hook, place)?;
         pref.ok_or_else(|| LinkError::NoPlace {

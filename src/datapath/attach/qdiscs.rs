@@ -68,7 +68,7 @@ impl Session {
         let Some(pref) = self.saved.mirred_pref else {
             return Ok(());
         };
-        let first = self.free_pref(Hook::Ingress, netlink::Place::First)?;
+        let first = self.free_pref(Hook::Ingress, netlink::FilterOrder::First)?;
         let orphan = BpfFilter {
             handle: ORPHAN_HANDLE,
             ..filters::of_program(&self.loaded, Program::Orphan, Hook::Ingress, first)?

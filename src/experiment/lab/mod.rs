@@ -30,7 +30,7 @@ use std::process::{Child, Command};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
-use super::scenario::{Bridge, End, Route, Tunnel, Wire};
+use super::scenario::{Bridge, PlannedEnd, Route, Tunnel, Wire};
 use crate::netlink::{Gso, Netlink, Vxlan, WireEnd, setting};
 use control::Order;
 use node::{Node, View};
@@ -146,7 +146,7 @@ impl Lab {
     ///
     /// # Errors
     /// The kernel returns an error; no tunnel exists then.
-    pub fn tunnel(&mut self, end: &End, tunnel: Tunnel) -> Result<(), LabError> {
+    pub fn tunnel(&mut self, end: &PlannedEnd, tunnel: Tunnel) -> Result<(), LabError> {
         let own = wire_end(&self.nodes, end)?;
         let vxlan = Vxlan {
             vni: tunnel.vni,
@@ -230,7 +230,12 @@ impl Lab {
     /// # Errors
     /// The kernel returns an error; the host is restored then. A missing feature of the host is not
     /// an error, but reported in the notes.
-    pub fn outside(&mut self, node: &str, ours: &End, theirs: &End) -> Result<Outside, LabError> {
+    pub fn outside(
+        &mut self,
+        node: &str,
+        ours: &PlannedEnd,
+        theirs: &PlannedEnd,
+    ) -> Result<Outside, LabError> {
         let address = ours.address.ok_or_else(|| LabError::NoAddress {
             attempted: format!("connect node {node} to the outside"),
             interface: ours.interface.clone(),
@@ -347,7 +352,7 @@ impl Lab {
     }
 
     /// Adds the address of one end of a wire and brings it up.
-    fn connect(&mut self, end: &End) -> Result<(), LabError> {
+    fn connect(&mut self, end: &PlannedEnd) -> Result<(), LabError> {
         let netlink = self.netlink(end.node.as_deref())?;
         let index = netlink.link(&end.interface)?.index;
         if end.node.is_none() {
@@ -370,7 +375,7 @@ fn find<'a>(nodes: &'a [Node], name: &str) -> Result<&'a Node, LabError> {
     found.ok_or_else(|| LabError::NoNode(name.to_owned()))
 }
 
-fn wire_end<'a>(nodes: &'a [Node], end: &'a End) -> Result<WireEnd<'a>, LabError> {
+fn wire_end<'a>(nodes: &'a [Node], end: &'a PlannedEnd) -> Result<WireEnd<'a>, LabError> {
     let node = end.node.as_deref().map(|name| find(nodes, name));
     Ok(WireEnd {
         name: &end.interface,

@@ -47,7 +47,9 @@ pub(super) struct Variant<'a> {
 impl Bench<'_> {
     /// Runs a variant until its verdict is clean, or all attempts are used up.
     pub(super) fn run(&self, variant: &Variant<'_>) -> Result<Counts, ReproduceError> {
-        self.attempts(variant, &self.settings.config, self.attempts, |verdict| verdict)
+        self.attempts(variant, &self.settings.config, self.attempts, |verdict| {
+            verdict
+        })
     }
 
     /// The same with this definition of contention, which is what it measures.

@@ -14,7 +14,7 @@ use crate::datapath::change::{self, Change};
 use crate::datapath::watch::Watch;
 use crate::experiment::lab;
 use crate::experiment::lab::{Files, Lab, LabError};
-use crate::experiment::scenario::{End, Link, Plan};
+use crate::experiment::scenario::{Link, Plan, PlannedEnd};
 use crate::host::open_files;
 use crate::monitor::session::experiment::OwnLinks;
 use crate::netlink::{self, Gso, Netlink};
@@ -217,7 +217,7 @@ impl Network {
 
     /// A link loses, delays and queues packets as a wire does: the sender must have segmented them
     /// before.
-    fn cap(&self, end: &End) -> Result<(), RunError> {
+    fn cap(&self, end: &PlannedEnd) -> Result<(), RunError> {
         let capped = || {
             let mut nl = Netlink::open()?;
             let link = nl.link(&end.interface)?;

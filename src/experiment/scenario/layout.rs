@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use ipnet::Ipv4Net;
 
 use super::graph::{Graph, Star};
-use super::plan::{Bridge, End, Wire};
+use super::plan::{Bridge, PlannedEnd, Wire};
 use super::star::BRIDGE;
 use crate::text::{At, Mistake};
 
@@ -157,7 +157,7 @@ impl Layout {
             .map(|number| {
                 let edge = &graph.edges[number];
                 let bits = if edge.port { 32 } else { WIRE_BITS };
-                let end = |place: usize| End {
+                let end = |place: usize| PlannedEnd {
                     node: name(edge.ends[place]),
                     interface: edge.name.clone(),
                     address: Ipv4Net::new(self.addresses[number][place], bits).ok(),
@@ -165,19 +165,19 @@ impl Layout {
                 let (first, second) = (end(0), end(1));
                 let address = second.address.filter(|_| !edge.port);
                 Wire {
-                    ends: [first, End { address, ..second }],
+                    ends: [first, PlannedEnd { address, ..second }],
                     tunnel: None,
                 }
             })
             .collect();
         wires.extend(self.outside.map(|(node, [own, host])| Wire {
             ends: [
-                End {
+                PlannedEnd {
                     node: name(node),
                     interface: OUTSIDE.to_owned(),
                     address: Some(own),
                 },
-                End {
+                PlannedEnd {
                     node: None,
                     interface: host_interface.to_owned(),
                     address: Some(host),

@@ -32,7 +32,7 @@ pub use kinds::NodeNames;
 pub(crate) use layout::overlap;
 pub use medium::{Medium, Station};
 pub use model::{Scenario, Top};
-pub use plan::{Bridge, End, Link, Node, Plan, Program, Route, Tunnel, Wire};
+pub use plan::{Bridge, Link, Node, Plan, PlannedEnd, Program, Route, Tunnel, Wire};
 pub use shipped::load;
 pub use work_out::Overrides;
 

@@ -129,7 +129,7 @@ pub struct Bridge {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Wire {
     /// The two ends.
-    pub ends: [End; 2],
+    pub ends: [PlannedEnd; 2],
     /// Only the first end is on this host; `None`: both are.
     pub tunnel: Option<Tunnel>,
 }
@@ -151,7 +151,7 @@ pub struct Tunnel {
 
 /// One end of a wire.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct End {
+pub struct PlannedEnd {
     /// Name of a node; `None`: the host, to which at most one wire leads.
     pub node: Option<String>,
     /// Name of the interface.
@@ -211,10 +211,10 @@ impl Plan {
 
     /// Returns the ends that send to the device of a link: the other end of its wire; for a bridge
     /// those of the wires of all ports.
-    pub fn opposite<'a>(&'a self, link: &'a Link) -> impl Iterator<Item = &'a End> {
+    pub fn opposite<'a>(&'a self, link: &'a Link) -> impl Iterator<Item = &'a PlannedEnd> {
         let node = self.nodes.iter().find(|node| node.name == link.node);
         let bridge = node.and_then(|node| node.bridge.as_ref());
-        let own = move |end: &End| {
+        let own = move |end: &PlannedEnd| {
             let port = |bridge: &&Bridge| {
                 bridge.interface == link.interface && bridge.ports.contains(&end.interface)
             };

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use ipnet::Ipv4Net;
 use serde_json::{Value, json};
 
-use super::plan::{End, Node, Plan, Program, Route};
+use super::plan::{Node, Plan, PlannedEnd, Program, Route};
 
 impl Program {
     /// Returns the argument vector; for an interactive shell only its name.
@@ -157,7 +157,7 @@ impl Plan {
     }
 }
 
-fn end_text(end: &End) -> String {
+fn end_text(end: &PlannedEnd) -> String {
     let node = end.node.as_deref().unwrap_or("(host)");
     match end.address {
         Some(address) => format!("{node}:{} {address}", end.interface),

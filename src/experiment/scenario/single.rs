@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ipnet::Ipv4Net;
 
-use super::plan::{End, Link, Node, Plan, Program, Route, Wire, everywhere};
+use super::plan::{Link, Node, Plan, PlannedEnd, Program, Route, Wire, everywhere};
 use crate::profile::Profile;
 
 /// Name of the node of a single link, and of its device.
@@ -28,7 +28,7 @@ impl Plan {
         let mut addresses = network.hosts();
         let mut next = || addresses.next().unwrap_or(network.addr());
         let (host, client) = (next(), next());
-        let end = |node: Option<&str>, interface: &str, address| End {
+        let end = |node: Option<&str>, interface: &str, address| PlannedEnd {
             node: node.map(str::to_owned),
             interface: interface.to_owned(),
             address: Ipv4Net::new(address, network.prefix_len()).ok(),

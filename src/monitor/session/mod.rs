@@ -34,6 +34,6 @@ pub use observation::{Observation, Request, Setup, Stop, Until};
 pub use prepare::{Socket, monitor, pressure, sockets};
 pub use punctual::punctual;
 pub use report::{Ended, Finished, Measures};
-pub use side::{Ends, Remote, Side, SideParts};
+pub use side::{Ends, MonitorSide, Remote, SideParts};
 pub use source::Source;
 pub use witness::Witness;

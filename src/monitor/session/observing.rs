@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::control::{Allowed, Place};
 use super::experiment::{Asked, Episodes};
 use super::{
-    Finished, Observation, ObserveError, Remote, Setup, Side, SideParts, StartError, Until,
+    Finished, MonitorSide, Observation, ObserveError, Remote, Setup, SideParts, StartError, Until,
     Witness, monitor, pressure, punctual, sockets,
 };
 use crate::host::single_threaded;
@@ -53,7 +53,7 @@ pub(crate) struct Begun {
 /// Resources that end with the thread.
 struct Running {
     observation: Observation<Monitor>,
-    side: Side,
+    side: MonitorSide,
     /// Removed when dropped.
     _places: [Option<Place>; 2],
 }
@@ -127,7 +127,7 @@ fn begin(
     let ((place, control), (root_place, root)) = (programs.unzip(), root.unzip());
     let path = place.as_ref().map(|place| place.path.clone());
     let (metrics, media) = metrics.unzip();
-    let (side, (requests, commands)) = Side::start(SideParts {
+    let (side, (requests, commands)) = MonitorSide::start(SideParts {
         control,
         allowed: Allowed::new(config.alarms.reporters, users),
         root,

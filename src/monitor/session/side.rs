@@ -50,7 +50,7 @@ pub struct SideParts {
 
 /// The running thread.
 #[derive(Debug)]
-pub struct Side {
+pub struct MonitorSide {
     end: oneshot::Sender<()>,
     hurry: oneshot::Sender<()>,
     done: oneshot::Receiver<Option<OnAlarm>>,
@@ -81,7 +81,7 @@ impl Remote {
 /// The ends of the channels for the observation: requests, and alarms for commands.
 pub type Ends = (mpsc::Receiver<Request>, Option<mpsc::Sender<String>>);
 
-impl Side {
+impl MonitorSide {
     /// Starts the thread.
     ///
     /// # Errors

@@ -3,13 +3,13 @@
 
 use std::str::FromStr;
 
-use super::{Kind, Unit, UnitError};
+use super::{QuantityKind, Unit, UnitError};
 
 /// A distance in metres, with a fraction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Distance(pub f64);
 
-const KIND: Kind = Kind {
+const KIND: QuantityKind = QuantityKind {
     name: "a distance",
     plural: "distances",
     units: &[Unit::decimal("m", 0), Unit::decimal("km", 3)],

@@ -18,7 +18,7 @@ pub use time::{Nanoseconds, Time};
 pub(crate) use distance::Distance;
 pub(crate) use time::Span;
 
-pub(crate) use number::{Kind, Unit, shifted};
+pub(crate) use number::{QuantityKind, Unit, shifted};
 
 use number::{Number, comma};
 

@@ -107,7 +107,7 @@ fn exponent_of(text: &str) -> (i32, usize) {
 }
 
 /// How a kind of quantity is read.
-pub(crate) struct Kind {
+pub(crate) struct QuantityKind {
     /// Name with its article: "a rate".
     pub name: &'static str,
     pub plural: &'static str,
@@ -120,7 +120,7 @@ pub(crate) struct Kind {
     pub usual: &'static str,
 }
 
-impl Kind {
+impl QuantityKind {
     pub fn looks(&self) -> String {
         format!("{} look like {}", self.plural, self.examples)
     }

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Kind, Number, Unit, UnitError, shifted};
+use super::{Number, QuantityKind, Unit, UnitError, shifted};
 
 /// A rate in bit/s, 1..=10^12.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct Rate(pub u64);
 
 const MAX_BITS: f64 = 1e12;
 
-const KIND: Kind = Kind {
+const KIND: QuantityKind = QuantityKind {
     name: "a rate",
     plural: "rates",
     units: &[

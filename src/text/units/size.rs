@@ -3,7 +3,7 @@
 
 use std::str::FromStr;
 
-use super::{Kind, Unit, UnitError};
+use super::{QuantityKind, Unit, UnitError};
 
 /// An amount of data in bytes, 1..=10^15.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Size(pub u64);
 
 const MAX_BYTES: f64 = 1e15;
 
-const KIND: Kind = Kind {
+const KIND: QuantityKind = QuantityKind {
     name: "a size",
     plural: "sizes",
     units: &[

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Kind, Unit, UnitError, shifted};
+use super::{QuantityKind, Unit, UnitError, shifted};
 
 /// A duration in whole ns, up to one hour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Nanoseconds(pub f64);
 
 const MAX_NS: f64 = 3600e9;
 
-const KIND: Kind = Kind {
+const KIND: QuantityKind = QuantityKind {
     name: "a duration",
     plural: "durations",
     units: &[

@@ -8,7 +8,7 @@ mod tests;
 
 use super::binomial::clopper_pearson;
 use super::cdf::Cdf;
-use super::check::{Check, PER_CHECK, Unit, Verdict, What, noticed_loss, z_power};
+use super::check::{Check, CheckVerdict, PER_CHECK, Unit, What, noticed_loss, z_power};
 use super::probe::{Plan, Stream};
 use super::simulate::{Chance, Pace, lost, simulate};
 use super::theory::Asked;
@@ -59,7 +59,7 @@ impl Judge<'_> {
         Check {
             interval: None,
             notices: None,
-            verdict: Verdict::NotJudged,
+            verdict: CheckVerdict::NotJudged,
             why: Some(format!("the link has {why}")),
             ..check
         }
@@ -84,7 +84,7 @@ impl Judge<'_> {
             measured: None,
             interval: None,
             notices: None,
-            verdict: Verdict::NotMeasured,
+            verdict: CheckVerdict::NotMeasured,
             why: None,
         }
     }

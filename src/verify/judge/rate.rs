@@ -5,7 +5,7 @@ use super::{Judge, LEAST_PROBES};
 use crate::verify::binomial::clopper_pearson;
 use crate::verify::bottleneck::{Bottleneck, SATURATES};
 use crate::verify::cdf::Cdf;
-use crate::verify::check::{Check, PER_CHECK, Unit, Verdict, What, z_power};
+use crate::verify::check::{Check, CheckVerdict, PER_CHECK, Unit, What, z_power};
 use crate::verify::probe::{Plan, Stream};
 use crate::verify::simulate::{Pace, simulate};
 use crate::verify::thinning::{relative_sd, slots};
@@ -20,7 +20,7 @@ impl Judge<'_> {
     pub fn rate_unjudged(&self) -> Option<Check> {
         let queue = Bottleneck::of(&self.ways, self.train_bytes)?;
         let check = self.check(What::Rate, Unit::BitS, queue.way.rate_bit_s?);
-        Some(self.judged(check)).filter(|check| check.verdict == Verdict::NotJudged)
+        Some(self.judged(check)).filter(|check| check.verdict == CheckVerdict::NotJudged)
     }
 
     /// The rate, from a train that is faster than it; of a round trip, the rate of the direction

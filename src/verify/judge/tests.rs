@@ -82,7 +82,7 @@ impl<'a> Bench<'a> {
 
     fn disagreeing(&self, real: &Asked, seed: u64) -> Vec<What> {
         let checks = self.judged(&measured(real, plan(self.asked), seed));
-        let wrong = |c: &Check| c.verdict != Verdict::Agrees;
+        let wrong = |c: &Check| c.verdict != CheckVerdict::Agrees;
         checks.into_iter().filter(wrong).map(|c| c.what).collect()
     }
 }
@@ -174,13 +174,21 @@ fn a_rate_halved_is_found_and_an_idle_sender_is_not_believed() {
             assert_eq!(check.asked, rate);
             check.verdict
         };
-        assert_eq!(verdict(each, plan.interval_ns), Verdict::Agrees, "{name}");
         assert_eq!(
-            verdict(2.0 * each, plan.interval_ns),
-            Verdict::Disagrees,
+            verdict(each, plan.interval_ns),
+            CheckVerdict::Agrees,
             "{name}"
         );
-        assert_eq!(verdict(each, each as u64), Verdict::NotMeasured, "{name}");
+        assert_eq!(
+            verdict(2.0 * each, plan.interval_ns),
+            CheckVerdict::Disagrees,
+            "{name}"
+        );
+        assert_eq!(
+            verdict(each, each as u64),
+            CheckVerdict::NotMeasured,
+            "{name}"
+        );
     }
 }
 
@@ -197,7 +205,7 @@ fn one_packet_of_a_train_has_no_rate() {
     assert_eq!(stream.came.len(), 2);
     stream.came.pop();
     let check = judge(&asked).train(plan, &stream, &paced).unwrap();
-    assert_eq!(check.verdict, Verdict::NotMeasured, "{check:?}");
+    assert_eq!(check.verdict, CheckVerdict::NotMeasured, "{check:?}");
     assert_eq!(check.why.as_deref(), Some("only 1 of the train arrived"));
 }
 
@@ -250,7 +258,7 @@ fn through_queue(way: &Asked, plan: Plan, seed: u64) -> Stream {
     Stream { sent, came }
 }
 
-fn rate_verdict(asked: &Asked, real: &Asked, seed: u64) -> Verdict {
+fn rate_verdict(asked: &Asked, real: &Asked, seed: u64) -> CheckVerdict {
     let paced = measured(real, plan(asked), seed);
     let train = train_plan(asked);
     let stream = through_queue(real, train, seed + 1_000_000);
@@ -275,7 +283,7 @@ fn a_rate_is_not_blamed_for_the_chance_of_losses() {
         let asked = slow(loss);
         let wrong = (0..400).filter(|seed| {
             let verdict = rate_verdict(&asked, &asked, *seed);
-            verdict == Verdict::Disagrees
+            verdict == CheckVerdict::Disagrees
         });
         assert_eq!(wrong.count(), 0, "a loss of {loss}");
     }
@@ -296,8 +304,16 @@ fn a_loss_in_front_of_the_queue_does_not_thin_what_leaves_it() {
             };
             for seed in 0..3 {
                 let verdict = |real| rate_verdict(&asked, real, seed);
-                assert_eq!(verdict(&asked), Verdict::Agrees, "{loss} {queue_packets}");
-                assert_eq!(verdict(&half), Verdict::Disagrees, "{loss} {queue_packets}");
+                assert_eq!(
+                    verdict(&asked),
+                    CheckVerdict::Agrees,
+                    "{loss} {queue_packets}"
+                );
+                assert_eq!(
+                    verdict(&half),
+                    CheckVerdict::Disagrees,
+                    "{loss} {queue_packets}"
+                );
             }
         }
     }
@@ -310,7 +326,7 @@ fn a_queue_too_short_for_the_losses_ahead_is_not_judged() {
         queue_packets: 3.0,
         ..slow(0.6)
     };
-    assert_eq!(rate_verdict(&asked, &asked, 1), Verdict::NotMeasured);
+    assert_eq!(rate_verdict(&asked, &asked, 1), CheckVerdict::NotMeasured);
 }
 
 #[test]
@@ -331,14 +347,14 @@ fn losses_on_the_way_there_do_not_thin_a_slower_way_back() {
     };
     let (paced, train) = (measured(&real, plan(&real), 1), train_plan(&real));
     let check = judge.train(train, &through_queue(&real, train, 2), &paced);
-    assert_eq!(check.unwrap().verdict, Verdict::Agrees);
+    assert_eq!(check.unwrap().verdict, CheckVerdict::Agrees);
 }
 
 #[test]
 fn a_rate_is_not_blamed_for_a_loss_that_was_added() {
     for seed in 0..200 {
         let verdict = rate_verdict(&slow(0.0), &slow(0.01), seed);
-        assert_eq!(verdict, Verdict::Agrees, "{seed}");
+        assert_eq!(verdict, CheckVerdict::Agrees, "{seed}");
     }
 }
 
@@ -354,7 +370,7 @@ fn the_rate_that_is_noticed_is_noticed_beside_losses() {
     };
     assert!(check.notices.unwrap() > 0.7 * 384e3, "{:?}", check.notices);
     // 198 of 200 on average; the probability that ten more are missing is 10^-5.
-    let found = (0..200).filter(|s| rate_verdict(&asked, &real, *s) == Verdict::Disagrees);
+    let found = (0..200).filter(|s| rate_verdict(&asked, &real, *s) == CheckVerdict::Disagrees);
     assert!(found.count() >= 188, "{}", check.notices.unwrap());
 }
 
@@ -396,9 +412,9 @@ fn an_order_by_chance_is_not_judged_beside_what_has_no_theory() {
         "duplicate=\"50%\"",
     ] {
         let link = format!("{PER_PACKET}\n{beside}");
-        assert_eq!(order(&link), Verdict::NotJudged, "{link}");
+        assert_eq!(order(&link), CheckVerdict::NotJudged, "{link}");
         let in_order = format!("delay=\"50ms\"\n{beside}");
-        assert_eq!(order(&in_order), Verdict::Agrees, "{in_order}");
+        assert_eq!(order(&in_order), CheckVerdict::Agrees, "{in_order}");
     }
 }
 
@@ -413,7 +429,12 @@ fn an_interval_without_an_end_is_not_measured() {
         let finite = [low, high, notices].iter().all(|n| n.is_finite());
         assert!(finite, "{check:?}");
     }
-    assert_eq!(checks[1].verdict, Verdict::NotMeasured, "{:?}", checks[1]);
+    assert_eq!(
+        checks[1].verdict,
+        CheckVerdict::NotMeasured,
+        "{:?}",
+        checks[1]
+    );
 }
 
 #[test]
@@ -433,7 +454,7 @@ fn a_constant_delay_bears_a_pause_of_the_machine_and_no_other_delay() {
         let checks = Bench::new(&asked).judged(&stream);
         checks[..3].iter().map(|c| c.verdict).collect::<Vec<_>>()
     };
-    let (yes, no) = (Verdict::Agrees, Verdict::Disagrees);
+    let (yes, no) = (CheckVerdict::Agrees, CheckVerdict::Disagrees);
     assert_eq!(
         judged(100_000, 50),
         [yes, yes, yes],
@@ -454,8 +475,8 @@ fn what_could_not_be_measured_is_not_passed() {
     let checks = Bench::new(&asked).judged(&stream);
     for check in checks {
         let verdict = match check.what {
-            What::Loss => Verdict::Disagrees,
-            _ => Verdict::NotMeasured,
+            What::Loss => CheckVerdict::Disagrees,
+            _ => CheckVerdict::NotMeasured,
         };
         assert_eq!(check.verdict, verdict, "{:?}", check.what);
     }

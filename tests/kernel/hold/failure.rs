@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use emud::abi::EMUD_LATE_NS;
-use emud::datapath::engine::hold::tell::{Link, pass_on};
+use emud::datapath::engine::hold::tell::{LinkName, pass_on};
 use serde_json::{Value, json};
 
 use super::packet::now_ns;
@@ -78,7 +78,7 @@ fn telling(folder: &Path) -> (Bench, JoinHandle<()>) {
     let (sender, failures) = sync_channel(16);
     let folder = folder.to_owned();
     let link = || {
-        Some(Link {
+        Some(LinkName {
             name: "eth7".into(),
             ifindex: 7,
             netns: 4_026_531_840,

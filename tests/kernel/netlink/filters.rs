@@ -145,11 +145,11 @@ fn places_hold_in_the_kernel() {
             action mirred egress mirror dev lo",
     );
     assert_eq!(
-        nl.free_pref(v0, Hook::Egress, Place::First).unwrap(),
+        nl.free_pref(v0, Hook::Egress, FilterOrder::First).unwrap(),
         Some(1)
     );
     assert_eq!(
-        nl.free_pref(v0, Hook::Egress, Place::Last).unwrap(),
+        nl.free_pref(v0, Hook::Egress, FilterOrder::Last).unwrap(),
         Some(41)
     );
     nl.replace_bpf_filter(v0, &filter(&pass, 1, 0xe4d, "first"))

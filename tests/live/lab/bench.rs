@@ -5,7 +5,7 @@ use std::fs;
 use std::process::{Command, Output, Stdio};
 
 use emud::experiment::lab::{Files, Lab};
-use emud::experiment::scenario::{End, Route, Wire};
+use emud::experiment::scenario::{PlannedEnd, Route, Wire};
 
 pub fn lab(nodes: &[&str]) -> Lab {
     let mut lab = Lab::new().unwrap();
@@ -24,10 +24,10 @@ pub fn files() -> Files {
 }
 
 /// "node:interface address", without node for the host, without address for a port.
-pub fn end(text: &str) -> End {
+pub fn end(text: &str) -> PlannedEnd {
     let (place, address) = text.split_once(' ').unwrap_or((text, ""));
     let (node, interface) = place.split_once(':').unwrap();
-    End {
+    PlannedEnd {
         node: Some(node.to_owned()).filter(|node| !node.is_empty()),
         interface: interface.to_owned(),
         address: (!address.is_empty()).then(|| address.parse().unwrap()),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
 use emud::experiment::lab::{Lab, free_interface, free_network, resolver};
-use emud::experiment::scenario::{End, Wire};
+use emud::experiment::scenario::{PlannedEnd, Wire};
 use emud::netlink::{Masquerade, Translated};
 
 use super::bench::{end, lab, ping, read, route, shell, wire};
@@ -29,10 +29,10 @@ pub fn internet() -> Lab {
 }
 
 /// The two ends of a wire to the host, at unused addresses.
-pub fn wire_out(lab: &mut Lab, node: &str) -> [End; 2] {
+pub fn wire_out(lab: &mut Lab, node: &str) -> [PlannedEnd; 2] {
     let network = free_network(30).unwrap().network;
     let mut hosts = network.hosts();
-    let mut end = |node: Option<&str>, interface: String| End {
+    let mut end = |node: Option<&str>, interface: String| PlannedEnd {
         node: node.map(str::to_owned),
         interface,
         address: hosts

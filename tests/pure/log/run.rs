@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use emud::monitor::session::{
-    Finished, Observation, Request, Setup, Side, SideParts, Source, Until,
+    Finished, MonitorSide, Observation, Request, Setup, SideParts, Source, Until,
 };
 use emud_monitor::event::{
     Alarm, Clear, Cost, Dropped, Event, Hook, Resource, Scope, Share, Unit, Watched,
@@ -154,7 +154,7 @@ fn observation(
         .unwrap();
     runtime.block_on(async {
         let socket = wanted.parts.control.is_some().then(|| "/here".to_owned());
-        let (side, (mut from_side, commands)) = Side::start(wanted.parts).unwrap();
+        let (side, (mut from_side, commands)) = MonitorSide::start(wanted.parts).unwrap();
         let (to_here, requests) = mpsc::channel(64);
         if wanted.emulated {
             let (netns, ifindex) = (7, 2);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Profiles as netem commands.
 
-use emud::convert::export::{Direction, ExportError, nearest_netem, netem};
+use emud::convert::export::{ExportDirection, ExportError, nearest_netem, netem};
 use emud::profile::{Profile, shipped};
 
 use super::import_netem::{EXAMPLES, import, names_a_file};
@@ -9,7 +9,7 @@ use super::parse;
 
 fn export(link: &str) -> Result<String, ExportError> {
     let profile = parse(&format!("[link]\n{link}"));
-    netem(&profile, Direction::Up, None).map(|exported| exported.command)
+    netem(&profile, ExportDirection::Up, None).map(|exported| exported.command)
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn what_netem_cannot_do_is_listed() {
         assert!(error.to_string().contains(said), "{link}: {said}\n{error}");
     }
     // All of them are reported, not only the first.
-    let Err(ExportError::Cannot(all)) = netem(&shipped::find("hsdpa").unwrap(), Direction::Up, None) else {
+    let Err(ExportError::Cannot(all)) = netem(&shipped::find("hsdpa").unwrap(), ExportDirection::Up, None) else {
         panic!()
     };
     assert_eq!(all.len(), 2, "{all:?}");
@@ -111,7 +111,7 @@ fn what_netem_cannot_do_is_listed() {
 fn directions_and_devices() {
     let text = "[up]\nloss = \"1%\"\n[down]\nloss = \"2%\"";
     let profile = parse(text);
-    let down = netem(&profile, Direction::Down, Some("ifb0")).unwrap();
+    let down = netem(&profile, ExportDirection::Down, Some("ifb0")).unwrap();
     assert_eq!(
         down.command,
         "tc qdisc add dev ifb0 root netem loss random 2%"
@@ -120,7 +120,7 @@ fn directions_and_devices() {
         down.notes.iter().any(|note| note.contains("only `down`")),
         "{down:?}"
     );
-    let both = netem(&parse("[link]\nloss = \"1%\""), Direction::Up, None).unwrap();
+    let both = netem(&parse("[link]\nloss = \"1%\""), ExportDirection::Up, None).unwrap();
     assert_eq!(both.command, "netem loss random 1%");
     // emud leaves ARP alone by default.
     assert_eq!(both.notes.len(), 1, "{both:?}");
@@ -139,7 +139,7 @@ fn what_is_beside_the_link_is_refused() {
              [links.dsl]\ndelay = \"9ms\"\n[[rule]]\nlink = \"lte\"\n{beside}"
         );
         for profile in [parse(&text), parse(&parse(&text).to_toml())] {
-            let Err(ExportError::Cannot(all)) = netem(&profile, Direction::Up, None) else {
+            let Err(ExportError::Cannot(all)) = netem(&profile, ExportDirection::Up, None) else {
                 panic!()
             };
             for part in [
@@ -161,7 +161,7 @@ fn what_is_beside_the_link_is_refused() {
 fn every_seed_is_exported() {
     for seed in [0, u64::MAX] {
         let profile = parse(&format!("seed = {seed}\n[link]\nloss = \"1%\""));
-        let exported = netem(&profile, Direction::Up, None).unwrap();
+        let exported = netem(&profile, ExportDirection::Up, None).unwrap();
         assert_eq!(
             exported.command,
             format!("netem loss random 1% seed {seed}")
@@ -173,7 +173,7 @@ fn every_seed_is_exported() {
 fn copies_at_a_rate_differ() {
     let note = |link: &str, said: &str| {
         let text = format!("[link]\nduplicate = \"1%\"\n{link}");
-        let exported = nearest_netem(&parse(&text), Direction::Up, None);
+        let exported = nearest_netem(&parse(&text), ExportDirection::Up, None);
         exported.notes.iter().any(|note| note.contains(said))
     };
     assert!(note("rate = \"1Mbit\"", "takes time of the rate"));
@@ -194,7 +194,7 @@ fn import_and_export_are_inverse() {
     let mut same = 0;
     for (command, of) in EXAMPLES.iter().filter(|(_, keys)| !names_a_file(keys)) {
         let imported = import(command).toml;
-        match netem(&parse(&imported), Direction::Up, Some("eth0")) {
+        match netem(&parse(&imported), ExportDirection::Up, Some("eth0")) {
             Ok(exported) => {
                 let again = import(&exported.command).toml;
                 assert_eq!(keys(&again), keys(&imported), "{}", exported.command);
@@ -218,9 +218,9 @@ fn import_and_export_are_inverse() {
 #[test]
 fn a_limit_stays_what_it_is() {
     let mut profile = shipped::find("geo").unwrap();
-    let first = netem(&profile, Direction::Up, None).unwrap().command;
+    let first = netem(&profile, ExportDirection::Up, None).unwrap().command;
     for _ in 0..3 {
-        let command = netem(&profile, Direction::Up, None).unwrap().command;
+        let command = netem(&profile, ExportDirection::Up, None).unwrap().command;
         assert_eq!(command, first);
         let up = parse(&import(&command).toml).up;
         assert_eq!(up.queue, profile.up.queue);
@@ -235,7 +235,7 @@ fn nearest() {
     let mut exact = 0;
     for shipped in shipped::SHIPPED {
         let profile = shipped.parse().unwrap();
-        for direction in [Direction::Up, Direction::Down] {
+        for direction in [ExportDirection::Up, ExportDirection::Down] {
             let nearest = nearest_netem(&profile, direction, None);
             match netem(&profile, direction, None) {
                 Ok(same) => {
@@ -246,8 +246,8 @@ fn nearest() {
                 Err(other) => panic!("{other}"),
             }
             let link = match direction {
-                Direction::Up => &profile.up,
-                Direction::Down => &profile.down,
+                ExportDirection::Up => &profile.up,
+                ExportDirection::Down => &profile.down,
             };
             let back = parse(&import(&nearest.command).toml).up;
             let name = shipped.name;
@@ -264,7 +264,7 @@ fn nearest() {
 #[test]
 #[rustfmt::skip]
 fn nearest_to_what_netem_cannot_do() {
-    let near = |text: &str| nearest_netem(&parse(text), Direction::Up, None);
+    let near = |text: &str| nearest_netem(&parse(text), ExportDirection::Up, None);
     for (link, command, differences) in [
         ("rate = \"1001bit\"", "netem rate 1000bit", 1),
         ("rate = { rate = \"1Mbit\", burst = \"32kB\", mpu = 64, cell = \"ptm\" }", "netem rate 1000000bit", 3),
@@ -294,7 +294,7 @@ fn nearest_to_what_netem_cannot_do() {
 #[test]
 fn a_queue_without_a_rate_is_noted() {
     let profile: Profile = parse("[up]\ndelay = \"200ms\"\nqueue = \"100p\"");
-    let exported = netem(&profile, Direction::Up, None).unwrap();
+    let exported = netem(&profile, ExportDirection::Up, None).unwrap();
     let said = exported.notes.iter().any(|n| n.contains("no effect"));
     assert!(said, "{:?}", exported.notes);
 }
@@ -307,7 +307,11 @@ fn the_mean_of_a_trace_is_that_of_all_rows() {
         .map(|(ms, lost)| format!(";{ms},{lost}"))
         .collect();
     let trace = format!("trace = {{ rows = \"time_ms,loss,delay_ms{rows}\", period = \"1250s\" }}");
-    let exported = nearest_netem(&parse(&format!("[link]\n{trace}")), Direction::Up, None);
+    let exported = nearest_netem(
+        &parse(&format!("[link]\n{trace}")),
+        ExportDirection::Up,
+        None,
+    );
     let want = "netem delay 50us loss random 1% limit 1000000";
     assert_eq!(exported.command, want);
 }

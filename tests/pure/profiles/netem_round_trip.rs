@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Export to netem and import again: the same link.
 
-use emud::convert::export::{Direction, netem};
+use emud::convert::export::{ExportDirection, netem};
 use emud::profile::{
     Cells, Corrupt, Delay, Distribution, Duplicate, Jitter, Link, LinkState, Loss, LossModel,
     Neighbours, Queue, Reorder, Reordering, Stage, Wire,
@@ -176,7 +176,7 @@ proptest! {
     fn import_of_export_is_the_link(link in exportable(), seed in prop::option::of(any::<u64>())) {
         let mut profile = parse("[up]\n");
         (profile.up, profile.seed) = (link, seed);
-        let exported = match netem(&profile, Direction::Up, Some("eth0")) {
+        let exported = match netem(&profile, ExportDirection::Up, Some("eth0")) {
             Ok(exported) => exported,
             // Only if more packets are in flight than netem's limit permits.
             Err(error) => {

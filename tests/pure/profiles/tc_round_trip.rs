@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use emud::convert::export::{Direction, ExportError, tc};
+use emud::convert::export::{ExportDirection, ExportError, tc};
 use emud::convert::import::{self, Header};
 use emud::profile::{Link, Loss, Profile, Stage, shipped};
 use proptest::prelude::*;
@@ -255,7 +255,7 @@ proptest! {
         rate in 1..=125_000_000_000u64,
     ) {
         let profile = profile(&classes, default, &rules, rate);
-        let exported = match tc(&profile, Direction::Up, "eth0") {
+        let exported = match tc(&profile, ExportDirection::Up, "eth0") {
             Ok(exported) => exported,
             // More packets in flight than netem's limit permits, a quantum beyond 32 bits, or a weight
             // that red does not have with these thresholds.
@@ -279,7 +279,7 @@ proptest! {
 #[test]
 fn the_shipped_tree() {
     let profile = shipped::find("tiainen-tree").unwrap();
-    let exported = tc(&profile, Direction::Up, "eth1").unwrap();
+    let exported = tc(&profile, ExportDirection::Up, "eth1").unwrap();
     // By name: far, near, rest.
     let want = "\
 tc qdisc add dev eth1 root handle 1: htb default 12
@@ -305,7 +305,10 @@ tc filter add dev eth1 parent 1: protocol ip prio 2 u32 match ip dst 10.0.2.0/24
     let ours = profile.bottlenecks[0].plan();
     assert_eq!(again.bottlenecks[0].plan(), ours);
     // Another export is the same one.
-    assert_eq!(tc(&again, Direction::Up, "eth1").unwrap().command, want);
+    assert_eq!(
+        tc(&again, ExportDirection::Up, "eth1").unwrap().command,
+        want
+    );
 }
 
 /// With tc's units; thresholds in time are those bytes of the class's rate.
@@ -324,7 +327,7 @@ fn managers_of_tc() {
             "pie limit 200 target 15000us tupdate 15000us alpha 2 beta 20"),
     ] {
         let profile = parse(&format!("{class}{queue}\n"));
-        let exported = tc(&profile, Direction::Up, "e").unwrap();
+        let exported = tc(&profile, ExportDirection::Up, "e").unwrap();
         assert!(exported.command.ends_with(line), "{}", exported.command);
         let [again, ours] = [&back(&exported.command), &profile].map(|p| p.bottlenecks[0].plan());
         assert_eq!(again, ours, "{queue}");
@@ -339,7 +342,7 @@ fn managers_of_tc() {
         ("{ aqm = \"rem\" }", "class `a`: aqm = \"rem\""),
         ("{ limit = \"9p\", ecn = \"5ms\" }", "`queue.ecn` as a time"),
     ] {
-        let error = tc(&parse(&format!("{class}{queue}\n")), Direction::Up, "e").unwrap_err();
+        let error = tc(&parse(&format!("{class}{queue}\n")), ExportDirection::Up, "e").unwrap_err();
         assert!(error.to_string().contains(said), "{queue}: {error}");
     }
 }
@@ -350,7 +353,7 @@ fn both_families() {
     let text = "[up]\nclass = \"t.a\"\n[bottleneck.t]\nrate = \"8Mbit\"\nschedule = \"htb\"\n\
         [bottleneck.t.class.a]\nrate = \"1Mbit\"\n[bottleneck.t.class.b]\nrate = \"2Mbit\"\nqueue = \"9000B\"\n\
         [[rule]]\nmatch = { dscp = \"ef\", protocol = \"udp\", destination-port = 53 }\nclass = \"t.b\"\n";
-    let exported = tc(&parse(text), Direction::Up, "e").unwrap();
+    let exported = tc(&parse(text), ExportDirection::Up, "e").unwrap();
     for line in [
         "protocol ip prio 1 u32 match ip protocol 17 0xff match ip dport 53 0xffff match ip tos 184 0xfc \
          flowid 1:11",
@@ -381,7 +384,7 @@ fn both_families() {
 #[rustfmt::skip]
 fn what_a_tree_cannot_do_is_listed() {
     let tree = "[bottleneck.t]\nrate = \"8Mbit\"\nschedule = \"htb\"\n[bottleneck.t.class.a]\nrate = \"1Mbit\"\n";
-    let refused = |text: &str| match tc(&parse(text), Direction::Up, "e") {
+    let refused = |text: &str| match tc(&parse(text), ExportDirection::Up, "e") {
         Err(error @ ExportError::NoTree(_)) => {
             assert_eq!(error.exit_code(), 65);
             error.to_string()

@@ -439,8 +439,11 @@ fn netem_has_no_time() {
         ("[[phase]]", "`[[phase]]`"),
     ] {
         let profile = parse(&format!("[link]\n{link}\n"));
-        let error =
-            emud::convert::export::netem(&profile, emud::convert::export::Direction::Up, None);
+        let error = emud::convert::export::netem(
+            &profile,
+            emud::convert::export::ExportDirection::Up,
+            None,
+        );
         let error = error.unwrap_err().to_string();
         assert!(error.contains(what), "{error}");
     }

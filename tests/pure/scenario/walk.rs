@@ -3,7 +3,7 @@
 
 use std::net::Ipv4Addr;
 
-use emud::experiment::scenario::{End, Plan};
+use emud::experiment::scenario::{Plan, PlannedEnd};
 use ipnet::Ipv4Net;
 
 /// Returns the nodes that a packet from `from` to `to` passes, or the reason why it does not
@@ -51,7 +51,7 @@ fn neighbours(plan: &Plan, node: &str, interface: &str) -> Vec<String> {
         .nodes
         .iter()
         .find_map(|n| Some((&n.name, n.bridge.as_ref()?)));
-    let is_port = |end: &End| {
+    let is_port = |end: &PlannedEnd| {
         bridge.is_some_and(|(hub, b)| {
             end.node.as_ref() == Some(hub) && b.ports.contains(&end.interface)
         })
@@ -89,7 +89,8 @@ fn neighbours(plan: &Plan, node: &str, interface: &str) -> Vec<String> {
             .map(|other| medium.stations[other].node.clone())
             .collect();
     }
-    let is_here = |end: &End| end.node.as_deref() == Some(node) && end.interface == interface;
+    let is_here =
+        |end: &PlannedEnd| end.node.as_deref() == Some(node) && end.interface == interface;
     let wire = plan.wires.iter().find(|wire| wire.ends.iter().any(is_here));
     let Some(wire) = wire else { return Vec::new() };
     let other = wire.ends.iter().find(|end| !is_here(end)).unwrap();

@@ -7,11 +7,11 @@ use emud::monitor::calibration::{
 use emud_monitor::calibrate::{Measure, RELATIVE_ERROR, Tally};
 use emud_monitor::record::End;
 
-use super::report::{self, Report, Row};
+use super::report::{self, CalibrationReport, Row};
 use super::table::found_by;
 
 /// Returns what is to be printed.
-pub fn of(report: &Report) -> Calibration<'_> {
+pub fn of(report: &CalibrationReport) -> Calibration<'_> {
     let rows = report.rows.iter();
     Calibration {
         schema: CALIBRATE_SCHEMA,
@@ -29,7 +29,7 @@ pub fn of(report: &Report) -> Calibration<'_> {
     }
 }
 
-fn recording<'a>(report: &Report, recording: &'a report::Recording) -> Recording<'a> {
+fn recording<'a>(report: &CalibrationReport, recording: &'a report::Recording) -> Recording<'a> {
     let findings = &recording.findings;
     Recording {
         file: &recording.file,
@@ -44,7 +44,7 @@ fn recording<'a>(report: &Report, recording: &'a report::Recording) -> Recording
     }
 }
 
-fn criterion<'a>(report: &'a Report, row: &'a Row) -> Criterion<'a> {
+fn criterion<'a>(report: &'a CalibrationReport, row: &'a Row) -> Criterion<'a> {
     let alarms = report.recordings.iter().filter_map(|r| {
         let total = &r.findings.measures.get(row.measured.name)?.total;
         Some(Alarms {

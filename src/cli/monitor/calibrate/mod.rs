@@ -19,7 +19,7 @@ use crate::cli::Failure;
 use crate::cli::failure::EX_IOERR;
 use crate::cli::plot::save;
 use emud::text::to_stderr;
-use report::Report;
+use report::CalibrationReport;
 
 /// Try thresholds on recordings, and suggest thresholds
 #[derive(Debug, clap::Args)]
@@ -81,7 +81,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             findings: findings(file, &config)?,
         });
     }
-    let report = Report::new(&config, recordings, args.margin);
+    let report = CalibrationReport::new(&config, recordings, args.margin);
     if let Some(file) = &args.plot {
         save(file, plot::draw(&report))?;
     }

@@ -7,7 +7,7 @@ use emud_monitor::calibrate::{Distribution, Measure};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::report::{Report, Row};
+use super::report::{CalibrationReport, Row};
 
 const COLUMNS: usize = 2;
 const PANEL: (u32, u32) = (620, 360);
@@ -17,7 +17,7 @@ const HEADER: u32 = 64;
 ///
 /// # Errors
 /// The drawing library's.
-pub fn draw(report: &Report) -> Result<String, PlotError> {
+pub fn draw(report: &CalibrationReport) -> Result<String, PlotError> {
     let rows = report.rows.len().div_ceil(COLUMNS).max(1);
     let size = (PANEL.0 * COLUMNS as u32, HEADER + PANEL.1 * rows as u32);
     svg(size, |root| {
@@ -31,7 +31,7 @@ pub fn draw(report: &Report) -> Result<String, PlotError> {
     })
 }
 
-fn legend(area: &Area, report: &Report) -> Result<(), PlotError> {
+fn legend(area: &Area, report: &CalibrationReport) -> Result<(), PlotError> {
     write(
         area,
         "Share of values that are at least as large",

@@ -10,7 +10,7 @@ use emud_monitor::record::{self, End};
 
 use crate::cli::monitor::quantity;
 
-pub struct Report {
+pub struct CalibrationReport {
     pub margin: f64,
     pub recordings: Vec<Recording>,
     pub rows: Vec<Row>,
@@ -37,7 +37,7 @@ pub struct Row {
     pub suggestion: Suggestion,
 }
 
-impl Report {
+impl CalibrationReport {
     pub fn new(config: &Config, recordings: Vec<Recording>, margin: f64) -> Self {
         let row = |(criterion, measured)| row(criterion, measured, &recordings, margin);
         let rows: Vec<Row> = Measured::all().filter_map(row).collect();

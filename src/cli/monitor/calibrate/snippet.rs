@@ -7,9 +7,9 @@ use emud::monitor::settings::toml;
 use emud::text::Time;
 use emud_monitor::criteria::table::Value;
 
-use super::report::{Report, Row};
+use super::report::{CalibrationReport, Row};
 
-pub fn of(report: &Report) -> String {
+pub fn of(report: &CalibrationReport) -> String {
     let files: Vec<&str> = report.recordings.iter().map(|r| r.file.as_str()).collect();
     let mut out = format!("# emud monitor calibrate {}\n", files.join(" "));
     let mut section = "";

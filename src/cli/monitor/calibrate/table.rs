@@ -7,13 +7,13 @@ use emud_monitor::calibrate::{Outcome, RELATIVE_ERROR, Tally};
 use emud_monitor::event::Watched;
 use emud_monitor::record::End;
 
-use super::report::{Recording, Report, Row};
+use super::report::{CalibrationReport, Recording, Row};
 use crate::cli::monitor::quantity::{count, duration};
 
 /// Maximum number of members shown per criterion: those with the largest values.
 const MEMBERS: usize = 8;
 
-pub fn of(report: &Report) -> String {
+pub fn of(report: &CalibrationReport) -> String {
     let mut out = recordings(&report.recordings);
     let _ = writeln!(
         out,
@@ -61,7 +61,7 @@ fn recordings(all: &[Recording]) -> String {
     out
 }
 
-fn criterion(out: &mut String, report: &Report, row: &Row) {
+fn criterion(out: &mut String, report: &CalibrationReport, row: &Row) {
     let title = row.title();
     if row.watched != Watched::Yes {
         let _ = writeln!(
@@ -127,7 +127,7 @@ fn alarms(row: &Row, tally: &Tally) -> String {
 }
 
 /// Time of the first alarm in the first recording with one.
-fn first_alarm(report: &Report, row: &Row, contended: bool) -> String {
+fn first_alarm(report: &CalibrationReport, row: &Row, contended: bool) -> String {
     let with_alarm = |r: &Recording| {
         let measure = r.findings.measures.get(row.measured.name)?;
         let first = measure
@@ -143,7 +143,7 @@ fn first_alarm(report: &Report, row: &Row, contended: bool) -> String {
         .unwrap_or_default()
 }
 
-fn suggestions(out: &mut String, report: &Report) {
+fn suggestions(out: &mut String, report: &CalibrationReport) {
     let _ = writeln!(out, "\nsuggested theta");
     for row in &report.rows {
         let s = &row.suggestion;
@@ -177,7 +177,7 @@ fn suggestions(out: &mut String, report: &Report) {
 }
 
 /// Returns the criteria whose suggested threshold a recording reaches.
-pub fn found_by(report: &Report, recording: &Recording) -> Vec<&'static str> {
+pub fn found_by(report: &CalibrationReport, recording: &Recording) -> Vec<&'static str> {
     let reaches = |row: &&Row| {
         let measure = recording.findings.measures.get(row.measured.name);
         let max = measure.and_then(|m| m.total.distribution.max());

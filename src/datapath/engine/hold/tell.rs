@@ -23,7 +23,7 @@ pub const MONITORS: &str = crate::host::runtime::ROOT_FOLDER;
 
 /// The link of the failed frames, as its user knows it.
 #[derive(Debug, Clone)]
-pub struct Link {
+pub struct LinkName {
     /// Name of the interface.
     pub name: String,
     /// Index of the interface.
@@ -33,7 +33,7 @@ pub struct Link {
 }
 
 /// Formats one line: value and threshold are ns for late frames, packets for dropped ones.
-pub fn line(link: &Link, failure: &Failure) -> String {
+pub fn line(link: &LinkName, failure: &Failure) -> String {
     let (kind, value, threshold) = match failure.kind {
         Kind::Late => ("late", failure.worst_late_ns, u64::from(abi::EMUD_LATE_NS)),
         Kind::Dropped => ("dropped", failure.frames, 1),
@@ -55,7 +55,7 @@ pub fn line(link: &Link, failure: &Failure) -> String {
 
 /// Formats the line for a link that another process changed or removed in part; `what` has one
 /// sentence per part.
-pub fn tampered_line(link: &Link, what: &[String], now_ns: u64) -> String {
+pub fn tampered_line(link: &LinkName, what: &[String], now_ns: u64) -> String {
     let line = json!({
         "type": "emulator",
         "failure": "tampered",
@@ -80,7 +80,7 @@ pub fn send_all(folder: &Path, line: &str) {
 }
 
 /// Passes failures on to the monitors whose sockets are in `folder`, until all senders are gone.
-pub fn pass_on(failures: &Receiver<Failure>, folder: &Path, link: impl Fn() -> Option<Link>) {
+pub fn pass_on(failures: &Receiver<Failure>, folder: &Path, link: impl Fn() -> Option<LinkName>) {
     while let Ok(first) = failures.recv() {
         // A deleted device has no name to report.
         let Some(link) = link() else { continue };
