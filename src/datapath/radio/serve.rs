@@ -126,23 +126,20 @@ impl Radio {
         Gauge(Arc::clone(&self.status))
     }
 
-    /// Begins the motion of the stations. Another thread computes who hears whom, ahead of time; it
-    /// ends with this value.
-    ///
-    /// Returns the time at which it began, ns of CLOCK_MONOTONIC; none: nothing moves.
-    pub fn begin_motion(&self) -> io::Result<Option<u64>> {
+    /// Makes the motion of the stations begin at a time, ns of CLOCK_MONOTONIC, which may be in the
+    /// future. Another thread computes who hears whom, ahead of time; it ends with this value.
+    pub fn begin_motion(&self, origin_ns: u64) -> io::Result<()> {
         let motion = self
             .motion
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         let Some(motion) = motion.filter(|m| m.setting.last_step() > 0) else {
-            return Ok(None);
+            return Ok(());
         };
-        let origin_ns = now_ns();
         let named = thread::Builder::new().name("emud-motion".into());
         named.spawn(move || motion.run(origin_ns))?;
-        Ok(Some(origin_ns))
+        Ok(())
     }
 
     /// Returns the counters so far.
@@ -183,7 +180,7 @@ impl Motion {
             let matrix = self.setting.matrix(step);
             let ahead_ns = due_ns.saturating_sub(LEAD_NS).saturating_sub(now_ns());
             thread::sleep(Duration::from_nanos(ahead_ns));
-            let at_ns = due_ns - self.start_ns;
+            let at_ns = due_ns.saturating_sub(self.start_ns);
             if self
                 .steps
                 .send(Step {
@@ -490,5 +487,45 @@ impl Drop for Worker {
                 self.shared().record = Some(error.to_string());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::medium::motion::Track;
+    use crate::medium::phy::{Disk, Geometry, Spread};
+
+    /// The steps are whole intervals behind the given time, however much later it is now.
+    #[test]
+    fn motion_counts_from_the_given_time() {
+        let mut track = Track::still([0.0, 0.0]);
+        track.push(3 * STEP_NS, [30.0, 0.0]);
+        let setting = Setting {
+            geometry: Geometry {
+                spread: Spread::Disk(Disk::default()),
+                ber: 0.0,
+            },
+            tracks: vec![track, Track::still([5.0, 0.0])],
+            modes: vec![0, 0],
+            promiscuous: vec![false, false],
+        };
+        let (steps, taken) = channel();
+        let (start_ns, origin_ns) = (1_000, 1_234_567);
+        let radio = Radio {
+            name: "air".to_owned(),
+            status: Arc::default(),
+            stop: Arc::new(eventfd(0, EventfdFlags::CLOEXEC).unwrap()),
+            thread: None,
+            motion: Mutex::new(Some(Motion {
+                setting,
+                start_ns,
+                steps,
+            })),
+        };
+        radio.begin_motion(origin_ns).unwrap();
+        let all: Vec<_> = taken.iter().map(|step| (step.step, step.at_ns)).collect();
+        let at = |step| origin_ns - start_ns + step * STEP_NS;
+        assert_eq!(all, [1, 2, 3].map(|step| (step, at(step))));
     }
 }

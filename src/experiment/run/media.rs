@@ -22,7 +22,7 @@ pub struct OnAir {
     radio: Radio,
     /// The node and the index of the interface of each station.
     stations: Vec<(String, u32)>,
-    /// When the motion began, ns of CLOCK_MONOTONIC.
+    /// When the motion begins, ns of CLOCK_MONOTONIC.
     moving_since_ns: OnceLock<u64>,
 }
 
@@ -112,18 +112,14 @@ pub fn start(
 }
 
 impl OnAir {
-    /// Begins the motion of the stations.
-    pub fn begin_motion(&self) -> Result<(), RunError> {
-        let began = self
-            .radio
-            .begin_motion()
-            .map_err(|error| RunError::System {
-                what: "starting a thread",
-                error,
-            })?;
-        if let Some(began_ns) = began {
-            self.moving_since_ns.get_or_init(|| began_ns);
-        }
+    /// Makes the motion of the stations begin at a time, ns of CLOCK_MONOTONIC.
+    pub fn begin_motion(&self, origin_ns: u64) -> Result<(), RunError> {
+        let begun = self.radio.begin_motion(origin_ns);
+        begun.map_err(|error| RunError::System {
+            what: "starting a thread",
+            error,
+        })?;
+        self.moving_since_ns.get_or_init(|| origin_ns);
         Ok(())
     }
 

@@ -166,18 +166,26 @@ impl Network {
         Ok(())
     }
 
-    /// Makes traces, phases and jitter of all links begin at a time of CLOCK_MONOTONIC in ns, and all
-    /// links pass packets unchanged from `end_ns` on.
+    /// Makes traces, phases and jitter of all links, and the motion in all media, begin at a time of
+    /// CLOCK_MONOTONIC in ns, and all links pass packets unchanged from `end_ns` on.
     ///
     /// # Errors
-    /// [`RunError::Link`].
+    /// [`RunError::Link`]; [`RunError::System`]: a thread cannot be started.
     pub fn begin_at(&self, mono_ns: u64, end_ns: Option<u64>) -> Result<(), RunError> {
         for (link, _) in &self.links {
             let begun = || change::begin_at(&link.interface, mono_ns, end_ns);
             let begun = self.place.within(&link.node, begun)?;
             begun.map_err(|error| links::failed(link, error))?;
         }
-        Ok(())
+        self.begin_motion(mono_ns)
+    }
+
+    /// Makes the motion in all media begin at a time of CLOCK_MONOTONIC in ns.
+    ///
+    /// # Errors
+    /// [`RunError::System`]: a thread cannot be started.
+    pub fn begin_motion(&self, mono_ns: u64) -> Result<(), RunError> {
+        (self.media.iter()).try_for_each(|medium| medium.begin_motion(mono_ns))
     }
 
     /// Writes a change of links into the kernel, not yet active; those that are not here belong to

@@ -11,7 +11,6 @@ use rustix::process::Signal;
 use tokio::time::{sleep, timeout};
 
 use super::Run;
-use crate::experiment::run::media::OnAir;
 use crate::experiment::run::network::Network;
 use crate::experiment::run::programs::Programs;
 use crate::experiment::run::sampler::{Found, Parts, Sampler};
@@ -98,7 +97,10 @@ impl Run<'_> {
             what: "starting a thread",
             error,
         })?;
-        network.media.iter().try_for_each(OnAir::begin_motion)?;
+        // That of a part counts from the start of all hosts.
+        if together.is_none() {
+            network.begin_motion(now_ns())?;
+        }
         self.phase(PhaseName::Measurement);
         self.experiment.begin_measuring();
         self.measured = true;
