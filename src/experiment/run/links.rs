@@ -10,7 +10,7 @@ use crate::datapath::engine::EngineChoice;
 use crate::datapath::show::link::LinkReport;
 use crate::datapath::show::matching::NamedReport;
 use crate::datapath::show::report::{Direction, Report};
-use crate::datapath::{LinkError, attach, attachment};
+use crate::datapath::{LinkError, attach, attachment, ending};
 use crate::experiment::scenario::Link;
 use crate::host::now_ns;
 use crate::netlink::Netlink;
@@ -93,6 +93,8 @@ pub struct Seen {
     pub toml: Option<String>,
     /// Of this attachment: another one has another number.
     pub id: u32,
+    /// It has ended by itself, and packets pass uncounted.
+    pub over: bool,
 }
 
 /// Returns the report of a link so far, and the active profile as TOML.
@@ -110,6 +112,7 @@ pub fn look(place: &Place, link: &Link) -> Result<Seen, RunError> {
             report: read(&link.interface)?,
             toml,
             id: there.maps.id,
+            over: ending::is_over(&there.maps)?,
         })
     })?;
     looked.map_err(|error| failed(link, error))

@@ -251,6 +251,19 @@ pub fn a_link_that_comes_back_is_another() {
     assert!(longest < 100_000_000, "{longest}");
 }
 
+/// Behind the end packets pass without emulation, and nothing counts them.
+pub fn a_link_that_ends_is_missed() {
+    let folder = Folder::new();
+    folder.file("p.toml", "[link]\ndelay = \"5ms\"\n");
+    let emud = emud_path();
+    let end = format!("{} set link0 --for 1ms; sleep 0.5", emud.display());
+    let ran = folder
+        .run("--profile ./p.toml --root", &["sh", "-c", &end])
+        .expect(4);
+    let said = "link0: the link has ended by itself";
+    assert!(ran.err.contains(said), "{}", ran.err);
+}
+
 /// Every line of a run in which there is one of each kind.
 pub fn needs_python_to_check_its_schema() {
     let folder = Folder::new();

@@ -38,6 +38,7 @@ pub fn tests() -> Vec<Trial> {
             log::capacity_is_the_traces,
             log::follows_changes,
             log::a_link_that_comes_back_is_another,
+            log::a_link_that_ends_is_missed,
             log::needs_python_to_check_its_schema,
             scenario::chain,
             scenario::star,

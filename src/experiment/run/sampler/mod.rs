@@ -155,7 +155,7 @@ impl Work {
         let mut packets = 0;
         for (link, _) in &network.links {
             match links::look(&network.place, link) {
-                Ok(seen) => match self.is_another(link, &seen) {
+                Ok(seen) => match self.is_no_longer(link, &seen) {
                     Some(why) => {
                         let why = format!("link {}: {}: {why}", link.name, link.interface);
                         self.gone(link, &why);
@@ -180,14 +180,15 @@ impl Work {
         self.parts.progress.packets(packets);
     }
 
-    /// Returns why it is not the link of the first check. One that was attached again counts from 0,
-    /// and packets passed without emulation meanwhile.
-    fn is_another(&mut self, link: &Link, seen: &Seen) -> Option<&'static str> {
+    /// Returns why it is no longer the link of the first check. One that was attached again counts from 0,
+    /// and packets passed without emulation meanwhile; those behind the end of a link are not counted.
+    fn is_no_longer(&mut self, link: &Link, seen: &Seen) -> Option<&'static str> {
         let now = (seen.report.ifindex, seen.id);
         let first = *self.identity.entry(link.name.clone()).or_insert(now);
         match (first.0 == now.0, first.1 == now.1) {
             (false, _) => Some("another interface has this name now"),
             (true, false) => Some("the link was removed and attached again"),
+            (true, true) if seen.over => Some("the link has ended by itself"),
             (true, true) => None,
         }
     }
