@@ -213,11 +213,11 @@ fn are_emulated(link: &Link, saved: &Saved, assignments: &[String]) -> Result<()
 
 /// Makes the time of all traces, phases and jitter begin at `mono_ns` of CLOCK_MONOTONIC, which may
 /// be in the future: until then the first row, phase and knot hold. From there on the kernel counts,
-/// and no process has to be punctual. From `end_ns` on, if given, all packets pass unchanged.
+/// and no process has to be punctual.
 ///
 /// # Errors
 /// Nothing is attached, or the kernel returns an error; nothing changes then.
-pub fn begin_at(interface: &str, mono_ns: u64, end_ns: Option<u64>) -> Result<(), LinkError> {
+pub fn begin_at(interface: &str, mono_ns: u64) -> Result<(), LinkError> {
     let mut nl = Netlink::open()?;
     let link = nl.link(interface)?;
     let _lock = interface::lock(link.index, interface::PATIENCE)?;
@@ -229,11 +229,7 @@ pub fn begin_at(interface: &str, mono_ns: u64, end_ns: Option<u64>) -> Result<()
     let both = compile_there(&there.maps, &profile, &there.saved)?;
     let rules = compile_rules(&profile)?;
     let prepared = prepare(&mut nl, &link, &mut there, &both, &rules)?;
-    put_in_force(&mut nl, &link, &mut there, &both, (prepared, None), false)?;
-    if let Some(end_ns) = end_ns {
-        there.maps.end_at(end_ns)?;
-    }
-    Ok(())
+    put_in_force(&mut nl, &link, &mut there, &both, (prepared, None), false)
 }
 
 /// Writes the links. Before that, if they need more than the classifier was loaded for, another one

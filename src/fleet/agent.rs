@@ -22,7 +22,7 @@ use crate::host::single_threaded;
 
 /// Pause before etcd is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
-/// The state of the clock is written again after this time.
+/// The state of the clock is written again after this time, and the part moves the end of its links on.
 const FACTS_EVERY: Duration = Duration::from_secs(10);
 /// Bytes of the log in one key: etcd's limit for a request is 1.5 MiB, and base64 adds a third.
 const CHUNK: usize = 768 * 1024;
@@ -193,6 +193,7 @@ impl Agent<'_> {
                     let _ = outbox.send(letter);
                     if let Some(active) = &active {
                         active.child.cut_log(LONGEST_LOG);
+                        active.child.tell(&ToChild::Alive);
                     }
                 }
             }

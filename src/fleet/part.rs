@@ -335,6 +335,7 @@ fn listen(from: impl BufRead + Send + 'static, tell: watch::Sender<Heard>, offse
                     }
                 }
                 ToChild::Over => heard.over = true,
+                ToChild::Alive => heard.alive += 1,
             });
         }
         std::process::exit(1);

@@ -139,6 +139,8 @@ pub enum ToChild {
     Turn(String, Turn),
     /// The measured phase is over.
     Over,
+    /// The agent has its lease.
+    Alive,
 }
 
 /// A line from the child.

@@ -10,6 +10,7 @@ mod artefacts;
 mod collect;
 mod conductor;
 mod counts;
+mod deadline;
 mod describe;
 mod error;
 mod group;

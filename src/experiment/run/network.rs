@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use emud_monitor::log::RunLink;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
-use crate::datapath::LinkError;
 use crate::datapath::change::{self, Change};
 use crate::datapath::watch::Watch;
+use crate::datapath::{LinkError, ending};
 use crate::experiment::lab;
 use crate::experiment::lab::{Files, Lab, LabError};
 use crate::experiment::scenario::{Link, Plan, PlannedEnd};
@@ -167,17 +167,30 @@ impl Network {
     }
 
     /// Makes traces, phases and jitter of all links, and the motion in all media, begin at a time of
-    /// CLOCK_MONOTONIC in ns, and all links pass packets unchanged from `end_ns` on.
+    /// CLOCK_MONOTONIC in ns.
     ///
     /// # Errors
     /// [`RunError::Link`]; [`RunError::System`]: a thread cannot be started.
-    pub fn begin_at(&self, mono_ns: u64, end_ns: Option<u64>) -> Result<(), RunError> {
-        for (link, _) in &self.links {
-            let begun = || change::begin_at(&link.interface, mono_ns, end_ns);
-            let begun = self.place.within(&link.node, begun)?;
-            begun.map_err(|error| links::failed(link, error))?;
-        }
+    pub fn begin_at(&self, mono_ns: u64) -> Result<(), RunError> {
+        self.each(|interface| change::begin_at(interface, mono_ns))?;
         self.begin_motion(mono_ns)
+    }
+
+    /// Makes all links end this time from now, whenever they ended before: packets pass unchanged then.
+    ///
+    /// # Errors
+    /// [`RunError::Link`]: of the first link that keeps its end.
+    pub fn end_after(&self, time: Duration) -> Result<(), RunError> {
+        self.each(|interface| ending::end_after(interface, time))
+    }
+
+    /// Does something with each link, in its node, and returns the first error.
+    fn each(&self, work: impl Fn(&str) -> Result<(), LinkError> + Sync) -> Result<(), RunError> {
+        let one = |(link, _): &(Link, RunLink)| {
+            let done = self.place.within(&link.node, || work(&link.interface))?;
+            done.map_err(|error| links::failed(link, error))
+        };
+        self.links.iter().map(one).fold(Ok(()), Result::and)
     }
 
     /// Makes the motion in all media begin at a time of CLOCK_MONOTONIC in ns.

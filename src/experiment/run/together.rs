@@ -58,6 +58,8 @@ pub struct Heard {
     pub over: bool,
     /// Changes of links by name.
     pub sets: BTreeMap<String, Set>,
+    /// How often the agent has said that it has its lease.
+    pub alive: u64,
 }
 
 /// A change of links, all at one time.

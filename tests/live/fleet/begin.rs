@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use emud::datapath::change::begin_at;
+use emud::datapath::ending::end_after;
 use emud_monitor::log::mono_ns;
 use support::host::{ip, on_a_host};
 use support::lab::{emud, sh};
@@ -28,7 +29,8 @@ pub fn at_a_time_ahead() {
             emud(&["attach", "v0", "--profile", &profile.to_string_lossy()]).expect(0);
             let _ = std::fs::remove_file(profile);
             let at = mono_ns() + SECOND;
-            begin_at("v0", at, Some(at + SECOND)).unwrap();
+            begin_at("v0", at).unwrap();
+            end_after("v0", Duration::from_nanos(at + SECOND - mono_ns())).unwrap();
             // Counters count since attach.
             let shown = emud(&["show", "v0", "--json"]).expect(0).json();
             let attached = &shown["interfaces"][0]["attached_s"];

@@ -85,6 +85,49 @@ pub fn with_a_killed_member() {
     }
 }
 
+/// Time in s until the link of the node with this program ends by itself.
+fn ends_in_s(hosts: &Hosts, host: &str, program: &str) -> f64 {
+    let is =
+        |pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|w| w == program.as_bytes());
+    let pid = hosts.parts(host).into_iter().find(is).expect("the program");
+    let emud = support::emud_path();
+    let list = format!("nsenter -t {pid} -n {} list --json", emud.display());
+    let list: serde_json::Value = serde_json::from_str(&support::lab::sh(&list)).unwrap();
+    let ends = &list["interfaces"][0]["ends_in_s"];
+    ends.as_f64().unwrap_or_else(|| panic!("no end: {list}"))
+}
+
+/// The last resort: the kernel ends a link whose agent does not move that on, here because it is stopped.
+pub fn by_a_deadline_in_the_kernel() {
+    let hosts = Hosts::new(1).agents(&[]);
+    let text = "[node.one]\nhost = \"a\"\ncommand = \"exec sleep 97\"\n[node.two]\nhost = \"b\"\n\
+                [node.three]\nhost = \"c\"\n\
+                [link.l]\nbetween = [\"one\", \"two\"]\nprofile.link.delay = \"5ms\"\n\
+                [link.m]\nbetween = [\"two\", \"three\"]\nprofile.link.delay = \"5ms\"\n";
+    let mut run = hosts.start(text);
+    let left = || ends_in_s(&hosts, "a", "sleep\x0097\0");
+    let wait = |seconds| std::thread::sleep(Duration::from_secs(seconds));
+    let first = left();
+    assert!((40.0..=60.0).contains(&first), "{first} s");
+    // It is moved on every 10 s; 6 s are those of a busy machine.
+    wait(24);
+    let later = left();
+    assert!(later > 44.0, "{first} s, then {later} s");
+    let agent = hosts.agents[0].id();
+    support::lab::sh(&format!("kill -STOP {agent}"));
+    wait(1);
+    let stopped = left();
+    wait(12);
+    let last = left();
+    println!("    {first} s, {later} s; agent stopped: {stopped} s, {last} s");
+    assert!(last < stopped - 11.0, "{stopped} s, then {last} s");
+    support::lab::sh(&format!("kill -CONT {agent}"));
+    let (code, text) = ended(&hosts, &mut run);
+    assert!(text.contains("  a: lost"), "{text}");
+    assert_eq!(code, 4);
+    hosts.all_clean(&HOSTS);
+}
+
 pub fn after_stop() {
     let hosts = Hosts::new(1).agents(&[]);
     let mut run = hosts.start(LONG);

@@ -48,6 +48,7 @@ pub fn tests() -> Vec<Trial> {
             clean::after_a_killed_controller,
             clean::after_a_partition,
             clean::with_a_killed_member,
+            clean::by_a_deadline_in_the_kernel,
             clean::after_stop,
             moments::killed_agent,
             moments::killed_controller,

@@ -14,7 +14,7 @@ use super::Run;
 use crate::experiment::run::network::Network;
 use crate::experiment::run::programs::Programs;
 use crate::experiment::run::sampler::{Found, Parts, Sampler};
-use crate::experiment::run::{RunError, sets, together};
+use crate::experiment::run::{RunError, deadline, sets, together};
 use crate::experiment::scenario::Node;
 use crate::host::now_ns;
 use crate::host::signals::Signals;
@@ -28,9 +28,6 @@ const REST: Duration = Duration::from_millis(50);
 const LONGEST_REST: Duration = Duration::from_secs(2);
 /// How long programs may take to end after a forwarded signal before they are killed.
 const AFTER_SIGNAL: Duration = Duration::from_secs(2);
-
-/// How long links of a part outlive its measured phase if nothing removes them.
-const LAST_RESORT: Duration = Duration::from_secs(60);
 
 /// Why the measured phase ended.
 enum Over {
@@ -62,13 +59,16 @@ impl Run<'_> {
                 failed.clone(),
             );
             tokio::task::spawn_local(sets);
+            network.end_after(deadline::LAST_RESORT)?;
+            let moved_on = deadline::follow(together.clone(), Arc::downgrade(network));
+            tokio::task::spawn_local(moved_on);
         }
         let prepared = async {
             programs.prepare().await?;
             self.rest().await;
             if let Some(together) = together {
                 let at_ns = together.ready().await;
-                network.begin_at(at_ns, self.deadline(at_ns))?;
+                network.begin_at(at_ns)?;
                 if let Some(why) = together::late("the measured phase began", at_ns, now_ns())
                     && let Ok(mut failed) = failed.lock()
                 {
@@ -161,14 +161,6 @@ impl Run<'_> {
         programs.end_under_test().await;
         let exits = measuring.await?;
         Ok((self.others(over, signals).await, exits))
-    }
-
-    /// Returns when the links of a part end by themselves, the last resort if all processes are
-    /// stopped; `None`: the measured phase has no limit.
-    fn deadline(&self, start_ns: u64) -> Option<u64> {
-        let lasts = self.plan.measure_for? + LAST_RESORT;
-        let lasts = u64::try_from(lasts.as_nanos()).unwrap_or(u64::MAX);
-        Some(start_ns.saturating_add(lasts))
     }
 
     /// Services and routers of this host stay until the programs of all hosts have ended.
