@@ -316,7 +316,7 @@ fn plan(what: &What, json: bool) -> Result<u8, Failure> {
     let divided = controller::block_on(controller::divided(&client, &keys, &request))?;
     match json {
         true => super::out(&super::json(&divided.plans)?)?,
-        false => super::out(&status::plan_text(&divided.plans))?,
+        false => super::out(&status::plan_text(&divided.plans, &request.plan))?,
     }
     Ok(super::DONE)
 }

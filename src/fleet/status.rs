@@ -13,6 +13,7 @@ use super::etcd::Client;
 use super::keys::Keys;
 use super::plan::HostPlan;
 use super::protocol::{Built, Revision};
+use crate::experiment::scenario::Plan;
 
 /// Version of the format.
 pub const FLEET_SCHEMA: &str = "emud-fleet/1";
@@ -161,8 +162,9 @@ impl Status {
     }
 }
 
-/// Lists the nodes, links and tunnels of each host.
-pub fn plan_text(plans: &BTreeMap<String, HostPlan>) -> String {
+/// Lists the nodes, links and tunnels of each host, and what cannot be on several. `whole`: the plan that
+/// was divided.
+pub fn plan_text(plans: &BTreeMap<String, HostPlan>, whole: &Plan) -> String {
     let mut out = String::new();
     for (host, plan) in plans {
         let names = |names: Vec<&str>| names.join(" ");
@@ -172,9 +174,44 @@ pub fn plan_text(plans: &BTreeMap<String, HostPlan>) -> String {
         if !links.is_empty() {
             let _ = writeln!(out, "    links {links}");
         }
+        for line in undivided(plan, whole) {
+            let _ = writeln!(out, "    {line}");
+        }
         for tunnel in &plan.tunnels {
             let _ = writeln!(out, "    tunnel {} to {}", tunnel.name, tunnel.host);
         }
     }
     out
+}
+
+/// Returns a sentence for each medium and bottleneck of a host. A medium has one thread, and a bottleneck is
+/// a part of the profile of an interface.
+fn undivided(here: &HostPlan, whole: &Plan) -> Vec<String> {
+    let mut all = Vec::new();
+    for medium in &whole.media {
+        let stations: Vec<_> = (medium.stations.iter().map(|station| station.node.as_str()))
+            .filter(|name| here.nodes.iter().any(|node| node.name == *name))
+            .collect();
+        if !stations.is_empty() {
+            let (word, name) = (medium.word(), &medium.interface);
+            all.push(format!(
+                "{word} {name} stays here, with {}",
+                stations.join(" ")
+            ));
+        }
+    }
+    let is_here = |name: &String| here.links.iter().any(|link| link.name == *name);
+    for link in whole.links.iter().filter(|link| is_here(&link.name)) {
+        let named: String = (link.profile.links.iter())
+            .map(|named| format!(" {}", named.name))
+            .collect();
+        for bottleneck in &link.profile.bottlenecks {
+            let name = &bottleneck.name;
+            all.push(format!(
+                "bottleneck {name} stays here, with link {}{named}",
+                link.name
+            ));
+        }
+    }
+    all
 }

@@ -8,6 +8,7 @@ use emud::fleet::clock::Estimate;
 use emud::fleet::facts::Facts;
 use emud::fleet::placement::place;
 use emud::fleet::plan::{HostPlan, divide};
+use emud::fleet::status::plan_text;
 
 use super::{facts, hosts, options, plan};
 
@@ -181,6 +182,38 @@ fn peers_of_a_star_on_other_hosts_have_links_of_their_own() {
         assert!(first(|m| m.source).contains("\"h"), "{peer}");
         assert!(first(|m| m.destination).contains("\"h"), "{peer}");
     }
+}
+
+/// The classes of a bottleneck are one server, and the stations of a medium hear each other.
+#[test]
+fn a_plan_says_what_is_on_one_host() {
+    let whole = plan(
+        "[medium.air]\nnodes = [\"a\", \"b\"]\n[node.a]\nhost = \"h0\"\ncommand = \"true\"\n\
+         [node.b]\n[node.c]\nhost = \"h1\"\n\
+         [link.l]\nbetween = [\"c\", \"b\"]\n[link.l.profile]\n\
+         link = { delay = \"5ms\", class = \"uplink\" }\nbottleneck.uplink.rate = \"10Mbit\"\n\
+         links.far = { delay = \"9ms\", class = \"uplink\" }\n\
+         rule = [{ match = { dscp = \"ef\" }, link = \"far\" }]\n",
+    );
+    let parts = parts(&whole, 2);
+    let (here, other) = match parts["h0"].links.is_empty() {
+        true => ("h1", "h0"),
+        false => ("h0", "h1"),
+    };
+    let text = plan_text(&parts, &whole);
+    let of = |host: &str| {
+        let lines = text.lines().skip_while(|line| *line != host).skip(1);
+        lines
+            .take_while(|line| line.starts_with(' '))
+            .collect::<Vec<_>>()
+    };
+    let bottleneck = "    bottleneck uplink stays here, with link l far";
+    assert!(of(here).contains(&bottleneck), "{text}");
+    assert!(!of(other).contains(&bottleneck), "{text}");
+    assert!(
+        of("h0").contains(&"    medium air stays here, with a b"),
+        "{text}"
+    );
 }
 
 /// It would be a file that a plan makes root create on the host.
