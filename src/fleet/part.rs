@@ -2,7 +2,7 @@
 //! Carries out one host's part of a run, in a separate process: the agent writes lines to its
 //! standard input and reads lines from its standard output. It ends when the agent does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead, Write};
 use std::net::SocketAddr;
@@ -111,6 +111,7 @@ impl<W: Write + Send + 'static> Part<W> {
         let reserved = plan.host_network().map(this_network).transpose();
         let _reserved = reserved.map_err(crate::experiment::run::RunError::from)?;
         notes.extend(self.clock_note(&measured));
+        notes.extend(self.underlay_note(&measured));
         let config = (setup.config)(self.plan.options.monitor.as_deref());
         let config = config.map_err(FleetError::Plan)?;
         let (tell_heard, heard) = watch::channel(Heard::default());
@@ -266,6 +267,20 @@ impl<W: Write + Send + 'static> Part<W> {
         Some(format!(
             "the clock of {reference} is {} ns ahead of that of {}, within {} ns",
             clock.offset_ns, self.plan.host, clock.bound_ns
+        ))
+    }
+
+    /// Says what is taken off the links between hosts.
+    fn underlay_note(&self, measured: &Measured) -> Option<String> {
+        let tunnels = self.plan.tunnels.iter();
+        let hosts: BTreeSet<&str> = tunnels.map(|tunnel| tunnel.host.as_str()).collect();
+        let delays =
+            || (hosts.iter()).filter_map(|host| Some(measured.underlay.get(*host)?.delay_ns));
+        let [least_us, most_us] = [delays().min()?, delays().max()?].map(|ns| ns as f64 / 1e3);
+        let hosts: Vec<_> = hosts.into_iter().collect();
+        Some(format!(
+            "one way to {} the network takes {least_us:.1} to {most_us:.1} us, which is taken off the links",
+            hosts.join(", ")
         ))
     }
 

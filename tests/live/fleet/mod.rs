@@ -28,6 +28,7 @@ pub fn tests() -> Vec<Trial> {
             same::star,
             same::dumbbell,
             same::sixty_nodes,
+            same::rates_of_a_dumbbell,
             same::waits_across_hosts,
             same::contended_host_is_named,
             same::slow_underlay_is_refused,
