@@ -31,6 +31,7 @@ pub fn tests() -> Vec<Trial> {
             same::rates_of_a_dumbbell,
             same::waits_across_hosts,
             same::contended_host_is_named,
+            same::a_hog_is_named_on_every_host,
             same::slow_underlay_is_refused,
             same::narrow_underlay_is_refused,
             same::starts_together,

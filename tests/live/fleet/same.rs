@@ -7,9 +7,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 use support::chance::Random;
+use support::clock::spare_cpu;
 use support::emud_path;
+use support::load::Load;
+use support::place::Group;
 use support::runs::{log, rtt_ms};
 
+use super::clean::ended;
 use super::hosts::{HOSTS, Hosts, Setup};
 use super::set::pings;
 
@@ -255,7 +259,8 @@ pub fn waits_across_hosts() {
     assert_eq!(lines[line("two")]["host"], "c");
 }
 
-/// The CPUs are all hosts' here, so a program reports the cause, of which only one host knows.
+/// What one host alone knows: a program reports it. The hosts share their CPUs, devices and kernel here, so
+/// each monitor sees any load of any host ([`a_hog_is_named_on_every_host`]).
 pub fn contended_host_is_named() {
     let hosts = Hosts::new(1).agents(&[]);
     let text = format!(
@@ -276,6 +281,46 @@ pub fn contended_host_is_named() {
                 .all(|line| line.trim_start().starts_with("a:")),
         "{text}"
     );
+}
+
+/// A process in a separate control group takes a CPU. All hosts are contended, since it is a CPU of all of
+/// them: of the criteria, only reports of programs, and failures of the links of a host, are those of one
+/// network namespace. Each names the group.
+pub fn a_hog_is_named_on_every_host() {
+    let hosts = Hosts::new(3).agents(&[]);
+    let monitor = hosts
+        .folder
+        .file("monitor.toml", "[alarms]\ngroup-by = \"cgroup\"\n");
+    let node = |name: &str, host: &str| {
+        format!("[node.{name}]\nhost = \"{host}\"\ncommand = \"sleep 10\"\n")
+    };
+    let text = format!(
+        "{}{}{}{PAIR}[link.m]\nbetween = [\"two\", \"three\"]\nprofile.link.delay = \"5ms\"\n",
+        node("one", "a"),
+        node("two", "b"),
+        node("three", "c")
+    );
+    let mut run = hosts.start_with(&text, &["--monitor", &monitor, "--verdict-first"]);
+    let group = Group::new("hog");
+    // Whatever else this machine does.
+    group.cpu_weight(10_000);
+    let (cpu, folders) = (spare_cpu(), group.folders());
+    let mut hog = Load::start("cpu", &[("cpu", &cpu), ("cgroups", &folders)]);
+    hog.ask("spin 4000000000");
+    drop(hog);
+    let (code, said) = ended(&hosts, &mut run);
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("emud: contended"), "{said}");
+    for host in HOSTS {
+        let begin = format!("{host}: cpu, cpu {cpu}: ");
+        let mut lines = said.lines().map(str::trim_start);
+        assert!(
+            lines.any(|line| line.starts_with(&begin) && line.contains(&group.name)),
+            "{begin}{}: {said}",
+            group.name
+        );
+    }
+    hosts.all_clean(&HOSTS);
 }
 
 /// 3 ms on the underlay, 5 ms configured: met. 2 ms: rejected before the start, with the link.
