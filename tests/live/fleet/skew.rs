@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How far apart the hosts act, by one capture on the network between them.
+//!
+//! EMUD_FLEET_STARTS: the number of starts, and of changes.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -114,26 +116,32 @@ impl Skews {
         self.0.push([least, most]);
     }
 
+    /// At most one of a hundred is further apart than 1 ms.
     fn judge(self) {
-        assert!(
-            self.0.iter().all(|[least, _]| *least <= 1.0),
-            "{:?}",
-            self.0
-        );
-        let mut most: Vec<f64> = self.0.iter().map(|[_, most]| *most).collect();
-        most.sort_by(f64::total_cmp);
+        let [least, most] = [0, 1].map(|bound| {
+            let mut all: Vec<f64> = self.0.iter().map(|both| both[bound]).collect();
+            all.sort_by(f64::total_cmp);
+            all
+        });
+        let p99 = least.len() - 1 - least.len() / 100;
+        if least.len() >= 100 {
+            println!("    99 % between {:.3} and {:.3} ms", least[p99], most[p99]);
+        }
+        assert!(least[p99] <= 1.0, "{least:?}");
         assert!(most[most.len() / 2] <= 1.0, "{most:?}");
     }
 }
 
-const RUNS: usize = 5;
+fn runs() -> usize {
+    std::env::var("EMUD_FLEET_STARTS").map_or(5, |n| n.parse().expect("a number"))
+}
 
 pub fn of_the_start() {
     let hosts = Hosts::new(1).agents(&[]);
     let link = "profile.link.delay = \"5ms\"\n[[link.LINK.profile.phase]]\nfor = \"2s\"\n\
                 [[link.LINK.profile.phase]]\nup.duplicate = \"100%\"\n";
     let mut skews = Skews::default();
-    for _ in 0..RUNS {
+    for _ in 0..runs() {
         let capture = Capture::new(&hosts);
         let (code, said) = hosts.run(&scenario(4, link), &[]);
         assert!([0, 3, 4].contains(&code), "{said}");
@@ -146,7 +154,7 @@ pub fn of_a_change() {
     let hosts = Hosts::new(1).agents(&[]);
     let link = "profile.link.delay = \"5ms\"\n";
     let mut skews = Skews::default();
-    for _ in 0..RUNS {
+    for _ in 0..runs() {
         let capture = Capture::new(&hosts);
         let mut run = hosts.start(&scenario(8, link));
         let done = hosts.emud(&["set", "left,right", "up.duplicate=100%"]);
