@@ -27,7 +27,9 @@ pub enum FleetError {
         message: String,
     },
     /// Somebody may not read or write the keys.
-    #[error("etcd: no permission for {attempted}: {message}")]
+    #[error(
+        "etcd: no permission for {attempted}: {message} (--etcd-user and --etcd-password name a user of etcd)"
+    )]
     Denied {
         /// What was attempted.
         attempted: String,

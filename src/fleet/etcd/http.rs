@@ -259,12 +259,17 @@ fn checked(
     let code = code.iter().find_map(|code| code.as_i64()).unwrap_or(0);
     let message = error.as_str().or(error["message"].as_str());
     let message = message.unwrap_or("no reason").to_owned();
-    // etcd answers an invalid token with the code of an invalid argument in some versions.
+    // etcd gives these the code of an invalid argument, an invalid token in some versions.
+    let denied = [
+        "auth token",
+        "auth store",
+        "user name is empty",
+        "authentication failed",
+    ];
+    let denied = DENIED.contains(&code) || denied.iter().any(|text| message.contains(text));
     Err(match code {
         NOT_NOW => FleetError::Unreachable(format!("{member}: {message}")),
-        code if DENIED.contains(&code) || message.contains("auth token") => {
-            FleetError::Denied { attempted, message }
-        }
+        _ if denied => FleetError::Denied { attempted, message },
         _ if message.contains("no leader") || message.contains("timed out") => {
             FleetError::Unreachable(format!("{member}: {message}"))
         }

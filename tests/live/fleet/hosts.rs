@@ -201,6 +201,19 @@ impl Hosts {
         command
     }
 
+    /// Whether a command of etcdctl succeeds, and its output.
+    pub fn etcdctl(&self, words: &str) -> (bool, String) {
+        let mut command = Command::new("ip");
+        command
+            .args(["netns", "exec", &self.netns("s"), "etcdctl"])
+            .args(["--endpoints", &self.urls])
+            .args(words.split(' '))
+            .env("ETCDCTL_API", "3");
+        let output = command.output().expect("etcdctl (tests/setup.sh full)");
+        let text = String::from_utf8(output.stdout).unwrap();
+        (output.status.success(), text)
+    }
+
     /// Standard output and error of a command of `emud fleet`.
     pub fn emud(&self, words: &[&str]) -> String {
         let output = self.fleet(words).output().expect("emud");

@@ -64,6 +64,7 @@ pub fn tests() -> Vec<Trial> {
             agent::a_failure_of_an_earlier_run_does_not_count,
             agent::no_run_begins_twice,
             tls::only_with_a_certificate,
+            tls::only_as_a_user,
             tls::programs_are_not_root;
     ]
     .map(|(when, name, test)| trial::test(when, format!("fleet::{name}"), test))

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Child, Command};
+use std::process::Child;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -138,13 +138,7 @@ pub fn killed_controller() {
 
 /// Number of the member that leads.
 fn leader(hosts: &Hosts) -> usize {
-    let mut command = Command::new("ip");
-    command
-        .args(["netns", "exec", &hosts.netns("s"), "etcdctl"])
-        .args(["--endpoints", &hosts.urls, "endpoint", "status"])
-        .env("ETCDCTL_API", "3");
-    let output = command.output().expect("etcdctl (tests/setup.sh full)");
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = hosts.etcdctl("endpoint status").1;
     // "http://192.0.2.101:2379, 8e9e05c52164694d, 3.4.23, 20 kB, true, false, 2, 9, 9, "
     let leads = |line: &str| line.split(", ").nth(4) == Some("true");
     text.lines()
