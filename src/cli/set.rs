@@ -49,7 +49,9 @@ pub fn run(args: &Args, place: &Place) -> Result<(), Failure> {
         return Err(Failure::new(EX_USAGE, message));
     }
     if !changes.is_empty() {
-        change::change(&interface, &changes)?;
+        for note in change::change(&interface, &changes)? {
+            super::out(&format!("{interface}: note: {note}\n"))?;
+        }
     }
     if let Some(lasts) = args.lasts {
         ending::end_after(&interface, lasts)?;

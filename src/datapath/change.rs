@@ -20,11 +20,11 @@ const RESTART: &str = "trace.restart";
 
 /// Applies `[up.|down.]KEY=VALUE` assignments, all at once: a packet sees either the old or the new
 /// link. Counters, the queue and packets in flight are kept. `trace.restart` is a command and not
-/// an assignment, applied with them.
+/// an assignment, applied with them. Returns the notes that the link did not have before.
 ///
 /// # Errors
 /// Nothing is attached, or an assignment is invalid; nothing changes then.
-pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> {
+pub fn change(interface: &str, assignments: &[String]) -> Result<Vec<String>, LinkError> {
     Change::prepare(interface, assignments, |before, all| {
         Ok(before.with_changes(all)?)
     })?
@@ -38,6 +38,7 @@ pub struct Change {
     there: Attachment,
     both: [Vec<Compiled>; 2],
     prepared: Prepared,
+    before: Profile,
     after: Profile,
     /// Whether traces and phases restart with the change.
     restarts: bool,
@@ -88,6 +89,7 @@ impl Change {
         Ok(Self {
             new_rules: before.rules != after.rules,
             restarts: !restarts.is_empty(),
+            before,
             after,
             nl,
             link,
@@ -99,18 +101,22 @@ impl Change {
         })
     }
 
-    /// Activates it.
+    /// Activates it. Returns the notes that the link did not have before.
     ///
     /// # Errors
     /// The kernel returns an error; nothing changes then, except with
     /// [`DatapathError::GracePeriod`]: the link is the new one.
-    pub fn apply(mut self) -> Result<(), LinkError> {
+    pub fn apply(mut self) -> Result<Vec<String>, LinkError> {
+        let known = self.there.saved.notes.clone();
         let done = self.enforce(None);
-        if done.as_ref().is_err_and(|e| !is_in_force(e)) {
-            return done;
-        }
-        let counted = self.counted_anew();
-        done.and(counted)
+        let counted = match &done {
+            Err(error) if !is_in_force(error) => Ok(()),
+            _ => self.counted_anew(),
+        };
+        done.and(counted)?;
+        let mut notes = self.there.saved.notes;
+        notes.retain(|note| !known.contains(note));
+        Ok(notes)
     }
 
     /// Activates it with the first packet at or after `at_ns` of CLOCK_MONOTONIC.
@@ -137,15 +143,12 @@ impl Change {
 
     fn enforce(&mut self, at_ns: Option<u64>) -> Result<(), LinkError> {
         let there = &mut self.there;
-        let after = timeline::kept(&self.after).to_toml();
-        let before = std::mem::replace(&mut there.saved.profile, after);
         // The record lists what detach has to revert before it is done.
-        there.saved.write(&mut there.maps)?;
+        record(&self.link, there, [&self.before, &self.after])?;
         let new = (self.prepared, at_ns);
         let done = put_in_force(&mut self.nl, &self.link, there, &self.both, new, self.caps);
         if done.as_ref().is_err_and(|e| !is_in_force(e)) {
-            there.saved.profile = before;
-            there.saved.write(&mut there.maps)?;
+            record(&self.link, there, [&self.after, &self.before])?;
         }
         done
     }
@@ -156,6 +159,13 @@ impl Change {
         }
         Ok(())
     }
+}
+
+/// Records the second profile in place of the first one.
+fn record(link: &Link, there: &mut Attachment, profiles: [&Profile; 2]) -> Result<(), LinkError> {
+    plan::renew_effects(link, profiles, &mut there.saved);
+    there.saved.profile = timeline::kept(profiles[1]).to_toml();
+    there.saved.write(&mut there.maps)
 }
 
 /// Whether only what follows the activation has failed.

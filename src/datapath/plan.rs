@@ -148,11 +148,31 @@ pub(super) fn plan(
     segments::plan(nl, link, &request.profile, &mut saved)?;
     let segmenter = saved.segmenter.iter().flat_map(|s| &s.ends);
     free(nl, segmenter)?;
-    saved.notes.extend(segments::note(&request.profile, &saved));
-    saved
-        .notes
-        .extend(damage_note(link, &request.profile, &saved));
+    let effects = effects(link, &request.profile, &saved);
+    saved.notes.extend(effects);
     Ok(saved)
+}
+
+/// Notes what a profile does not do on this device.
+fn effects(link: &Link, profile: &Profile, saved: &Saved) -> Vec<String> {
+    let notes = [
+        segments::note(profile, saved),
+        damage_note(
+            link.kind.as_deref(),
+            saved.engine,
+            saved.directions,
+            profile,
+        ),
+    ];
+    notes.into_iter().flatten().collect()
+}
+
+/// Replaces the notes on the effects of one profile by those of the next one.
+pub(super) fn renew_effects(link: &Link, [from, to]: [&Profile; 2], saved: &mut Saved) {
+    let old = effects(link, from, saved);
+    let new = effects(link, to, saved);
+    saved.notes.retain(|note| !old.contains(note));
+    saved.notes.extend(new);
 }
 
 /// Rejects what this kernel does not support instead of ignoring it.
@@ -301,15 +321,20 @@ fn layer3(link: &Link) -> Result<bool, LinkError> {
     }
 }
 
-/// Notes the limits of corrupt on this device.
-fn damage_note(link: &Link, profile: &Profile, saved: &Saved) -> Option<String> {
+/// Notes the limits of corrupt on a device of this kind.
+fn damage_note(
+    kind: Option<&str>,
+    engine: Engine,
+    directions: [bool; 2],
+    profile: &Profile,
+) -> Option<String> {
     let kept = |direction: u32| {
         let damages = |link: &profile::Link| {
             link.corrupt.probability > 0.0 && link.corrupt.checksum == profile::ChecksumAfter::Keep
         };
-        saved.directions[direction as usize] && profile.links_of(direction).any(damages)
+        directions[direction as usize] && profile.links_of(direction).any(damages)
     };
-    let trusting = link.kind.as_deref() == Some("veth") && saved.engine.is_stamped();
+    let trusting = kind == Some("veth") && engine.is_stamped();
     let note = if trusting && DIRECTIONS.into_iter().any(kept) {
         "corrupt: on a veth a sender on this host leaves its checksum to the device, which never \
          computes it, so the receiver does not notice the damage; run on the sender's side: ethtool \
@@ -334,5 +359,32 @@ mod tests {
         assert_eq!(changes("[up]\ndelay = \"1ms\"\n"), None);
         assert_eq!(changes("[down]\ncorrupt = \"1%\"\n"), Some("corrupt"));
         assert_eq!(changes("[up]\nduplicate = \"1%\"\n"), Some("duplicate"));
+    }
+
+    #[test]
+    fn damage_that_no_receiver_notices_is_noted_for_each_engine_and_device() {
+        let note = |text: &str, kind, engine, directions| {
+            let profile = Profile::parse(text, "x").unwrap();
+            let note = damage_note(kind, engine, directions, &profile);
+            note.map(|note| note[..20].to_owned())
+        };
+        let veth = Some("veth");
+        let [on_a_veth, of_sctp] = ["corrupt: on a veth a", "corrupt: the checksu"];
+        let up = "[up]\ncorrupt = \"1%\"\n";
+        let down = "[down]\ncorrupt = \"1%\"\n";
+        let mended = "[link]\ncorrupt = { probability = \"1%\", checksum = \"mend\" }\n";
+        for (text, kind, engine, directions, wanted) in [
+            (up, veth, Engine::Fq, [true; 2], Some(on_a_veth)),
+            (down, veth, Engine::Qdisc, [true; 2], Some(on_a_veth)),
+            (down, veth, Engine::Hold, [true; 2], None),
+            (up, veth, Engine::Hold, [true; 2], Some(of_sctp)),
+            (up, None, Engine::Fq, [true; 2], Some(of_sctp)),
+            (down, None, Engine::Fq, [true; 2], None),
+            (up, veth, Engine::Fq, [false, true], None),
+            (mended, veth, Engine::Fq, [true; 2], None),
+        ] {
+            let found = note(text, kind, engine, directions);
+            assert_eq!(found.as_deref(), wanted, "{text}{kind:?} {engine:?}");
+        }
     }
 }

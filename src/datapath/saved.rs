@@ -27,7 +27,7 @@ pub struct Saved {
     pub sizes: Sizes,
     /// Whether it was attached with --reverse.
     pub reversed: bool,
-    /// Notes printed at attach.
+    /// Notes printed at attach and by later changes.
     pub notes: Vec<String>,
     /// Origin of the in-order jitter and of time, CLOCK_MONOTONIC ns.
     pub epoch_ns: u64,

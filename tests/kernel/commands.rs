@@ -28,15 +28,36 @@ fn a_direction_that_is_not_emulated_cannot_be_set() {
 /// No counter can show it: the kernel computes the checksum over the damage.
 #[test]
 fn damage_that_no_receiver_notices_is_noted() {
-    for (checksum, notes) in [("keep", 1), ("mend", 0)] {
-        let lab = Lab::new();
-        let profile =
-            format!("[up]\ncorrupt = {{ probability = \"1%\", checksum = \"{checksum}\" }}\n");
-        lab.attach(Engine::Hold, &profile, &["--direction", "up"]);
+    let lab = Lab::new();
+    let noted = |what: &str| {
         let shown = lab.show();
         let of_sctp = |note: &&Value| note.as_str().unwrap().contains("SCTP");
         let found = shown["notes"].as_array().unwrap().iter().filter(of_sctp);
-        assert_eq!(found.count(), notes, "{checksum}: {}", shown["notes"]);
+        println!("{what}: {}", shown["notes"]);
+        found.count()
+    };
+    for (checksum, notes) in [("keep", 1), ("mend", 0)] {
+        let profile =
+            format!("[up]\ncorrupt = {{ probability = \"1%\", checksum = \"{checksum}\" }}\n");
+        lab.attach(Engine::Hold, &profile, &["--direction", "up"]);
+        assert_eq!(noted(checksum), notes);
+        lab.detach();
+    }
+    lab.attach(
+        Engine::Hold,
+        "[up]\ndelay = \"1ms\"\n",
+        &["--direction", "up"],
+    );
+    // What a change adds is printed once.
+    for (change, printed, notes) in [
+        ("up.delay=2ms", false, 0),
+        ("up.corrupt=1%", true, 1),
+        ("up.corrupt=2%", false, 1),
+        ("up.corrupt.checksum=mend", false, 0),
+    ] {
+        let said = lab.emud(&["set", "va", change]).expect(0).out;
+        assert_eq!(said.starts_with("va: note: corrupt: "), printed, "{said}");
+        assert_eq!(noted(change), notes);
     }
 }
 
