@@ -230,7 +230,8 @@ pub fn sockets(folder: &Path) -> io::Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use std::fs::Permissions;
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+    use std::sync::atomic::AtomicBool;
 
     use super::*;
 
@@ -312,6 +313,40 @@ mod tests {
             fs::metadata(&path).unwrap().permissions().mode() & 0o777,
             0o600
         );
+    }
+
+    /// The owner of the folder puts a link to another file in place of the socket, as soon as it is
+    /// there: the mode of that file stays.
+    #[test]
+    fn a_link_in_place_of_the_socket_changes_no_mode() {
+        const ROUNDS: u32 = 1000;
+        let folder = Folder::new("raced");
+        fs::create_dir(&folder.0).unwrap();
+        let [path, secret, link] = ["own.sock", "secret", "link"].map(|name| folder.0.join(name));
+        fs::write(&secret, "").unwrap();
+        fs::set_permissions(&secret, Permissions::from_mode(0o600)).unwrap();
+        let done = AtomicBool::new(false);
+        let exchange = || {
+            let is_socket = || fs::symlink_metadata(&path).is_ok_and(|m| m.file_type().is_socket());
+            while !done.load(Ordering::Relaxed) {
+                symlink(&secret, &link).unwrap();
+                while !is_socket() && !done.load(Ordering::Relaxed) {}
+                fs::rename(&link, &path).unwrap();
+            }
+        };
+        let stays = |_| {
+            let _ = fs::remove_file(&path);
+            // Fails if the link is there first.
+            let _placed = place(Some(&path), &folder.0);
+            fs::metadata(&secret).unwrap().permissions().mode() & 0o777 == 0o600
+        };
+        let stayed = thread::scope(|scope| {
+            scope.spawn(exchange);
+            let stayed = (0..ROUNDS).all(stays);
+            done.store(true, Ordering::Relaxed);
+            stayed
+        });
+        assert!(stayed);
     }
 
     #[test]
