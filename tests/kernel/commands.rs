@@ -1,8 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Commands on links whose packets do not matter.
 
+use aya::programs::loaded_programs;
+use emud::abi;
+use emud::datapath::maps::Maps;
+use emud::datapath::stage::compile::{Place, compile};
+use emud::datapath::stage::features;
+use emud::netlink::{Hook, Netlink};
+use emud::profile::Profile;
 use serde_json::Value;
-use support::lab::{Engine, Lab, emud};
+use support::lab::{Engine, Lab, emud, inside};
+
+use crate::classifier::fitted::memory;
 
 /// It would be accepted and do nothing.
 #[test]
@@ -59,6 +68,35 @@ fn damage_that_no_receiver_notices_is_noted() {
         assert_eq!(said.starts_with("va: note: corrupt: "), printed, "{said}");
         assert_eq!(noted(change), notes);
     }
+}
+
+/// Not with the largest one, which does everything.
+#[test]
+fn attach_takes_the_classifier_that_the_link_needs() {
+    const DELAY: &str = "[link]\ndelay = \"5ms\"\n";
+    let lab = Lab::new();
+    lab.attach(Engine::Hold, DELAY, &[]);
+    let program = inside(&lab.a, || {
+        let mut nl = Netlink::open().unwrap();
+        let va = nl.link("va").unwrap().index;
+        let filters = nl.filters(va, Hook::Egress).unwrap();
+        filters[0].bpf.as_ref().expect("of BPF").program_id
+    });
+    let program = program.join().unwrap();
+    let profile = Profile::parse(DELAY, "delay").unwrap();
+    let place = Place {
+        release: abi::EMUD_RELEASE_HOLD,
+        ifindex: 1,
+        l3: false,
+    };
+    let both = [(&profile.up, abi::EMUD_UP), (&profile.down, abi::EMUD_DOWN)];
+    let [up, down] = both.map(|(link, d)| [compile(link, 42, d, 0, place).unwrap()]);
+    let control = Maps::of_program(program).unwrap().control().unwrap();
+    assert_eq!(control.features, features::of([&up, &down]));
+    let mut programs = loaded_programs().flatten();
+    let program = programs.find(|info| info.id() == program).unwrap();
+    let bytes = memory(&program);
+    assert!(bytes < 1 << 20, "{bytes}");
 }
 
 /// The first line has no figures of an interval, but what is wrong.

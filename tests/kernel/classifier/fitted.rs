@@ -5,6 +5,7 @@
 use std::os::fd::{AsFd, AsRawFd};
 
 use aya::maps::MapData;
+use aya::programs::ProgramInfo;
 use aya::util::KernelVersion;
 use emud::datapath::compiled::{compile_rules, matching};
 use emud::datapath::stage::compile::of_number;
@@ -139,10 +140,9 @@ fn a_usual_link_is_a_fraction_of_the_verifiers_work() {
 
 /// Of the maps of a program, bytes. Before Linux 6.4 a map whose entries are allocated when they are
 /// written counts as if it were full, and is left out.
-fn memory(loaded: &Loaded) -> u64 {
+pub fn memory(info: &ProgramInfo) -> u64 {
     const BPF_F_NO_PREALLOC: u32 = 1;
     let counts_entries = KernelVersion::current().unwrap() >= KernelVersion::new(6, 4, 0);
-    let info = loaded.program(Program::Classify).unwrap().info().unwrap();
     let maps = info.map_ids().unwrap().expect("ids of maps").into_iter();
     let maps = maps.map(|id| MapData::from_id(id).unwrap());
     let counted = maps
@@ -159,11 +159,15 @@ fn memory(loaded: &Loaded) -> u64 {
 
 #[test]
 fn a_link_has_the_memory_that_it_uses() {
+    let memory_of = |bench: &Bench| {
+        let program = bench.loaded.program(Program::Classify).unwrap();
+        memory(&program.info().unwrap())
+    };
     let mut bench = Bench::new(&link(|l| l.delay.mean_ns = 5_000_000));
-    let delay = memory(&bench.loaded);
+    let delay = memory_of(&bench);
     assert!(delay < 1 << 20, "{delay}");
     bench.set(&losing(), 42, stamp_place());
     let flows = 2 * u64::from(abi::EMUD_FLOW_SETS) * size_of::<[u64; 24]>() as u64;
-    let losing = memory(&bench.loaded);
+    let losing = memory_of(&bench);
     assert!(losing > delay + flows, "{losing} {flows}");
 }

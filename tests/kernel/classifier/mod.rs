@@ -13,7 +13,7 @@ mod cgroup;
 mod clone;
 mod delay;
 mod ending;
-mod fitted;
+pub mod fitted;
 mod garbage;
 mod lanes;
 mod loss;
