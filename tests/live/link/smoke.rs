@@ -15,6 +15,7 @@ use support::watch::Watch;
 use support::{emud_path, guest};
 
 use super::restore::assert_same;
+use super::tamper::{self, tampered};
 
 /// A guest whose clock counts instructions adds no more than this to a departure, ms.
 const LATE_MS: f64 = 0.1;
@@ -160,9 +161,25 @@ fn killed(lab: &Lab, engine: Engine, before: &str) {
     assert_same("after kill -9 of an attach", before, &all(lab));
 }
 
+/// Whatever somebody else deleted or stopped is shown, beside all the rest.
+fn spoilt(lab: &Lab, engine: Engine, verdict: &mut Verdict) {
+    let whole = tampered(&lab.show());
+    verdict.same("tampered before", "[]", whole.as_str());
+    let these = ["root deleted", "clsact", "device down"];
+    let these = || tamper::kinds(engine).filter(|kind| these.contains(&kind.name));
+    these().for_each(|kind| tamper::spoil(lab, engine, kind));
+    let shown = tampered(&lab.show());
+    for kind in these() {
+        let what = format!("{}: shown in {shown}", kind.name);
+        verdict.same(&what, true, shown.contains(kind.said));
+    }
+    verdict.same("kinds", 3, these().count());
+}
+
 pub fn lives_and_goes(engine: Engine) {
     let mut verdict = Verdict::default();
-    let lab = Lab::new();
+    // A link in order has one queue nevertheless.
+    let lab = Lab::with_queues(2);
     lab.in_a(ROOT);
     let before = all(&lab);
     let profile = lab.profile(
@@ -175,16 +192,17 @@ pub fn lives_and_goes(engine: Engine) {
     run(&mut attach(&lab, engine, &profile)).expect(0);
     println!("    attached in {:?}", begin.elapsed());
     assert_ne!(before, all(&lab));
+    let roots = lab.in_a("tc qdisc show dev va");
+    let count = |kind: &str| roots.matches(&format!("qdisc {kind} ")).count();
+    let fqs = usize::from(engine == Engine::Fq);
+    verdict.same("mq and fq", (0, fqs), (count("mq"), count("fq")));
     delays(&lab, engine, &mut verdict);
     queue(&lab, engine, &mut verdict);
     // A holder does not report such short delays, and emud's qdisc is not late by as much.
     if engine == Engine::Fq {
         late(&lab, &mut verdict);
     }
-    lab.in_a("tc qdisc del dev va clsact");
-    let tampered = lab.show()["tampered"].to_string();
-    let said = tampered.contains("clsact");
-    verdict.same("what somebody else deleted is shown", true, said);
+    spoilt(&lab, engine, &mut verdict);
     lab.detach();
     assert_same("detached", &before, &all(&lab));
     killed(&lab, engine, &before);

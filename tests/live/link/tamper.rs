@@ -191,7 +191,7 @@ fn variables(engine: Engine) -> String {
 }
 
 /// Applies it to an attached link.
-fn spoil(lab: &Lab, engine: Engine, kind: &Kind) {
+pub fn spoil(lab: &Lab, engine: Engine, kind: &Kind) {
     match kind.script {
         BY_TCX => assert_eq!(detach_tcx(&lab.a), 1),
         script => drop(lab.in_a(&(variables(engine) + script))),
@@ -216,7 +216,7 @@ fn detach_tcx(namespace: &str) -> usize {
 
 const LINK: &str = "[link]\ndelay = \"5ms\"\nrate = \"100Mbit\"\n";
 
-fn tampered(shown: &Value) -> String {
+pub fn tampered(shown: &Value) -> String {
     shown["tampered"].to_string()
 }
 
