@@ -26,9 +26,10 @@
 /* Of 64 CPUs that compete for one queue, all but one lose each race: with 8
  * attempts seven of eight packets would lose all of them, with 1,024 one in
  * 10^7. Such a packet is dropped, as by a full queue. The verifier follows each
- * pass of a plain loop, so these are two loops in two functions. */
-#define EMUD_QUEUE_TRIES 32
-_Static_assert(EMUD_QUEUE_TRIES *EMUD_QUEUE_TRIES >= 1024, "see above");
+ * pass of a plain loop, so without a timeline these are two loops in two functions. */
+#define EMUD_QUEUE_PASSES 32
+#define EMUD_QUEUE_TRIES (EMUD_QUEUE_PASSES * EMUD_QUEUE_PASSES)
+_Static_assert(EMUD_QUEUE_TRIES >= 1024, "see above");
 
 /* 1 if x is above limit, both below 2^63: no branch, which the verifier would
  * follow through all that comes after it. */
@@ -295,7 +296,7 @@ __noinline int emud_queue_any(struct __sk_buff *skb, struct emud_packet *p)
 
 	if (!p || !emud_uses(QUEUE))
 		return EMUD_FULL;
-	for (i = 0; i < EMUD_QUEUE_TRIES; i++) {
+	for (i = 0; i < EMUD_QUEUE_PASSES; i++) {
 		/* Not below emud_queue_once(), because of the stack. */
 		if (emud_uses(BACKGROUND) && !emud_cross(p))
 			return EMUD_FULL;
@@ -333,7 +334,7 @@ static __always_inline int emud_queue(struct __sk_buff *skb, struct emud_packet 
 		return verdict;
 	if (emud_uses(SIGNALS) && l->queueing.aqm)
 		emud_manager_catch_up(p);
-	for (i = 0; i < EMUD_QUEUE_TRIES && verdict == EMUD_AGAIN; i++)
+	for (i = 0; i < EMUD_QUEUE_PASSES && verdict == EMUD_AGAIN; i++)
 		verdict = emud_queue_any(skb, p);
 	return verdict == EMUD_AGAIN ? EMUD_FULL : verdict;
 }
@@ -398,7 +399,7 @@ __noinline int emud_timed_queue(struct __sk_buff *skb, struct emud_packet *p)
 	w->len = emud_on_wire(p, l);
 	if (emud_uses(SIGNALS) && l->queueing.aqm)
 		emud_manager_catch_up(p);
-	bpf_loop(EMUD_QUEUE_TRIES * EMUD_QUEUE_TRIES, emud_timed_once, &t, 0);
+	bpf_loop(EMUD_QUEUE_TRIES, emud_timed_once, &t, 0);
 	return t.verdict == EMUD_AGAIN ? EMUD_FULL : t.verdict;
 }
 

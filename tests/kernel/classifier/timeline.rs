@@ -550,3 +550,21 @@ fn another_trace_takes_other_rows_and_there_may_be_no_room() {
     assert!(error.contains("no room for 5000 rows"), "{error}");
     assert_eq!(departures(&b, 1000, &[100 * MS]), [100 * MS + 100_000]);
 }
+
+/// Each computes its time before it enters the queue, which the other one may have entered since.
+#[test]
+fn of_two_senders_at_once_nobody_loses_for_good() {
+    const EACH: u32 = 3_000;
+    let b = Bench::new(&link(|l| {
+        l.trace = Some(rates(&[(0, 8_000_000), (10, 80_000_000)], 20, true));
+        l.queue = Limit::Packets(2 * EACH).into();
+    }));
+    let is_admitted = || b.send(&udp4(100, 1), FAR).verdict == TC_ACT_UNSPEC;
+    let sender = || (0..EACH).filter(|_| is_admitted()).count() as u32;
+    let admitted = std::thread::scope(|scope| {
+        let other = scope.spawn(sender);
+        sender() + other.join().unwrap()
+    });
+    assert_eq!(admitted, 2 * EACH);
+    assert!(!is_admitted(), "the queue is full");
+}
