@@ -348,3 +348,41 @@ fn try_redirect(nl: &mut Netlink, ifb: u32) -> Result<ToIfb, String> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datapath::stage::compile::{Place, compile};
+    use crate::profile::Profile;
+
+    /// In queues of their own, packets of one flow overtake each other.
+    #[test]
+    fn only_links_that_let_packets_overtake_have_several_queues() {
+        let compiled = |delay: &str| {
+            let text = format!("[up]\ndelay = {delay}\n");
+            let profile = Profile::parse(&text, "x").unwrap_or_else(|e| panic!("{e}"));
+            let place = Place {
+                release: abi::EMUD_RELEASE_STAMP,
+                ifindex: 0,
+                l3: false,
+            };
+            compile(&profile.up, 42, abi::EMUD_UP, 0, place).unwrap()
+        };
+        let constant = "\"30ms\"";
+        let ordered = "{ mean = \"30ms\", sd = \"1ms\" }";
+        for (delay, stays) in [
+            (constant, true),
+            (ordered, true),
+            (
+                "{ mean = \"30ms\", sd = \"1ms\", reorder = \"jitter\" }",
+                false,
+            ),
+            ("{ mean = \"30ms\", share = \"10%\" }", false),
+            ("\"30ms\"\nreorder = \"1%\"", false),
+        ] {
+            assert_eq!(in_order(&[compiled(delay)]), stays, "{delay}");
+            let two = [compiled(ordered), compiled(delay)];
+            assert_eq!(in_order(&two), stays, "beside another link: {delay}");
+        }
+    }
+}
