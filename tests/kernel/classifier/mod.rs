@@ -44,6 +44,7 @@ use emud::histogram::{Delays, buckets};
 use emud::profile::{Delay, Distribution, Jitter, Limit, Link, Neighbours, Reorder, rule_keys};
 
 const TC_ACT_UNSPEC: i32 = -1;
+const TC_ACT_OK: i32 = 0;
 const TC_ACT_STOLEN: i32 = 4;
 const TC_ACT_REDIRECT: i32 = 7;
 
@@ -711,6 +712,55 @@ fn vlan_tags_and_other_protocols_are_delayed_too() {
     lldp[12..14].copy_from_slice(&0x88ccu16.to_be_bytes());
     assert_eq!(b.send(&lldp, 0).departure, 5 * MS);
     assert_eq!(b.counters().bytes, 108 + 60);
+}
+
+/// The kernel takes a stamp for IP only: fq on an ifb cannot delay these, and says so.
+#[test]
+fn what_is_not_ip_to_the_kernel_passes_an_ifb_and_is_counted() {
+    let with = |header: &[u8]| {
+        let mut frame = udp4(100, 1000);
+        frame.splice(12..14, header.iter().copied());
+        frame
+    };
+    let two_tags = with(&[0x88, 0xa8, 0, 5, 0x81, 0, 0, 7, 8, 0]);
+    let pppoe = with(&[0x88, 0x64, 0x11, 0, 0, 1, 0, 88, 0, 0x21]);
+    let mpls = with(&[0x88, 0x47, 0, 1, 1, 64]);
+    let delaying = link(|l| l.delay.mean_ns = 5 * MS);
+    let slow = link(|l| {
+        l.rate = Some(8_000_000);
+        l.delay.mean_ns = 5 * MS;
+    });
+    for (release, untouched) in [
+        (abi::EMUD_RELEASE_IFB, TC_ACT_UNSPEC),
+        (abi::EMUD_RELEASE_QDISC_IFB, TC_ACT_UNSPEC),
+        (abi::EMUD_RELEASE_MIRRED, TC_ACT_OK),
+    ] {
+        for l in [&delaying, &slow] {
+            let place = Place {
+                release,
+                // There is none: nothing is sent.
+                ifindex: 1_000_000,
+                l3: false,
+            };
+            let mut b = Bench::with(l, 42, place);
+            let links = abi::DIRECTIONS.map(|d| b.compile(l, 42, d, place));
+            b.apply(links.each_ref().map(std::slice::from_ref)).unwrap();
+            let mut ctx = arriving(b.start);
+            ctx[rules::SKB_CB..][..4].copy_from_slice(&abi::EMUD_DOWN.to_ne_bytes());
+            let not_ip = || {
+                let counters = b.maps.counters(abi::EMUD_DOWN).unwrap();
+                counters.passed[abi::EMUD_PASS_NOT_IP as usize]
+            };
+            for (n, frame) in (1..).zip([&two_tags, &pppoe, &mpls]) {
+                let left = run(&b.loaded, frame, &ctx);
+                let passed = (untouched, b.start, n);
+                assert_eq!((left.verdict, left.departure(), not_ip()), passed);
+            }
+            run(&b.loaded, &udp4(100, 1000), &ctx);
+            assert_eq!(not_ip(), 3, "IP waits");
+            assert_eq!(b.maps.counters(abi::EMUD_DOWN).unwrap().packets, 4);
+        }
+    }
 }
 
 #[test]
