@@ -4,7 +4,7 @@
 //!
 //! A test that takes long is ignored unless `EMUD_TEST_FULL` is set, one that only a clock of instructions
 //! can judge is ignored outside guests, and with `EMUD_TEST_HERE=no` guests ignore what is the same on every
-//! kernel. Properties of the kernel that the caller expects, so that nothing is skipped silently: `EMUD_GUEST`, `EMUD_EXPECT_ENGINES` ("fq hold qdisc") and `EMUD_EXPECT` ("netem").
+//! kernel. Properties of the kernel that the caller expects, so that nothing is skipped silently: `EMUD_GUEST`, `EMUD_EXPECT_ENGINES` ("fq hold qdisc") and `EMUD_EXPECT` ("netem esp").
 //! For slow machines: `EMUD_LIVE_SCALE` (share of the probes), `EMUD_LIVE_PPS_MAX`,
 //! `EMUD_MONITOR_RATE`, `EMUD_MONITOR_TRIALS`, `EMUD_NETEM_COUNT`. `EMUD_BIN` is the emud to test.
 #![allow(clippy::unwrap_used, clippy::expect_used)]

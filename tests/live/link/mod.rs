@@ -102,6 +102,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
         Host:
             restore::hostile_user;
         Guest:
+            frames::ipsec,
             smoke::lives_and_goes;
         Full:
             spare::networks,
@@ -111,7 +112,6 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             change::directions,
             change::queue_lives_on,
             ecn::marks,
-            frames::ipsec,
             frames::ipv6,
             frames::neighbours,
             frames::without_ethernet,
