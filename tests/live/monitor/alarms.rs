@@ -446,7 +446,8 @@ pub fn timed_for_moments() {
     };
     wait_until("the end of a moment", PATIENCE, || !timing());
     let moments = (0..100).map(|_| {
-        sleep(Duration::from_millis(10));
+        // Each is two switches.
+        (0..10).for_each(|_| sleep(Duration::from_millis(1)));
         usize::from(timing())
     });
     verdict.same(
@@ -460,8 +461,9 @@ pub fn timed_for_moments() {
     let switch = switch.expect("emud_switch");
     let of = |key: &str| switch[key].as_u64().expect("a number");
     verdict.same("some are timed", true, of("timed") > 0);
-    // The time of a running one is counted when it ends.
-    verdict.same("more are counted", true, of("events") + 100 > of("timed"));
+    let few = of("timed") < of("events") / 2;
+    println!("    {} of {} events timed", of("timed"), of("events"));
+    verdict.same("most are only counted", true, few);
     let all = switch["ns_per_event"].as_f64().expect("a mean") * of("events") as f64;
     let off = (all as u64).abs_diff(of("run_time_ns"));
     verdict.same("all by their mean", true, off <= of("events"));

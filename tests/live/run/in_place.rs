@@ -97,9 +97,10 @@ pub fn link_that_stays_is_said() {
     let folder = Folder::new();
     folder.file("p.toml", "up.delay = \"20ms\"\n");
     let words = "--profile ./p.toml --in-place near";
-    let emud = started(&folder, words, "exec sleep 2");
+    let emud = started(&folder, words, "until test -f go; do sleep 0.02; done");
     let near = Netlink::open().unwrap().link("near").unwrap().index;
     let other = interface::lock(near, Duration::from_secs(2)).unwrap();
+    folder.file("go", "");
     let ran = folder.ran(&emud.wait_with_output().unwrap()).expect(75);
     assert!(ran.err.contains("emud detach near"), "{}", ran.err);
     assert!(attached());

@@ -76,6 +76,7 @@ pub fn tests() -> Vec<Trial> {
             undone::when_a_later_run_fails,
             undone::when_preparation_fails,
             in_place::link_comes_and_goes,
+            in_place::link_that_stays_is_said,
             in_place::guard,
             in_place::no_program_outlives_it,
             in_place::a_renamed_interface_is_still_its_own,
@@ -101,7 +102,6 @@ pub fn tests() -> Vec<Trial> {
         Full:
             medium::hidden,
             medium::two_cells,
-            in_place::link_that_stays_is_said,
             reproduce::chain,
             reproduce::choke,
             reproduce::contention,

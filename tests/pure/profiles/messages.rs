@@ -247,6 +247,12 @@ fn exit_codes_of_import_and_export() {
         (&["ping", nowhere], 66, nowhere),
         (&["ping", log], 65, "no replies"),
         (&["mahimahi", "/dev/zero", log], 65, "268435456 bytes"),
+        (&["ping", "/dev/zero"], 65, "268435456 bytes"),
+        (
+            &["csv", "/dev/zero", "--every", "1s", "--rate", "1"],
+            65,
+            "268435456 bytes",
+        ),
         (&["netem", ""], 65, "there is no command"),
     ] {
         let arguments = [&["import"], arguments].concat();

@@ -95,6 +95,12 @@ fn the_wire_to_the_host_has_none_of_its_networks() {
     assert_eq!(plan(TWO).host_network(), None);
 }
 
+/// A clean-up that hangs must not hold a run for ever.
+#[test]
+fn a_clean_up_has_an_end_by_default() {
+    assert_eq!(plan(TWO).clean_up_within, Duration::from_secs(30));
+}
+
 #[test]
 fn everything_that_is_said_of_a_node_is_in_the_plan() {
     let plan = plan(
