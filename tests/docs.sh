@@ -20,6 +20,8 @@ export PATH=$scratch/bin:$PATH
 failed=0
 checked=0
 commands=0
+profiles=0
+scenarios=0
 
 # fail WHERE WHAT OUTPUT
 fail() {
@@ -59,6 +61,7 @@ blocks() {
 # A block without tables shows keys of a link, each line alone.
 profile() {
     local page=$1 line=$2 key
+    profiles=$((profiles + 1))
     if ! grep -q '^\[' "toml/$line"; then
         while IFS= read -r key; do
             [ -n "$key" ] || continue
@@ -76,6 +79,7 @@ profile() {
 scenario() {
     local page=$1 line=$2 node
     cp "toml/$line" example.toml
+    ! grep -q '^command' example.toml || ! grep -qE '^\[(topology|link\.)' example.toml || scenarios=$((scenarios + 1))
     if ! grep -qE '^\[topology' example.toml; then
         for node in client server $(grep '^between' example.toml | grep -oE '"[a-z0-9]+"' | tr -d '"'); do
             grep -q "^\[node.$node\]" example.toml && continue
@@ -152,5 +156,9 @@ for page in *.md docs/*.md tests/vm/*.md; do
     done < <(grep -noE '\]\([^):]+\)' "$page" | sed -E 's/\]\(//; s/\)$//')
 done
 
-echo "$checked examples and links checked, $commands commands with their options, $failed wrong"
+# Blocks that are not found are no mistakes.
+if [ "$profiles" -le 15 ] || [ "$scenarios" -lt 3 ]; then
+    fail docs "$profiles profiles and $scenarios whole scenarios" "too few"
+fi
+echo "$checked examples and links checked, $profiles profiles, $scenarios whole scenarios, $commands commands with their options, $failed wrong"
 [ "$failed" -eq 0 ]

@@ -10,9 +10,16 @@ fn text(len: usize, seed: usize) -> Vec<u8> {
     (0..len).map(|i| ((i + seed) % 251) as u8).collect()
 }
 
+/// With a small stack, as that of a thread may be.
 #[test]
 fn of_every_length() {
     let mut maps = Bench::new(&link(|_| {})).maps;
+    let small_stack = std::thread::Builder::new().stack_size(256 << 10);
+    let done = small_stack.spawn(move || saves_every_length(&mut maps));
+    done.unwrap().join().unwrap();
+}
+
+fn saves_every_length(maps: &mut Maps) {
     assert_eq!(maps.saved().unwrap(), b"");
     for len in [1, PIECE - 1, PIECE, PIECE + 1, MOST, 0, 7, MOST] {
         maps.save(&text(len, len)).unwrap();

@@ -205,6 +205,12 @@ fn kernel_release() -> (u32, u32) {
 
 #[test]
 fn a_tcx_program_is_attached_replaced_and_detached() {
+    for (hook, other) in [(Hook::Egress, Hook::Ingress), (Hook::Ingress, Hook::Egress)] {
+        comes_and_goes(hook, other);
+    }
+}
+
+fn comes_and_goes(hook: Hook, other: Hook) {
     let _space = Space::new();
     let mut nl = Netlink::open().unwrap();
     let v0 = index(&mut nl, "v0");
@@ -212,29 +218,29 @@ fn a_tcx_program_is_attached_replaced_and_detached() {
         let programs = tcx_programs("v0", hook).unwrap();
         programs.iter().map(|program| program.id).collect()
     };
-    assert!(there(Hook::Egress).is_empty());
+    assert!(there(hook).is_empty());
     let [first, second, third] = [TC_ACT_UNSPEC, TC_ACT_OK, TC_ACT_STOLEN].map(program);
-    let attached = attach_tcx(v0, Hook::Egress, first.as_fd());
+    let attached = attach_tcx(v0, hook, first.as_fd());
     if kernel_release() < (6, 6) {
         assert!(attached.is_err(), "tcx came with Linux 6.6");
         return;
     }
     attached.unwrap();
-    let [of_first] = there(Hook::Egress)[..] else {
+    let [of_first] = there(hook)[..] else {
         panic!("not one program");
     };
-    assert!(there(Hook::Ingress).is_empty());
-    attach_tcx(v0, Hook::Egress, second.as_fd()).unwrap();
+    assert!(there(other).is_empty());
+    attach_tcx(v0, hook, second.as_fd()).unwrap();
     // It runs before the first one.
-    let now = there(Hook::Egress);
+    let now = there(hook);
     assert_eq!((now.len(), now[1]), (2, of_first));
-    replace_tcx(v0, Hook::Egress, of_first, third.as_fd()).unwrap();
-    let replaced = there(Hook::Egress);
+    replace_tcx(v0, hook, of_first, third.as_fd()).unwrap();
+    let replaced = there(hook);
     assert_eq!((replaced.len(), replaced[0]), (2, now[0]));
     assert_ne!(replaced[1], of_first);
-    assert!(replace_tcx(v0, Hook::Egress, of_first, first.as_fd()).is_err());
-    detach_tcx(v0, Hook::Egress, now[0]).unwrap();
-    assert_eq!(there(Hook::Egress), replaced[1..]);
-    assert!(detach_tcx(v0, Hook::Egress, now[0]).is_err());
-    assert!(tcx_programs("v9", Hook::Egress).is_err());
+    assert!(replace_tcx(v0, hook, of_first, first.as_fd()).is_err());
+    detach_tcx(v0, hook, now[0]).unwrap();
+    assert_eq!(there(hook), replaced[1..]);
+    assert!(detach_tcx(v0, hook, now[0]).is_err());
+    assert!(tcx_programs("v9", hook).is_err());
 }

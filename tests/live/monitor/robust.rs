@@ -103,6 +103,16 @@ try: s.sendall(b'{\"name\":\"x\"}\\n')
 except BrokenPipeError: pass
 print(s.recv(1000).decode())
 ";
+    // The last of 65 connections.
+    let many = "\
+import socket, sys
+taken = []
+for n in range(65):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(sys.argv[1])
+    taken.append(s)
+print(s.recv(1000).decode())
+";
     let uid = nobody::UID.to_string();
     for (options, sudo, answer) in [
         (&[][..], None, "\"denied\":true"),
@@ -120,6 +130,10 @@ print(s.recv(1000).decode())
         assert!(said.out.contains(answer), "{options:?} {sudo:?}: {said:?}");
         let root = run(Command::new(emud_path()).args(["alarm", "y", "--socket", &socket]));
         assert_eq!(root.code, 0, "{root:?}");
+        if options.contains(&"all") {
+            let said = run(nobody::command("python3").args(["-c", many, &socket]));
+            assert!(said.out.contains("too many connections"), "{said:?}");
+        }
         // Changes of links in other tests are reported to every monitor.
         let names: Vec<String> = (watch.end().of("alarm").iter())
             .map(|line| line.text("/scope/name").to_owned())

@@ -436,8 +436,7 @@ fn a_failed_program_is_at_the_top() {
 
 #[test]
 fn hostile_text_stays_text() {
-    let hostile =
-        "</pre></title><script>alert(1)</script><img src=x onerror='a'>\u{1b}[2J\u{7}\u{202e}&";
+    let hostile = "</pre></title><script>alert(1)</script><img src=x onerror='a' alt=\"b\">\0\u{1b}[2J\u{7}\u{202e}&";
     let mut run = about(1, &[hostile]);
     run.name = hostile.to_owned();
     run.argv = vec![hostile.to_owned()];
