@@ -554,7 +554,7 @@ fn another_trace_takes_other_rows_and_there_may_be_no_room() {
 /// Each computes its time before it enters the queue, which the other one may have entered since.
 #[test]
 fn of_two_senders_at_once_nobody_loses_for_good() {
-    const EACH: u32 = 3_000;
+    const EACH: u32 = 10_000;
     let b = Bench::new(&link(|l| {
         l.trace = Some(rates(&[(0, 8_000_000), (10, 80_000_000)], 20, true));
         l.queue = Limit::Packets(2 * EACH).into();

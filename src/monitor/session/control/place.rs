@@ -319,23 +319,28 @@ mod tests {
     /// there: the mode of that file stays.
     #[test]
     fn a_link_in_place_of_the_socket_changes_no_mode() {
-        const ROUNDS: u32 = 1000;
+        const ROUNDS: u32 = 3000;
         let folder = Folder::new("raced");
         fs::create_dir(&folder.0).unwrap();
         let [path, secret, link] = ["own.sock", "secret", "link"].map(|name| folder.0.join(name));
         fs::write(&secret, "").unwrap();
         fs::set_permissions(&secret, Permissions::from_mode(0o600)).unwrap();
-        let done = AtomicBool::new(false);
+        let [waits, done] = [false; 2].map(AtomicBool::new);
         let exchange = || {
             let is_socket = || fs::symlink_metadata(&path).is_ok_and(|m| m.file_type().is_socket());
             while !done.load(Ordering::Relaxed) {
                 symlink(&secret, &link).unwrap();
+                waits.store(true, Ordering::Relaxed);
                 while !is_socket() && !done.load(Ordering::Relaxed) {}
+                waits.store(false, Ordering::Relaxed);
                 fs::rename(&link, &path).unwrap();
             }
         };
         let stays = |_| {
             let _ = fs::remove_file(&path);
+            while !waits.load(Ordering::Relaxed) {
+                thread::yield_now();
+            }
             // Fails if the link is there first.
             let _placed = place(Some(&path), &folder.0);
             fs::metadata(&secret).unwrap().permissions().mode() & 0o777 == 0o600
