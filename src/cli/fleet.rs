@@ -6,12 +6,13 @@ use std::time::Duration;
 use clap::Subcommand;
 use emud::experiment::run::{self, ExitCode};
 use emud::experiment::scenario::{Overrides, shipped};
-use emud::fleet::controller::{self, Request};
+use emud::fleet::controller::{self, Ended, Request};
 use emud::fleet::etcd::{Access, Client};
 use emud::fleet::keys::Keys;
-use emud::fleet::merge::{HostLog, merge};
+use emud::fleet::merge::{merge, with_verdict};
 use emud::fleet::plan::{MTU, Options, PORT};
 use emud::fleet::protocol::Asked;
+use emud::fleet::verdict::FleetVerdict;
 use emud::fleet::{FleetError, simulate, status, verdict};
 use emud::host::random_seed;
 
@@ -344,14 +345,18 @@ fn carry_out(what: &What, log: Option<&Path>, verdict_first: bool) -> Result<u8,
             }
         }
     }
+    let first = match verdict_first {
+        true => ExitCode::Verdict,
+        false => ExitCode::Program,
+    };
+    let judged = verdict::judge(
+        &ended.hosts,
+        request.options.clock_bound_ns,
+        first,
+        ended.signal,
+    );
     // Whether or not it can be written, the verdict is printed.
-    let written = log.map_or(Ok(()), |path| {
-        let lost = |(host, end): (&String, &_)| {
-            matches!(end, verdict::HostEnd::Lost(_)).then(|| host.clone())
-        };
-        let lost: Vec<String> = ended.hosts.iter().filter_map(lost).collect();
-        write(path, &ended.logs, &lost)
-    });
+    let written = log.map_or(Ok(()), |path| write(path, &ended, &judged));
     if let Some(signal) = ended.signal
         && ended.hosts.is_empty()
     {
@@ -370,16 +375,6 @@ fn carry_out(what: &What, log: Option<&Path>, verdict_first: bool) -> Result<u8,
     for line in run::exits(&exits).lines() {
         say(line.trim_start_matches("emud: "));
     }
-    let first = match verdict_first {
-        true => ExitCode::Verdict,
-        false => ExitCode::Program,
-    };
-    let judged = verdict::judge(
-        &ended.hosts,
-        request.options.clock_bound_ns,
-        first,
-        ended.signal,
-    );
     say(judged.text().trim_end());
     written.map(|()| judged.exit_code)
 }
@@ -394,9 +389,9 @@ fn lines(merged: &[u8]) -> Vec<String> {
     merged.split(|byte| *byte == b'\n').filter_map(of).collect()
 }
 
-/// The merged log, and beside it those of the hosts, which `emud report` reads. That of an earlier run
+/// The merged log, and beside it those of the hosts, which `emud compare` reads. That of an earlier run
 /// would look like the one of a host that was lost.
-fn write(path: &Path, logs: &[HostLog], lost: &[String]) -> Result<(), Failure> {
+fn write(path: &Path, ended: &Ended, judged: &FleetVerdict) -> Result<(), Failure> {
     let failed =
         |path: &Path, e| Failure::new(EX_IOERR, format!("cannot write {}: {e}", path.display()));
     let of_host = |host: &str| {
@@ -408,12 +403,17 @@ fn write(path: &Path, logs: &[HostLog], lost: &[String]) -> Result<(), Failure> 
         }
         path.with_file_name(name)
     };
-    std::fs::write(path, merge(logs)).map_err(|e| failed(path, e))?;
-    for log in logs {
+    let text = with_verdict(&ended.logs, &ended.hosts, judged);
+    let written = text.map_err(std::io::Error::other);
+    let written = written.and_then(|text| std::fs::write(path, text));
+    written.map_err(|e| failed(path, e))?;
+    for log in &ended.logs {
         let own = of_host(&log.host);
         std::fs::write(&own, &log.text).map_err(|e| failed(&own, e))?;
     }
-    for own in lost.iter().map(|host| of_host(host)) {
+    let lost = ended.hosts.iter();
+    let lost = lost.filter(|(_, end)| matches!(end, verdict::HostEnd::Lost(_)));
+    for own in lost.map(|(host, _)| of_host(host)) {
         match std::fs::remove_file(&own) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(failed(&own, e)),
             _ => {}

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use emud::experiment::report as page;
-use emud::experiment::results::Run;
+use emud::experiment::results::{Logged, Run, compare, summarise};
 use emud::text::to_stderr;
 
 use super::failure::{EX_CANTCREAT, EX_USAGE};
@@ -15,13 +15,14 @@ use super::{Failure, is_same};
 #[command(after_long_help = "\
 Examples:
   emud report run.log -o run.html
+  emud report run.log --text              verdict, figures and contention as text
   emud report run.log --svg plots/        plots alone, a file for each direction of a link
   emud report run.*.log -o run.html       repeats: each figure over all runs
   emud report A.*.log --against B.*.log -o ab.html
 
 The page needs neither scripts nor a network. That of one log has the verdict, what was configured
 and what was measured, plots with contention shaded, alarms, and what programs said; that of several
-has means and every run (docs/report.md).
+has means and every run (docs/report.md). The log of several hosts, of `emud fleet run`, has one page of all.
 
 Exit codes: 0 written, whatever the verdict is, 64 the page would overwrite a log, 65 not an experiment's log or damaged, 66 no such file,
 73 the page or a plot cannot be written.")]
@@ -36,8 +37,12 @@ pub struct Args {
     against: Vec<PathBuf>,
 
     /// The page to write; - for standard output
-    #[arg(short, long, value_name = "FILE", required_unless_present = "svg")]
+    #[arg(short, long, value_name = "FILE", required_unless_present_any = ["svg", "text"])]
     output: Option<PathBuf>,
+
+    /// Print the report as text
+    #[arg(long)]
+    text: bool,
 
     /// Write the plots into this directory, as SVG
     #[arg(long, value_name = "DIR")]
@@ -56,28 +61,32 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if args.svg.is_some() && args.logs.len() + args.against.len() > 1 {
         return Err(Failure::new(EX_USAGE, "--svg draws the plots of one log"));
     }
-    let read = |logs: &[PathBuf]| -> Result<Vec<Run>, Failure> {
-        Ok((logs.iter().map(|log| Run::read(log))).collect::<Result<_, _>>()?)
-    };
-    let (runs, against) = (read(&args.logs)?, read(&args.against)?);
+    let logs = Logs::read(args)?;
     if let Some(output) = &args.output {
-        let page = match (&runs[..], &against[..]) {
-            ([run], []) => page::html(run)?,
-            (runs, []) => page::repeats(runs)?,
-            (a, b) => page::compared(a, b)?,
+        let page = match &logs {
+            Logs::One(log) => page::html(log)?,
+            Logs::Repeats(runs) => page::repeats(runs)?,
+            Logs::Two(a, b) => page::compared(a, b)?,
         };
         match output.as_os_str() == "-" {
             true => super::out(&page)?,
             false => write(output, &page)?,
         }
     }
-    if let (Some(directory), [run]) = (&args.svg, &runs[..]) {
+    if args.text {
+        super::out(&match &logs {
+            Logs::One(log) => page::text(log),
+            Logs::Repeats(runs) => summarise(runs).text(),
+            Logs::Two(a, b) => compare(a, b).text(),
+        })?;
+    }
+    if let (Some(directory), Logs::One(log)) = (&args.svg, &logs) {
         std::fs::create_dir_all(directory).map_err(|e| cannot(directory, &e))?;
-        let plots = page::plots(run)?;
+        let plots = page::plots(log)?;
         if plots.is_empty() {
             to_stderr(format_args!(
                 "emud: {} has no samples: there is nothing to plot",
-                run.path.display()
+                args.logs[0].display()
             ));
         }
         for plot in plots {
@@ -85,6 +94,26 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// What a report is of.
+enum Logs {
+    One(Logged),
+    Repeats(Vec<Run>),
+    Two(Vec<Run>, Vec<Run>),
+}
+
+impl Logs {
+    fn read(args: &Args) -> Result<Self, Failure> {
+        let runs = |logs: &[PathBuf]| -> Result<Vec<Run>, Failure> {
+            Ok((logs.iter().map(|log| Run::read(log))).collect::<Result<_, _>>()?)
+        };
+        Ok(match (&args.logs[..], &args.against[..]) {
+            ([log], []) => Self::One(Logged::read(log)?),
+            (logs, []) => Self::Repeats(runs(logs)?),
+            (a, b) => Self::Two(runs(a)?, runs(b)?),
+        })
+    }
 }
 
 pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
@@ -121,6 +150,7 @@ mod tests {
                 logs: vec![log.clone()],
                 against: vec![],
                 output: Some(output.clone()),
+                text: false,
                 svg: None,
             };
             assert_eq!(run(&args).unwrap_err().code, EX_USAGE);

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One log of all hosts, in the order of time.
 
+use std::collections::BTreeMap;
+
+use emud_monitor::log::{Clock, mono_ns};
 use serde_json::{Value, json};
+
+use super::verdict::{FleetVerdict, HostEnd};
+use crate::experiment::results::{FleetClock, FleetHost, FleetLine};
 
 /// The log of a host, and how its clock becomes that of the reference.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +54,60 @@ impl HostClock {
 /// and `reference_ns`, that time; the machine, which is `host` in a `start` line of one host, is
 /// `machine`.
 pub fn merge(logs: &[HostLog]) -> Vec<u8> {
+    let text = in_order(logs).into_iter().map(|(_, line)| line + "\n");
+    text.collect::<String>().into_bytes()
+}
+
+/// The same with a last line: the verdict over all hosts, also those that were lost.
+///
+/// # Errors
+/// serde cannot write the line: a fault of emud's.
+pub fn with_verdict(
+    logs: &[HostLog],
+    hosts: &BTreeMap<String, HostEnd>,
+    verdict: &FleetVerdict,
+) -> serde_json::Result<Vec<u8>> {
+    let last = in_order(logs).last().map_or(0, |(time, _)| *time);
+    let line = FleetLine {
+        time: Clock::now().time(mono_ns()),
+        reference_ns: last,
+        verdict: verdict.verdict,
+        reasons: verdict.reasons.clone(),
+        exit_code: verdict.exit_code,
+        hosts: hosts.iter().map(|(host, end)| entry(host, end)).collect(),
+    };
+    let mut text = merge(logs);
+    serde_json::to_writer(&mut text, &line)?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+fn entry(host: &str, end: &HostEnd) -> FleetHost {
+    let host = host.to_owned();
+    match end {
+        HostEnd::Lost(why) => FleetHost {
+            host,
+            verdict: None,
+            lost: Some(why.clone()),
+            clock: None,
+        },
+        HostEnd::Reported { result, clock } => FleetHost {
+            host,
+            verdict: result.judgement.as_ref().map(|judged| judged.verdict),
+            lost: None,
+            clock: clock.map(|start| FleetClock {
+                offset_ns: start.offset_ns,
+                end_offset_ns: result.clock.map(|end| end.offset_ns),
+                bound_ns: result
+                    .clock
+                    .map_or(0, |end| end.bound_ns)
+                    .max(start.bound_ns),
+            }),
+        },
+    }
+}
+
+fn in_order(logs: &[HostLog]) -> Vec<(u64, String)> {
     let mut lines = Vec::new();
     for log in logs {
         // A line that cannot be read, such as the last one of a log that was cut, has the time of
@@ -74,6 +134,5 @@ pub fn merge(logs: &[HostLog]) -> Vec<u8> {
     }
     // Stable: lines of one host stay in their order.
     lines.sort_by_key(|(time, _)| *time);
-    let text = lines.into_iter().map(|(_, line)| line + "\n");
-    text.collect::<String>().into_bytes()
+    lines
 }

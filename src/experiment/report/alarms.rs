@@ -34,39 +34,51 @@ pub struct Contention {
 
 impl Contention {
     /// None: there was no contention.
-    pub fn of(run: &Run) -> Option<Self> {
-        let (spans, alarms) = (run.contention(), &run.alarms);
-        if spans.is_empty() && alarms.items.is_empty() {
+    pub fn of(runs: &[Run]) -> Option<Self> {
+        let (spans, alarms) = (spans(runs), Table::of_hosts(ALARMS, runs, alarms));
+        if spans.rows.is_empty() && alarms.rows.is_empty() {
             return None;
         }
-        let span = |span: &Span| {
-            vec![
-                resource_name(&span.resource, &span.what),
-                at(run, span.since_mono_ns),
-                at(run, span.until_mono_ns),
-                time(span.duration_ns as f64),
-                shares(&span.by),
-            ]
-        };
-        let alarm = |alarm: &Alarm| {
-            vec![
-                at(run, alarm.mono_ns),
-                resource_name(&alarm.resource, &alarm.what()),
-                quantity(alarm, alarm.value),
-                quantity(alarm, alarm.threshold),
-                shares(&alarm.shares),
-            ]
-        };
+        let more = runs.iter().map(|run| run.alarms.left_out).sum();
         Some(Self {
-            spans: Table::new(SPANS, spans.iter().map(span)),
-            title: match alarms.items.len() as u64 + alarms.left_out {
+            spans,
+            title: match alarms.rows.len() as u64 + more {
                 1 => "The alarm".to_owned(),
                 n => format!("All {} alarms", count(n)),
             },
-            alarms: Table::new(ALARMS, alarms.items.iter().map(alarm)),
-            left_out: left_out(alarms.left_out, "alarms"),
+            alarms,
+            left_out: left_out(more, "alarms"),
         })
     }
+}
+
+/// Contention of the measured phase.
+pub fn spans(runs: &[Run]) -> Table {
+    let row = |run: &Run, span: &Span| {
+        vec![
+            resource_name(&span.resource, &span.what),
+            at(run, span.since_mono_ns),
+            at(run, span.until_mono_ns),
+            time(span.duration_ns as f64),
+            shares(&span.by),
+        ]
+    };
+    Table::of_hosts(SPANS, runs, |run| {
+        run.contention().iter().map(|span| row(run, span)).collect()
+    })
+}
+
+fn alarms(run: &Run) -> Vec<Vec<String>> {
+    let row = |alarm: &Alarm| {
+        vec![
+            at(run, alarm.mono_ns),
+            resource_name(&alarm.resource, &alarm.what()),
+            quantity(alarm, alarm.value),
+            quantity(alarm, alarm.threshold),
+            shares(&alarm.shares),
+        ]
+    };
+    run.alarms.items.iter().map(row).collect()
 }
 
 fn quantity(alarm: &Alarm, value: u64) -> String {

@@ -12,6 +12,7 @@ use crate::experiment::results::{HostFigure, Run, number, share};
 const COLUMNS: &[[&str; 2]] = &[["figure", ""], ["mean", "n"], ["most", "n"]];
 
 pub struct Host {
+    pub title: String,
     /// Of the measured phase.
     pub table: Table,
     pub joined: String,
@@ -19,19 +20,28 @@ pub struct Host {
     pub plot: String,
 }
 
-impl Host {
-    /// None: the log does not have the state of the host.
-    ///
-    /// # Errors
-    /// The plot cannot be drawn.
-    pub fn of(run: &Run) -> Result<Option<Self>, PageError> {
-        let plot = Plots::new(run).host()?;
-        Ok(plot.map(|plot| Self {
+/// Without those whose state the log does not have.
+///
+/// # Errors
+/// A plot cannot be drawn.
+pub fn of(runs: &[Run]) -> Result<Vec<Host>, PageError> {
+    let mut hosts = vec![];
+    for run in runs {
+        let name = run.in_fleet.iter().map(|of| format!(" {}", of.host));
+        let plot = Plots::new(run, runs).host()?;
+        hosts.extend(plot.map(|plot| Host {
+            title: format!("Host{}", name.collect::<String>()),
             table: Table::new(COLUMNS, rows(run).into_iter()),
             joined: joined(run.host_track.series.samples_each()),
             plot,
-        }))
+        }));
     }
+    Ok(hosts)
+}
+
+/// Of all hosts.
+pub fn table(runs: &[Run]) -> Table {
+    Table::of_hosts(COLUMNS, runs, rows)
 }
 
 /// Only of what is known.

@@ -5,7 +5,7 @@ use emud_monitor::log::{AskedFor, RunLink};
 
 use super::plot::Plots;
 use super::{PageError, Table, at, joined, left_out};
-use crate::experiment::results::{ClassTrack, Run, Track, count, rate, share, time};
+use crate::experiment::results::{Change, ClassTrack, Run, Track, count, rate, share, time};
 
 /// With more links, the plots are folded until the reader opens them.
 const OPEN: usize = 4;
@@ -53,8 +53,8 @@ const CLASS_COLUMNS: &[[&str; 2]] = &[
 pub struct Links {
     /// There are links, or nothing else.
     pub shown: bool,
-    /// Which samples there are not; empty: all are there.
-    pub missing: &'static str,
+    /// Which samples there are not.
+    pub missing: Vec<String>,
     /// Instead of a table.
     pub profiles: Vec<String>,
     pub table: Table,
@@ -64,29 +64,45 @@ pub struct Links {
 }
 
 impl Links {
-    pub fn of(run: &Run) -> Self {
-        let profile = |link: &RunLink| format!("{}: profile {}", link.name, link.profile);
-        let profiles = run.about.links.iter().map(profile);
-        let (missing, profiles) = if run.tracks.is_empty() {
-            let missing = "The log has no samples: what links did was not measured.";
-            (missing, profiles.collect())
-        } else if run.tracks.iter().all(|track| track.samples == 0) {
-            ("There is no sample of a measured phase.", vec![])
-        } else {
-            ("", vec![])
+    pub fn of(runs: &[Run]) -> Self {
+        let profiles = runs.iter().filter(|run| run.tracks.is_empty());
+        let profiles = profiles.flat_map(|run| {
+            let profile = |link: &RunLink| format!("{}: profile {}", link.name, link.profile);
+            run.about
+                .links
+                .iter()
+                .map(move |link| run.named(&profile(link)))
+        });
+        let also = |run: &Run| -> Vec<_> {
+            let of_tracks = run.tracks.iter().filter_map(also);
+            of_tracks.map(|text| run.named(&text)).collect()
         };
+        let tracks = |run: &Run| run.tracks.iter().map(row).collect();
+        let classes = |run: &Run| run.classes.iter().map(class_row).collect();
         Self {
-            shown: !run.about.links.is_empty() || run.stations.is_empty(),
-            missing,
-            profiles,
-            table: Table {
-                groups: GROUPS,
-                ..Table::new(COLUMNS, run.tracks.iter().map(row))
-            },
-            also: run.tracks.iter().filter_map(also).collect(),
-            classes: Table::new(CLASS_COLUMNS, run.classes.iter().map(class_row)),
+            shown: (runs.iter()).any(|r| !r.about.links.is_empty())
+                || runs.iter().all(|r| r.stations.is_empty()),
+            missing: runs.iter().filter_map(missing).collect(),
+            profiles: profiles.collect(),
+            table: Table::of_hosts(COLUMNS, runs, tracks).grouped(GROUPS),
+            also: runs.iter().flat_map(also).collect(),
+            classes: Table::of_hosts(CLASS_COLUMNS, runs, classes),
         }
     }
+}
+
+/// None: all samples are there.
+fn missing(run: &Run) -> Option<String> {
+    let text = match &run.tracks[..] {
+        // A host without links has none.
+        [] if run.in_fleet.is_some() && run.about.links.is_empty() => return None,
+        [] => "The log has no samples: what links did was not measured.",
+        tracks if tracks.iter().all(|track| track.samples == 0) => {
+            "There is no sample of a measured phase."
+        }
+        _ => return None,
+    };
+    Some(run.of_host(text))
 }
 
 fn row(track: &Track) -> Vec<String> {
@@ -172,25 +188,34 @@ pub struct OfLink<'a> {
 impl<'a> OverTime<'a> {
     /// # Errors
     /// A plot cannot be drawn.
-    pub fn of(run: &'a Run) -> Result<Self, PageError> {
-        let plots = Plots::new(run);
-        let links = || run.tracks.chunk_by(|a, b| a.link == b.link);
-        let link = |tracks| of_link(run, &plots, tracks);
-        let changes = &run.changes;
-        let change = changes.items.iter().map(|change| {
-            let phase = change.phase.as_ref().map(|phase| format!("phase {phase}"));
-            let by_hand = change.by_hand.then(|| "changed by hand".to_owned());
-            let what: Vec<String> = by_hand.into_iter().chain(phase).collect();
-            let what = what.join(", ");
-            format!("{} s: {}: {what}", at(run, change.mono_ns), change.link)
-        });
+    pub fn of(runs: &'a [Run]) -> Result<Self, PageError> {
+        let mut plots = vec![];
+        for run in runs {
+            let drawing = Plots::new(run, runs);
+            let links = run.tracks.chunk_by(|a, b| a.link == b.link);
+            for tracks in links {
+                plots.push(of_link(run, &drawing, tracks)?);
+            }
+        }
+        let more = runs.iter().map(|run| run.changes.left_out).sum();
         Ok(Self {
-            open: links().count() <= OPEN,
-            plots: links().map(link).collect::<Result<_, _>>()?,
-            changes: change.collect(),
-            left_out: left_out(changes.left_out, "changes of links"),
+            open: plots.len() <= OPEN,
+            plots,
+            changes: runs.iter().flat_map(changes).collect(),
+            left_out: left_out(more, "changes of links"),
         })
     }
+}
+
+fn changes(run: &Run) -> Vec<String> {
+    let change = |change: &Change| {
+        let phase = change.phase.as_ref().map(|phase| format!("phase {phase}"));
+        let by_hand = change.by_hand.then(|| "changed by hand".to_owned());
+        let what: Vec<String> = by_hand.into_iter().chain(phase).collect();
+        let (at, link) = (at(run, change.mono_ns), run.named(&change.link));
+        format!("{at} s: {link}: {}", what.join(", "))
+    };
+    run.changes.items.iter().map(change).collect()
 }
 
 fn of_link<'a>(run: &'a Run, plots: &Plots, tracks: &[Track]) -> Result<OfLink<'a>, PageError> {
@@ -199,10 +224,10 @@ fn of_link<'a>(run: &'a Run, plots: &Plots, tracks: &[Track]) -> Result<OfLink<'
     let each = tracks.iter().map(|t| t.series.samples_each()).max();
     let mut figures = Vec::new();
     for track in tracks {
-        figures.extend(plots.of(track)?.map(|svg| (track.name(), svg)));
+        figures.extend(plots.of(track)?.map(|svg| (run.named(&track.name()), svg)));
     }
     Ok(OfLink {
-        title: link.map_or_else(|| name.clone(), title),
+        title: run.named(&link.map_or_else(|| name.clone(), title)),
         joined: joined(each.unwrap_or_default()),
         figures,
         notes: link.map_or(&[], |link| &link.notes),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An experiment as a page that a browser shows by itself: no script, nothing from a network,
-//! light and dark, also on paper (docs/report.md). templates/ has its template.
+//! light and dark, also on paper (docs/report.md). templates/ has its template. Also as text.
 
 mod alarms;
 mod chart;
@@ -14,15 +14,17 @@ mod reproduction;
 mod rows;
 mod several;
 mod stations;
+mod text;
 
 use askama::Template;
 
-use super::results::{Run, count};
+use super::results::{Logged, Run, count};
 use crate::plot::PlotError;
 use plot::Plots;
 
 pub use reproduction::reproduction;
 pub use several::{compared, repeats};
+pub use text::text;
 
 const STYLE: &str = concat!(include_str!("style.css"), include_str!("plot.css"));
 const PLOT_STYLE: &str = include_str!("plot.css");
@@ -71,7 +73,7 @@ struct Page<'a> {
     map_style: String,
     contention: Option<alarms::Contention>,
     over_time: links::OverTime<'a>,
-    host: Option<host::Host>,
+    hosts: Vec<host::Host>,
     programs: programs::Programs<'a>,
 }
 
@@ -79,20 +81,47 @@ struct Page<'a> {
 #[derive(Template)]
 #[template(path = "table.html", whitespace = "minimize")]
 struct Table {
-    columns: &'static [[&'static str; 2]],
+    columns: Vec<[&'static str; 2]>,
     rows: Vec<Vec<String>>,
     /// What is above the titles: a text, and how many columns it is for; one of a single column
     /// replaces its title. None: nothing.
-    groups: &'static [(&'static str, usize)],
+    groups: Vec<(&'static str, usize)>,
 }
 
 impl Table {
-    fn new(columns: &'static [[&'static str; 2]], rows: impl Iterator<Item = Vec<String>>) -> Self {
+    fn new(columns: &[[&'static str; 2]], rows: impl Iterator<Item = Vec<String>>) -> Self {
         Self {
-            columns,
+            columns: columns.to_vec(),
             rows: rows.collect(),
-            groups: &[],
+            groups: vec![],
         }
+    }
+
+    /// Of the parts of all hosts; of several, the first column is the host.
+    fn of_hosts(
+        columns: &[[&'static str; 2]],
+        runs: &[Run],
+        rows: impl Fn(&Run) -> Vec<Vec<String>>,
+    ) -> Self {
+        let rows = runs.iter().flat_map(|run| {
+            let host = run.in_fleet.as_ref().map(|of| of.host.clone());
+            let row = move |row: Vec<String>| host.iter().cloned().chain(row).collect();
+            rows(run).into_iter().map(row)
+        });
+        let mut table = Self::new(columns, rows);
+        if runs.iter().any(|run| run.in_fleet.is_some()) {
+            table.columns.insert(0, ["host", ""]);
+        }
+        table
+    }
+
+    /// With groups of the columns after that of the host.
+    fn grouped(mut self, groups: &[(&'static str, usize)]) -> Self {
+        let columns: usize = groups.iter().map(|(_, columns)| columns).sum();
+        let host = self.columns.len() > columns;
+        self.groups.extend(host.then_some(("host", 1)));
+        self.groups.extend(groups);
+        self
     }
 
     /// Titles of the columns that share a group.
@@ -108,35 +137,40 @@ impl Table {
 }
 
 /// Returns the page.
-pub fn html(run: &Run) -> Result<String, PageError> {
-    let (maps, map_style) = map::maps(run);
+pub fn html(log: &Logged) -> Result<String, PageError> {
+    let runs = log.runs();
+    let (maps, map_style) = map::maps(runs);
     let page = Page {
         emud: env!("CARGO_PKG_VERSION"),
         style: STYLE,
-        head: head::Head::of(run),
-        links: links::Links::of(run),
-        stations: stations::table(run),
+        head: head::Head::of(log),
+        links: links::Links::of(runs),
+        stations: stations::table(runs),
         maps,
         map_style,
-        contention: alarms::Contention::of(run),
-        over_time: links::OverTime::of(run)?,
-        host: host::Host::of(run)?,
-        programs: programs::Programs::of(run),
+        contention: alarms::Contention::of(runs),
+        over_time: links::OverTime::of(runs)?,
+        hosts: host::of(runs)?,
+        programs: programs::Programs::of(runs),
     };
     Ok(plain(&page.render()?))
 }
 
-/// Returns the plots, a file for each direction and class of a link that has samples, and one of the host.
-pub fn plots(run: &Run) -> Result<Vec<Plot>, PageError> {
-    let plots = Plots::new(run);
+/// Returns the plots, a file for each direction and class of a link that has samples, and one of each host.
+pub fn plots(log: &Logged) -> Result<Vec<Plot>, PageError> {
     let mut drawn = Vec::new();
-    for track in &run.tracks {
-        let class = track.class.iter().map(|class| format!("-{class}"));
-        let class: String = class.collect();
-        let name = format!("{}-{}{class}", track.link, track.direction);
-        drawn.extend(plots.of(track)?.map(|svg| (name, svg)));
+    for run in log.runs() {
+        let plots = Plots::new(run, log.runs());
+        let host = run.in_fleet.iter().map(|of| format!("{}-", of.host));
+        let host: String = host.collect();
+        for track in &run.tracks {
+            let class = track.class.iter().map(|class| format!("-{class}"));
+            let class: String = class.collect();
+            let name = format!("{host}{}-{}{class}", track.link, track.direction);
+            drawn.extend(plots.of(track)?.map(|svg| (name, svg)));
+        }
+        drawn.extend(plots.host()?.map(|svg| (format!("{host}host"), svg)));
     }
-    drawn.extend(plots.host()?.map(|svg| ("host".to_owned(), svg)));
     let mut files: Vec<Plot> = Vec::new();
     for (name, svg) in drawn {
         let stem = file_name(&name);

@@ -23,26 +23,35 @@ const NEAR: f64 = 1.0 / 500.0;
 pub struct Plots<'a> {
     run: &'a Run,
     range: Range<f64>,
+    /// Of the host.
     contention: Vec<(Range<f64>, String)>,
+    /// Of all hosts: a link's packets also depend on programs of others.
+    anywhere: Vec<(Range<f64>, String)>,
 }
 
 impl<'a> Plots<'a> {
-    pub fn new(run: &'a Run) -> Self {
-        let of_links = run.tracks.iter().flat_map(|t| t.series.points());
-        let of_host = run.host_track.series.points().iter();
-        let spans = of_links
-            .map(Point::span_ns)
-            .chain(of_host.map(Point::span_ns));
+    /// `all`: the parts of all hosts, which have one axis of time.
+    pub fn new(run: &'a Run, all: &[Run]) -> Self {
+        let spans = all.iter().flat_map(|run| {
+            let of_links = run.tracks.iter().flat_map(|t| t.series.points());
+            let of_host = run.host_track.series.points().iter();
+            of_links
+                .map(Point::span_ns)
+                .chain(of_host.map(Point::span_ns))
+        });
         let (from, until): (Vec<u64>, Vec<u64>) = spans.unzip();
         let (first, last) = (from.into_iter().min(), until.into_iter().max());
         let second = |ns: u64| second(run, ns);
         let start = first.map_or(0.0, second);
         let range = start..last.map_or(1.0, second).max(start + 1e-3);
-        let contention = contention(run, (range.end - range.start) * NEAR);
+        let near = (range.end - range.start) * NEAR;
+        let mut anywhere: Vec<_> = all.iter().flat_map(|run| contention(run, near)).collect();
+        anywhere.sort_by(|(a, _), (b, _)| a.start.total_cmp(&b.start));
         Self {
             run,
             range,
-            contention,
+            contention: contention(run, near),
+            anywhere,
         }
     }
 
@@ -52,7 +61,7 @@ impl<'a> Plots<'a> {
             return Ok(None);
         }
         let axis = self.axis(Some(&track.link));
-        draw(&self.panels(track), &axis, track.name()).map(Some)
+        draw(&self.panels(track), &axis, self.run.named(&track.name())).map(Some)
     }
 
     /// The same of the host; none: the log does not have its state.
@@ -75,14 +84,17 @@ impl<'a> Plots<'a> {
                 .run
                 .measured()
                 .map(|(from, until)| second(from)..second(until)),
-            contention: self.contention.clone(),
+            contention: match link {
+                Some(_) => self.anywhere.clone(),
+                None => self.contention.clone(),
+            },
             changes: changes.map(|c| second(c.mono_ns)).collect(),
         }
     }
 
     fn panels(&self, track: &Track) -> Vec<Panel> {
         let points = track.series.points();
-        let name = plain(&track.name());
+        let name = plain(&self.run.named(&track.name()));
         let mut panels = vec![
             self.throughput(track, &name),
             self.delay(track),
@@ -206,8 +218,10 @@ impl<'a> Plots<'a> {
             fits.unwrap_or((1e3, "kB/s"))
         };
         let percent = (0.01, "%");
+        let of_fleet = self.run.in_fleet.as_ref();
+        let host = of_fleet.map_or_else(|| "host".to_owned(), |of| plain(&of.host));
         let panels = [
-            panel("host: CPUs", percent, 100.0, &cpu),
+            panel(&format!("{host}: CPUs"), percent, 100.0, &cpu),
             panel(
                 "memory",
                 (1e9, "GB"),
@@ -281,7 +295,7 @@ fn contention(run: &Run, near: f64) -> Vec<(Range<f64>, String)> {
             Some((last, _)) if from <= last.end + near => last.end = last.end.max(until),
             _ => joined.push((
                 from..until,
-                plain(&resource_name(&span.resource, &span.what)),
+                plain(&run.of_host(&resource_name(&span.resource, &span.what))),
             )),
         }
     }

@@ -45,7 +45,7 @@ pub struct Programs<'a> {
 
 /// What a node's programs said.
 pub struct Output<'a> {
-    pub node: &'a str,
+    pub node: String,
     pub count: String,
     pub lines: Vec<Said<'a>>,
 }
@@ -57,20 +57,26 @@ pub struct Said<'a> {
 }
 
 impl<'a> Programs<'a> {
-    pub fn of(run: &'a Run) -> Self {
-        let (exits, files) = (&run.exits, &run.artefacts);
+    pub fn of(runs: &'a [Run]) -> Self {
+        let exits = |run: &Run| {
+            let exits = run.exits.items.iter();
+            exits.map(|exit| program(run, exit)).collect()
+        };
+        let files = |run: &Run| run.artefacts.items.iter().map(file).collect();
+        let metrics = |run: &Run| run.metrics.items.iter().map(metric).collect();
+        let outputs = |run: &'a Run| {
+            let outputs = run.outputs.iter();
+            outputs.map(move |(node, tail)| output(run, node, tail))
+        };
+        let more = |of: fn(&Run) -> u64, what| left_out(runs.iter().map(of).sum(), what);
         Self {
-            programs: Table::new(PROGRAMS, exits.items.iter().map(|exit| program(run, exit))),
-            programs_left_out: left_out(exits.left_out, "commands"),
-            outputs: run
-                .outputs
-                .iter()
-                .map(|(node, tail)| output(run, node, tail))
-                .collect(),
-            files: Table::new(FILES, files.items.iter().map(file)),
-            files_left_out: left_out(files.left_out, "files"),
-            metrics: Table::new(METRICS, run.metrics.items.iter().map(metric)),
-            metrics_left_out: left_out(run.metrics.left_out, "reports of other figures"),
+            programs: Table::of_hosts(PROGRAMS, runs, exits),
+            programs_left_out: more(|run| run.exits.left_out, "commands"),
+            outputs: runs.iter().flat_map(outputs).collect(),
+            files: Table::of_hosts(FILES, runs, files),
+            files_left_out: more(|run| run.artefacts.left_out, "files"),
+            metrics: Table::of_hosts(METRICS, runs, metrics),
+            metrics_left_out: more(|run| run.metrics.left_out, "reports of other figures"),
         }
     }
 }
@@ -92,7 +98,7 @@ fn program(run: &Run, exit: &ExitLine) -> Vec<String> {
     ]
 }
 
-fn output<'a>(run: &Run, node: &'a str, tail: &'a Tail<OutputLine>) -> Output<'a> {
+fn output<'a>(run: &Run, node: &str, tail: &'a Tail<OutputLine>) -> Output<'a> {
     let said = |line: &'a OutputLine| Said {
         at: format!("{:>9}", at(run, line.mono_ns)),
         is_error: line.stream == OutputStream::Stderr,
@@ -109,7 +115,7 @@ fn output<'a>(run: &Run, node: &'a str, tail: &'a Tail<OutputLine>) -> Output<'a
     });
     let first = tail.first.iter().map(said);
     Output {
-        node,
+        node: run.named(node),
         count: count(tail.count()),
         lines: first.chain(gap).chain(tail.last.iter().map(said)).collect(),
     }

@@ -33,12 +33,12 @@ const GROUPS: &[(&str, usize)] = &[
     ("energy", 1),
 ];
 
-pub fn table(run: &Run) -> Table {
-    let measured = run.stations.iter().filter(|s| s.interval_ns > 0);
-    Table {
-        groups: GROUPS,
-        ..Table::new(COLUMNS, measured.map(row))
-    }
+pub fn table(runs: &[Run]) -> Table {
+    let rows = |run: &Run| {
+        let measured = run.stations.iter().filter(|s| s.interval_ns > 0);
+        measured.map(row).collect()
+    };
+    Table::of_hosts(COLUMNS, runs, rows).grouped(GROUPS)
 }
 
 fn row(station: &StationTrack) -> Vec<String> {

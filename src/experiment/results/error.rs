@@ -32,6 +32,13 @@ pub enum ResultsError {
     )]
     NoExperiment { path: PathBuf },
     #[error(
+        "{} is the log of several hosts, of which `emud report` alone makes a page: give the log of \
+         one host, which `emud fleet run --log d.log` writes as d.HOST.log", path.display()
+    )]
+    Merged { path: PathBuf },
+    #[error("no host of {} has an experiment: {why}", path.display())]
+    NoHost { path: PathBuf, why: String },
+    #[error(
         "the experiment of {} has no medium: a scenario has one by [medium.NAME] or [segment.NAME]",
         path.display()
     )]
@@ -55,6 +62,8 @@ impl ResultsError {
             | Self::NotALog { .. }
             | Self::Line { .. }
             | Self::NoExperiment { .. }
+            | Self::Merged { .. }
+            | Self::NoHost { .. }
             | Self::NoMedium { .. } => 65,
         }
     }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use emud_monitor::log::{Run, RunMedium, SCHEMA, StationSample};
 
 use super::ResultsError;
+use super::fleet::is_merged;
 use super::line::Line;
 
 /// A medium of a log.
@@ -96,6 +97,10 @@ impl Follow {
                 return Ok(());
             }
             self.number += 1;
+            if self.number == 1 && is_merged(&self.line) {
+                let path = self.path.clone();
+                return Err(ResultsError::Merged { path });
+            }
             let line = Line::read(&self.line);
             self.line.clear();
             self.take(line)?;

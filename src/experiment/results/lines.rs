@@ -16,6 +16,7 @@ pub struct Lines<'a> {
     file: BufReader<File>,
     line: Vec<u8>,
     number: u64,
+    again: bool,
 }
 
 impl<'a> Lines<'a> {
@@ -29,11 +30,15 @@ impl<'a> Lines<'a> {
             file: BufReader::with_capacity(1 << 20, file),
             line: Vec::new(),
             number: 0,
+            again: false,
         })
     }
 
     /// Without its line feed.
     pub fn next(&mut self) -> Result<Option<&[u8]>, ResultsError> {
+        if std::mem::take(&mut self.again) {
+            return Ok(Some(self.last()));
+        }
         self.line.clear();
         self.number += 1;
         let mut limited = (&mut self.file).take(LONGEST);
@@ -45,8 +50,16 @@ impl<'a> Lines<'a> {
         if bytes as u64 == LONGEST {
             return Err(self.wrong("longer than any line of a log"));
         }
-        let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
-        Ok((bytes > 0).then_some(line))
+        Ok((bytes > 0).then(|| self.last()))
+    }
+
+    fn last(&self) -> &[u8] {
+        self.line.strip_suffix(b"\n").unwrap_or(&self.line)
+    }
+
+    /// The next line is the last one again.
+    pub fn again(&mut self) {
+        self.again = true;
     }
 
     /// As when emud was killed while it wrote.

@@ -9,12 +9,13 @@ use emud_monitor::log::{
     Run as About, SCHEMA, Sample, StationSample,
 };
 
+use super::fleet;
 use super::kept::shorten;
 use super::line::{Line, Start};
 use super::lines::Lines;
 use super::losses::{fingerprint, of_link};
 use super::{
-    Change, ClassTrack, HostTally, HostTrack, Metric, Point, ResultsError, Run, Series,
+    Change, ClassTrack, HostTally, HostTrack, Logged, Metric, Point, ResultsError, Run, Series,
     StationTrack, Tally, Track,
 };
 
@@ -32,37 +33,81 @@ pub fn is_measurement(phase: &PhaseLine) -> bool {
     phase.phase == PhaseName::Measurement
 }
 
-pub fn read(path: &Path) -> Result<Run, ResultsError> {
+/// What was read so far of the log of a host.
+#[derive(Default)]
+pub struct Part {
+    start: Option<Start>,
+    reading: Option<Reading>,
+}
+
+impl Part {
+    /// # Errors
+    /// What is wrong with the line.
+    pub fn take(&mut self, path: &Path, line: Line) -> Result<(), &'static str> {
+        match (line, &mut self.reading) {
+            (Line::Run { time, run }, None) => {
+                let start = self.start.as_ref();
+                let start = start.ok_or("an experiment before the start of its log")?;
+                self.reading = Some(Reading::new(path, start, time, *run));
+            }
+            (Line::Run { .. }, Some(_)) => return Err("a second experiment in one log"),
+            (line, Some(reading)) => reading.take(line),
+            (Line::Start(start), None) => {
+                self.start.get_or_insert(start);
+            }
+            // Hooks, and alarms of the time before the experiment.
+            (_, None) => {}
+        }
+        Ok(())
+    }
+
+    /// None: the log has no experiment. `notes`: on the log itself.
+    pub fn finish(self, notes: Vec<String>) -> Option<Run> {
+        self.reading.map(|reading| reading.finish(notes))
+    }
+}
+
+impl Logged {
+    /// Reads the log of one host, or of several. It may lack its end.
+    ///
+    /// # Errors
+    /// As of [`Run::read`], but that of several hosts is none.
+    pub fn read(path: &Path) -> Result<Self, ResultsError> {
+        read(path)
+    }
+}
+
+fn read(path: &Path) -> Result<Logged, ResultsError> {
     let mut lines = Lines::open(path)?;
     let Some(first) = lines.next()? else {
         return Err(ResultsError::Empty {
             path: path.to_owned(),
         });
     };
-    let start = start(path, first)?;
-    let mut reading: Option<Reading> = None;
+    if fleet::is_merged(first) {
+        lines.again();
+        return fleet::read(path, lines).map(Logged::Fleet);
+    }
+    let mut part = Part {
+        start: Some(start(path, first)?),
+        reading: None,
+    };
     let mut notes = Vec::new();
     while let Some(line) = lines.next()? {
-        match (Line::read(line), &mut reading) {
-            (Err(e), _) if lines.at_end_without_feed() => {
+        match Line::read(line) {
+            Err(e) if lines.at_end_without_feed() => {
                 notes.push(format!("the last line of the log is cut off ({e})"));
             }
-            (Err(e), _) => return Err(lines.mistake(&e)),
-            (Ok(Line::Run { time, run }), None) => {
-                reading = Some(Reading::new(path, &start, time, *run));
-            }
-            (Ok(Line::Run { .. }), Some(_)) => {
-                return Err(lines.wrong("a second experiment in one log"));
-            }
-            (Ok(line), Some(reading)) => reading.take(line),
-            // Hooks, and alarms of the time before the experiment.
-            (Ok(_), None) => {}
+            Err(e) => return Err(lines.mistake(&e)),
+            Ok(line) => part.take(path, line).map_err(|e| lines.wrong(e))?,
         }
     }
-    let reading = reading.ok_or_else(|| ResultsError::NoExperiment {
-        path: path.to_owned(),
-    })?;
-    Ok(reading.finish(notes))
+    let run = part
+        .finish(notes)
+        .ok_or_else(|| ResultsError::NoExperiment {
+            path: path.to_owned(),
+        })?;
+    Ok(Logged::Run(Box::new(run)))
 }
 
 fn start(path: &Path, line: &[u8]) -> Result<Start, ResultsError> {
@@ -86,6 +131,7 @@ impl Reading {
             time,
             version: start.version.clone(),
             host: start.host.clone(),
+            in_fleet: None,
             stations: stations(&about),
             about,
             phases: Vec::new(),

@@ -9,8 +9,8 @@ use emud_monitor::log::{
 };
 
 use super::{
-    Alarm, ClassTrack, Ending, HostTrack, Kept, ResultsError, Series, StationTrack, Tail, Tally,
-    read, share, time,
+    Alarm, ClassTrack, Ending, HostTrack, Kept, Logged, ResultsError, Series, StationTrack, Tail,
+    Tally, read, share, time,
 };
 
 /// What was run, what it measured, and how it ended. Times are ns of CLOCK_MONOTONIC.
@@ -24,6 +24,8 @@ pub struct Run {
     pub version: String,
     /// The machine.
     pub host: Host,
+    /// None: the log is that of one host.
+    pub in_fleet: Option<InFleet>,
     /// What was run, with which settings.
     pub about: About,
     /// Begins of preparation, measurement and clean-up.
@@ -62,6 +64,15 @@ pub struct Run {
     pub end: Option<Ending>,
     /// Sentences for people: the monitor's, the run's, and what the log itself lacks.
     pub notes: Vec<String>,
+}
+
+/// A part of a run on several hosts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InFleet {
+    /// Name of the host.
+    pub host: String,
+    /// Second 0 of all hosts: the first of them begins to measure.
+    pub origin_ns: u64,
 }
 
 /// A figure that programs reported.
@@ -135,10 +146,25 @@ impl Run {
     /// Reads a log, which may lack its end.
     ///
     /// # Errors
-    /// The file cannot be read, is not an experiment's log, or has a line that is none: with the
-    /// number of the line and what to do.
+    /// The file cannot be read, is not an experiment's log, is that of several hosts, or has a line that
+    /// is none: with the number of the line and what to do.
     pub fn read(path: &Path) -> Result<Self, ResultsError> {
-        read::read(path)
+        match Logged::read(path)? {
+            Logged::Run(run) => Ok(*run),
+            Logged::Fleet(fleet) => Err(ResultsError::Merged { path: fleet.path }),
+        }
+    }
+
+    /// The name of a link, a node or a medium, of several hosts with that of its host: "b:access".
+    pub fn named(&self, name: &str) -> String {
+        let host = self.in_fleet.iter().map(|of| format!("{}:", of.host));
+        host.collect::<String>() + name
+    }
+
+    /// A sentence, of several hosts with the name of the host: "b: its clock is wrong".
+    pub fn of_host(&self, text: &str) -> String {
+        let host = self.in_fleet.iter().map(|of| format!("{}: ", of.host));
+        host.collect::<String>() + text
     }
 
     /// None: emud was killed before it could judge.
@@ -186,12 +212,7 @@ impl Run {
     /// Programs that emud ended because of a signal have not failed, and still did not do all their work.
     fn why_cut_short(&self) -> Option<String> {
         let said = &self.end.as_ref()?.judgement;
-        match said.exit_code {
-            _ if !matches!(said.verdict, RunVerdict::Clean | RunVerdict::Unwatched) => None,
-            0 => None,
-            code @ 129.. => Some(format!("signal {} ended the run", code - 128)),
-            code => Some(format!("the run ended with exit code {code}")),
-        }
+        cut_short(said.verdict, said.exit_code)
     }
 
     /// What the log lacks of the figures; none: nothing.
@@ -234,9 +255,12 @@ impl Run {
         Some((from, phases.next().map_or(self.last_mono_ns, |p| p.mono_ns)))
     }
 
-    /// Second 0 of plots and tables: the measured phase begins; without one, the log.
+    /// Second 0 of plots and tables: the measured phase begins; without one, the log. Of several hosts it
+    /// is the same one.
     pub fn origin_ns(&self) -> u64 {
-        self.measured().map_or(self.first_mono_ns, |(from, _)| from)
+        let measured = || self.measured().map(|(from, _)| from);
+        let of_fleet = self.in_fleet.as_ref().map(|of| of.origin_ns);
+        of_fleet.or_else(measured).unwrap_or(self.first_mono_ns)
     }
 
     /// Of the measured phase. Without an end all alarms of the log.
@@ -261,6 +285,16 @@ impl Run {
             duration_ns: until.saturating_sub(alarm.since_mono_ns),
             by: alarm.shares.clone(),
         }
+    }
+}
+
+/// What an exit code says that a good verdict does not.
+pub(super) fn cut_short(verdict: RunVerdict, exit_code: u8) -> Option<String> {
+    match exit_code {
+        _ if !matches!(verdict, RunVerdict::Clean | RunVerdict::Unwatched) => None,
+        0 => None,
+        code @ 129.. => Some(format!("signal {} ended the run", code - 128)),
+        code => Some(format!("the run ended with exit code {code}")),
     }
 }
 

@@ -281,6 +281,22 @@ pub fn contended_host_is_named() {
                 .all(|line| line.trim_start().starts_with("a:")),
         "{text}"
     );
+    // So does the report on the log of all hosts, whose clocks are one here.
+    let log = hosts.folder.path("fleet.log");
+    let report = Command::new(emud_path())
+        .args(["report", &log, "--text"])
+        .output()
+        .unwrap();
+    let report = String::from_utf8(report.stdout).unwrap();
+    assert!(report.contains(": contended\n"), "{report}");
+    let of = |host: &str, what: &str| {
+        let line = |line: &&str| line.starts_with(&format!("  {host} ")) && line.contains(what);
+        report.lines().filter(line).count()
+    };
+    // A busy machine makes all hosts contended, but this is known of one.
+    assert_eq!(of("a", "contended"), 1, "{report}");
+    assert_eq!([of("a", "too-hot"), of("c", "too-hot")], [1, 0], "{report}");
+    assert!(of("a", "l up ") + of("c", "l up ") > 0, "{report}");
 }
 
 /// A process in a separate control group takes a CPU. All hosts are contended, since it is a CPU of all of

@@ -3,6 +3,7 @@
 //! python3-jsonschema, Debian's validator.
 
 mod compared;
+mod fleet;
 mod made_up;
 mod page;
 mod reading;

@@ -4,7 +4,7 @@
 use std::process::{Command, Output};
 
 use emud::experiment::report::{html, plots};
-use emud::experiment::results::{HostFigure, Run, figures};
+use emud::experiment::results::{HostFigure, Logged, Run, figures};
 use emud_monitor::log::{
     ArtefactLine, ClassCounted, Judgement, MetricLine, PhaseName, RunVerdict, StationCounted,
 };
@@ -16,8 +16,7 @@ use super::made_up::{
 use support::validator::{html_mistakes, svg_mistakes};
 
 fn page(log: &Log) -> String {
-    let run = Run::read(log.write().path()).unwrap();
-    let page = html(&run).unwrap();
+    let page = html(&Logged::read(log.write().path()).unwrap()).unwrap();
     assert_eq!(html_mistakes(&page), "");
     page
 }
@@ -78,7 +77,7 @@ fn the_host_is_beside_the_links() {
     let mut log = contended(1);
     assert!(!page(&log).contains("<h2>Host</h2>"));
     assert_eq!(
-        plots(&Run::read(log.write().path()).unwrap())
+        plots(&Logged::read(log.write().path()).unwrap())
             .unwrap()
             .len(),
         2
@@ -130,7 +129,7 @@ fn the_host_is_beside_the_links() {
     }
     assert!(!section.contains("iowait"));
     // The same time axis as that of the link.
-    let plots = plots(&run).unwrap();
+    let plots = plots(&Logged::Run(run.into())).unwrap();
     let [.., link, host] = &plots[..] else {
         panic!("no plots");
     };
@@ -479,8 +478,7 @@ fn hostile_text_stays_text() {
     assert!(!page.contains("<img"));
     assert!(page.contains("&#60;script&#62;"));
 
-    let run = Run::read(log.write().path()).unwrap();
-    for plot in plots(&run).unwrap() {
+    for plot in plots(&Logged::read(log.write().path()).unwrap()).unwrap() {
         assert_eq!(svg_mistakes(&plot.svg), "", "{}", plot.file);
         let allowed = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
         assert!(plot.file.chars().all(allowed), "{}", plot.file);

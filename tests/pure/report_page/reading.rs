@@ -2,7 +2,7 @@
 //! Figures of a log, and the messages for unreadable logs.
 
 use emud::experiment::results::{
-    Quantity, ResultsError, Run, Same, compare, compare_groups, figures, losses, summarise,
+    Logged, Quantity, ResultsError, Run, Same, compare, compare_groups, figures, losses, summarise,
 };
 use emud::histogram::number;
 use emud_monitor::log::{
@@ -145,7 +145,7 @@ fn a_log_of_a_billion_packets_is_read_at_once() {
         };
         let before = cpu_s();
         let run = Run::read(file.path()).unwrap();
-        let page = emud::experiment::report::html(&run).unwrap();
+        let page = emud::experiment::report::html(&Logged::Run(run.clone().into())).unwrap();
         let took = cpu_s() - before;
         println!("{lost} of 10^9 lost: {took:.3} s");
         assert!(took < 2.0, "{took} s");
@@ -401,7 +401,8 @@ fn the_capacity_of_a_trace_is_drawn() {
     let rates: Vec<_> = points.iter().map(|point| point.capacity_bit_s()).collect();
     assert_eq!(rates, [3e6, 6e6, 9e6].map(Some));
     assert_eq!(run.tracks[0].measured.capacity_bit_s(), Some(6e6));
-    let page = |run: &Run| emud::experiment::report::html(run).unwrap();
+    let page =
+        |run: &Run| emud::experiment::report::html(&Logged::Run(run.clone().into())).unwrap();
     assert!(page(&run).contains("\ncapacity\n"), "no curve of that name");
     assert!(!page(&of(None)).contains("\ncapacity\n"));
 }
@@ -576,7 +577,7 @@ fn an_hour_is_small_and_quickly_read() {
     let cpu_s = || clock_gettime(ClockId::ThreadCPUTime).tv_sec;
     let before = cpu_s();
     let run = Run::read(file.path()).unwrap();
-    let page = emud::experiment::report::html(&run).unwrap();
+    let page = emud::experiment::report::html(&Logged::Run(run.clone().into())).unwrap();
     assert!(cpu_s() - before < 10, "{} s", cpu_s() - before);
     assert!(page.len() < 2_000_000, "{}", page.len());
     assert_eq!(run.tracks[0].samples, 3_600);

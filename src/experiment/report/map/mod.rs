@@ -35,7 +35,7 @@ const FRAME_WIDTH: f64 = 340.0;
 pub struct Map<'a> {
     /// Of the elements of this map.
     id: String,
-    name: &'a str,
+    name: String,
     about: String,
     moving: Option<Axis>,
     width: f64,
@@ -107,11 +107,11 @@ impl Walk<'_> {
     }
 }
 
-/// The maps of all media of a run, and their rules of style.
-pub fn maps(run: &Run) -> (Vec<Map<'_>>, String) {
-    let media = run.about.media.iter().enumerate();
-    let maps: Vec<Map> = media
-        .filter_map(|(n, medium)| map(run, n, medium))
+/// The maps of all media of all hosts, and their rules of style.
+pub fn maps(runs: &[Run]) -> (Vec<Map<'_>>, String) {
+    let media = (runs.iter()).flat_map(|run| run.about.media.iter().map(move |m| (run, m)));
+    let maps: Vec<Map> = (media.enumerate())
+        .filter_map(|(n, (run, medium))| map(run, n, medium))
         .collect();
     let style = maps.iter().map(Map::style).collect();
     (maps, style)
@@ -172,7 +172,7 @@ fn map<'a>(run: &'a Run, n: usize, medium: &'a RunMedium) -> Option<Map<'a>> {
     };
     Some(Map {
         id: format!("map{n}"),
-        name: &medium.name,
+        name: run.named(&medium.name),
         about: about(medium, &scale, moves.then_some(end_s)),
         moving: moves.then(|| axis(&scale, end_s)),
         width: WIDTH,
