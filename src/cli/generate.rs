@@ -47,13 +47,30 @@ pub fn completions(args: &CompletionArgs) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut shown(), "emud", &mut script);
     let mut script = String::from_utf8_lossy(&script).into_owned();
-    if args.shell == Shell::Bash {
-        let profiles: Vec<_> = profile::SHIPPED.iter().map(|one| one.name).collect();
-        let scenarios: Vec<_> = scenario::SHIPPED.iter().map(|one| one.name).collect();
-        script += &(LIVE.replace("@PROFILES@", &profiles.join(" ")))
-            .replace("@SCENARIOS@", &scenarios.join(" "));
+    match args.shell {
+        Shell::Bash => script += &(names() + include_str!("completions/live.bash")),
+        Shell::Zsh => {
+            let live = include_str!("completions/live.zsh").replace("@NAMES@", &names());
+            let end = "if [ \"$funcstack[1]\" = \"_emud\" ]; then";
+            script = script
+                .replacen("\n_emud() {", "\n_emud_generated() {", 1)
+                .replacen(end, &(live + end), 1);
+        }
+        Shell::Fish => {
+            script += &include_str!("completions/live.fish").replace("@NAMES@", &names());
+        }
+        _ => {}
     }
     super::out(&script)
+}
+
+/// What clap_complete does not know: names that exist now.
+fn names() -> String {
+    let profiles: Vec<_> = profile::SHIPPED.iter().map(|one| one.name).collect();
+    let scenarios: Vec<_> = scenario::SHIPPED.iter().map(|one| one.name).collect();
+    include_str!("completions/names.sh")
+        .replace("@PROFILES@", &profiles.join(" "))
+        .replace("@SCENARIOS@", &scenarios.join(" "))
 }
 
 /// The command line without internal verbs, which clap_complete would complete.
@@ -64,9 +81,6 @@ fn shown() -> clap::Command {
         .args(all.get_arguments().cloned())
         .subcommands(verbs.cloned())
 }
-
-/// What clap_complete does not know: names that exist now.
-const LIVE: &str = include_str!("completions.bash");
 
 pub fn man(args: &ManArgs) -> Result<(), Failure> {
     let failed = |folder: &Path, e: io::Error| {

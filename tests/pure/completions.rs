@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What bash completes, with the script that emud prints.
+//! What shells complete, with the scripts that emud prints: bash does it here; zsh and fish run the same function
+//! for names, which sh runs here.
 
 use std::process::Command;
 
@@ -93,6 +94,104 @@ fn verbs_and_options() {
             "{shell}"
         );
     }
+}
+
+/// The function that zsh and fish run by sh, as it stands in their scripts.
+fn names_of(shell: &str) -> String {
+    let script = run(Command::new(support::emud_path()).args(["completions", shell])).expect(0);
+    let after = script.out.split("sh -c '").nth(1).expect("no function");
+    let text = after.split("\n_emud_names \"$@\"' emud ").next().unwrap();
+    // In both shells, what is between apostrophes is as it is: but for this in fish.
+    assert!(!text.contains('\'') && !text.contains("\\\\"), "{text}");
+    text.to_owned()
+}
+
+#[test]
+fn zsh_and_fish_have_the_names_of_bash() {
+    let (zsh, fish) = (names_of("zsh"), names_of("fish"));
+    assert_eq!(zsh, fish);
+    let bash = run(Command::new(support::emud_path()).args(["completions", "bash"])).expect(0);
+    assert!(bash.out.contains(&zsh));
+    let found = |words: &[&str]| {
+        let script = format!("{PROGRAMS}{zsh}\n_emud_names \"$@\"");
+        let (cur, before) = words.split_last().unwrap();
+        let mut sh = Command::new("sh");
+        sh.args(["-c", &script, "emud", cur]).args(before);
+        let said = run(&mut sh);
+        assert_eq!(said.err, "", "{words:?}");
+        said.out.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(found(&["emud", "attach", ""]), ["interface", "lo", "eth0"]);
+    let blue = ["emud", "--netns", "blue", "show", ""];
+    assert_eq!(found(&blue), ["interface", "of-blue"]);
+    // A value of an option is no argument.
+    let after = ["emud", "attach", "--profile", "lte", ""];
+    assert_eq!(found(&after), ["interface", "lo", "eth0"]);
+    let containers = ["emud", "attach", "--container", "p"];
+    assert_eq!(found(&containers), ["container", "web", "phone"]);
+    let of_profile = found(&["emud", "attach", "eth0", "--profile", "l"]);
+    assert_eq!(of_profile[0], "profile");
+    assert_eq!(
+        of_profile[1..],
+        profiles::SHIPPED
+            .iter()
+            .map(|one| one.name)
+            .collect::<Vec<_>>()
+    );
+    let of_scenario = found(&["emud", "scenario", "plan", ""]);
+    assert_eq!(of_scenario[0], "scenario");
+    assert_eq!(
+        of_scenario[1..],
+        scenarios::SHIPPED
+            .iter()
+            .map(|one| one.name)
+            .collect::<Vec<_>>()
+    );
+    for other in [
+        &["emud", ""][..],
+        &["emud", "attach", "--re"],
+        &["emud", "doctor", ""],
+    ] {
+        assert_eq!(found(other), [""; 0], "{other:?}");
+    }
+}
+
+/// What the shell itself does with them, which needs the shell.
+#[test]
+fn zsh_and_fish_use_the_names() {
+    let script = |shell| {
+        run(Command::new(support::emud_path()).args(["completions", shell]))
+            .expect(0)
+            .out
+    };
+    let zsh = script("zsh");
+    // The function that zsh calls is the one that finds names first, and then calls that of clap.
+    for once in [
+        "\n_emud() {\n    local -a found",
+        "\n_emud_generated() {\n    typeset",
+        "'') _emud_generated \"$@\" ;;",
+    ] {
+        assert_eq!(zsh.matches(once).count(), 1, "{once}");
+    }
+    assert_eq!(zsh.matches("\n_emud() {").count(), 1);
+    let end = zsh.split("\n_emud() {").nth(1).unwrap();
+    assert!(end.contains("if [ \"$funcstack[1]\" = \"_emud\" ]; then\n    _emud \"$@\""));
+    let fish = script("fish");
+    for option in [
+        "profile",
+        "against",
+        "scenario",
+        "netns",
+        "container",
+        "in-place",
+    ] {
+        let rule = format!(" -l {option} ");
+        let rules = fish
+            .lines()
+            .filter(|line| line.contains("__emud_is") && line.contains(&rule));
+        assert_eq!(rules.count(), 1, "{option}");
+    }
+    assert!(fish.contains("-n '__emud_is interface' -f -a '(__emud_found)'"));
 }
 
 /// A container chooses the names of its interfaces.
