@@ -19,6 +19,20 @@ pub struct Bucket {
 }
 
 /// Numbers of packets by delay, and the exact sum of their delays.
+///
+/// ```
+/// use emud::histogram::{Bucket, Delays, number};
+///
+/// let most = Bucket::of(number(20_000_000), 98);
+/// let few = Bucket::of(number(90_000_000), 2);
+/// let delays = Delays::with_mean([most, few], 21_400_000.0);
+/// assert_eq!((delays.packets(), delays.mean_ns()), (100, Some(21_400_000.0)));
+/// // A quantile is right to 1/16.
+/// for (share, ns) in [(0.5, 20e6), (0.99, 90e6)] {
+///     let quantile_ns = delays.quantile_ns(share).unwrap();
+///     assert!((quantile_ns / ns - 1.0).abs() < 1.0 / 16.0, "{quantile_ns}");
+/// }
+/// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Delays {
     /// Ascending; none is empty.

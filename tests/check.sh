@@ -75,6 +75,7 @@ job clippy cargo clippy --locked --workspace --all-targets -- -D warnings
 # A separate program, under another licence.
 job clippy-kubernetes cargo clippy --locked --manifest-path kubernetes/Cargo.toml --all-targets -- -D warnings
 job rustdoc rustdoc
+job doc cargo test --locked --doc
 oldest_rust
 job unit cargo test --locked --workspace --lib --bins
 job pure cargo test --locked --test pure

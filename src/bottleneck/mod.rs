@@ -26,6 +26,27 @@
 //!
 //! The order of levels is that of HTB (Devera 2002); other than there, a guarantee and a ceil are
 //! exact clocks in place of buckets, and no class exceeds the ceil of one above it.
+//!
+//! ```
+//! use emud::bottleneck::{Arrival, Class, Decision, Plan, Schedule, Server};
+//!
+//! let class = |priority| Class { priority, ..Class::default() };
+//! let mut server = Server::new(&Plan {
+//!     rate: 1_000_000,
+//!     schedule: Schedule::Priority,
+//!     seed: 1,
+//!     classes: vec![class(0), class(1)],
+//! });
+//! // At one time; each takes 10 ms on the wire.
+//! for (class, token) in [(1, "bulk"), (1, "more bulk"), (0, "voice")] {
+//!     server.arrive(Arrival { class, bytes: 1250, ..Arrival::default() }, token);
+//! }
+//! let mut sent = vec![];
+//! while let Some(Decision::Served(packet)) = server.decide(u64::MAX) {
+//!     sent.push((packet.token, packet.start_ns));
+//! }
+//! assert_eq!(sent, [("voice", 0), ("bulk", 10_000_000), ("more bulk", 20_000_000)]);
+//! ```
 
 pub mod aqm;
 mod clock;

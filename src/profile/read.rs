@@ -28,6 +28,20 @@ const TEXT_BYTES: usize = 4096;
 impl Profile {
     /// Reads a profile; `origin` is what messages call it, its file name for one.
     ///
+    /// ```
+    /// use emud::profile::{Profile, ProfileError};
+    ///
+    /// let text = "link.delay = '20ms'\nup.rate = '2Mbit'";
+    /// let profile = Profile::parse(text, "dsl.toml")?;
+    /// assert_eq!((profile.up.rate, profile.down.rate), (Some(2_000_000), None));
+    ///
+    /// // All mistakes at once, each with its location.
+    /// let mistakes = Profile::parse("link.delay = '20 parsecs'\nup.rat = '2Mbit'", "dsl.toml");
+    /// let text = mistakes.unwrap_err().to_string();
+    /// assert!(text.contains("dsl.toml:1:") && text.contains("dsl.toml:2:"), "{text}");
+    /// # Ok::<(), ProfileError>(())
+    /// ```
+    ///
     /// # Errors
     /// All mistakes in `text`, or that it is longer than [`MAX_BYTES`](super::MAX_BYTES).
     pub fn parse(text: &str, origin: &str) -> Result<Self, ProfileError> {
