@@ -29,6 +29,9 @@ pub enum When {
     /// On this machine: it is the same on every kernel. In a full run also in the guests that have an engine
     /// this machine lacks (`EMUD_TEST_HERE=no`: not there).
     Here,
+    /// On this machine, and in a full run in all guest kernels: it judges rates, and their clock counts
+    /// instructions.
+    HereAndFull,
     /// Never in guest kernels, which lack what it needs: python3.
     Host,
     /// Judges milliseconds or percentiles, which is sound if the clock counts instructions: only in
@@ -41,7 +44,7 @@ pub enum When {
 pub fn test(when: When, name: impl Into<String>, test: impl FnOnce() + Send + 'static) -> Trial {
     let wanted = match when {
         When::Always => true,
-        When::Here | When::Host => !guest(),
+        When::Here | When::HereAndFull | When::Host => !guest(),
         When::Guest => guest(),
         When::Full => false,
     };
@@ -57,7 +60,7 @@ pub fn test(when: When, name: impl Into<String>, test: impl FnOnce() + Send + 's
             guest() && std::env::var_os("EMUD_TEST_HERE").is_some_and(|here| here == "no")
         }
         When::Guest => !guest(),
-        When::Always | When::Full => false,
+        When::Always | When::HereAndFull | When::Full => false,
     };
     trial.with_ignored_flag(lacks || !(wanted || full()))
 }
