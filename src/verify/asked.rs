@@ -30,6 +30,8 @@ pub struct Links {
     before: Vec<Report>,
     /// Identifies what is measured.
     version: Version,
+    /// The profile in the kernel, which the figures of classes are from.
+    text: String,
 }
 
 /// A link, and how often it was changed.
@@ -82,7 +84,11 @@ impl Links {
                 None => {
                     let link = there.maps.link(direction)?;
                     let asked = Asked::of(&link, &*there.maps.table_of(0, direction)?, longest);
-                    asked.with_phases(in_force.as_ref())
+                    asked.with_phases(in_force.as_ref()).with_class(
+                        in_force.as_ref(),
+                        direction,
+                        longest,
+                    )
                 }
             }))
         };
@@ -110,6 +116,7 @@ impl Links {
             },
             before,
             version,
+            text: there.saved.profile,
         })
     }
 
@@ -124,7 +131,7 @@ impl Links {
             }
             there => there?,
         };
-        match Version::of(&there.maps)? == self.version {
+        match Version::of(&there.maps)? == self.version && there.saved.profile == self.text {
             true => Ok(()),
             false => Err(VerifyError::Changed {
                 interface: link.name,
@@ -164,8 +171,10 @@ impl Links {
             .before
             .iter()
             .flat_map(|before| [("up", &before.up), ("down", &before.down)]);
-        ways.filter_map(move |(name, direction)| {
-            let backlog_ns = direction.as_ref()?.link.backlog_ns;
+        let ways = ways.filter_map(|(name, way)| Some((name, way.as_ref()?.link.backlog_ns)));
+        let servers = self.before.iter().flat_map(|before| &before.bottlenecks);
+        let servers = servers.map(|server| (&*server.name, server.backlog_ns()));
+        ways.chain(servers).filter_map(move |(name, backlog_ns)| {
             (backlog_ns > resolution_ns).then(|| {
                 format!(
                     "{name}: the queue held packets for {} at the start, from other traffic or an \
@@ -239,7 +248,8 @@ fn ends_first(ends_in_s: f64, duration_ns: u64) -> bool {
 pub fn compiled(profile: &Profile, direction: u32, longest: usize) -> Result<Asked, VerifyError> {
     let compiled = of_profile(profile, direction)?;
     let asked = Asked::of(&compiled.link, &compiled.table, longest);
-    Ok(asked.with_phases(Some(profile)))
+    let asked = asked.with_phases(Some(profile));
+    Ok(asked.with_class(Some(profile), direction, longest))
 }
 
 fn of_profile(profile: &Profile, direction: u32) -> Result<Compiled, VerifyError> {

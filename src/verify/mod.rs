@@ -10,6 +10,7 @@ mod binomial;
 mod bottleneck;
 mod cdf;
 mod check;
+mod class;
 mod error;
 mod icmp;
 mod judge;

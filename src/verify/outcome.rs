@@ -10,9 +10,9 @@ use super::Request;
 use super::asked::Links;
 use super::cdf::Cdf;
 use super::check::{Check, CheckVerdict, FALSE_ALARM, PER_CHECK, What};
+use super::class;
 use super::judge::Judge;
 use super::probe::{Plan, Stream};
-use super::unjudged::IN_CLASS;
 
 /// How the link was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -94,9 +94,9 @@ impl Outcome {
                 let why: Vec<_> = asked.unjudged.iter().map(|u| u.why).collect();
                 notes.push(format!("{name}: not judged: it has {}", why.join(", ")));
                 unjudged = true;
-            } else if asked.reasons().any(|why| why == IN_CLASS) {
+            } else if let Some(why) = asked.reasons().find(|why| class::REASONS.contains(why)) {
                 notes.push(format!(
-                    "{name}: packets wait in {IN_CLASS}, whose rate and queue are not judged"
+                    "{name}: packets wait in {why}: its rate and its queue are not judged"
                 ));
             }
         }

@@ -4,6 +4,7 @@
 use super::check::What::{
     self, DelayDistribution, DelayMean, DelaySd, Duplicates, Loss, Overtaken, Rate,
 };
+use super::class::IN_CLASS;
 use crate::abi;
 use crate::profile::{self, LinkState, LossModel, Reorder};
 
@@ -17,8 +18,8 @@ pub struct Unjudged {
 /// Why the losses of a link are not judged.
 pub const DEPENDENT_LOSS: &str = "losses that are not independent";
 
-/// Why delay, loss and rate of a link with a class are not judged.
-pub(super) const IN_CLASS: &str = "a class of a bottleneck";
+/// Why the rate of a link with a queue manager is not judged.
+pub(super) const AQM: &str = "an AQM";
 
 /// Returns what [`super::theory::Asked`] leaves out of a direction and what cannot be judged for that reason.
 pub(super) fn left_out(link: &profile::Link, figures: &abi::emud_link) -> Vec<Unjudged> {
@@ -79,7 +80,7 @@ pub(super) fn left_out(link: &profile::Link, figures: &abi::emud_link) -> Vec<Un
             delay_and_rate,
             !wire.beyond(&["burst"]).is_empty(),
         ),
-        ("an AQM", &[Rate], queue.aqm.is_some()),
+        (AQM, &[Rate], queue.aqm.is_some()),
         (
             "a trace or phases",
             all_but_order,

@@ -135,6 +135,13 @@ fn class(
 }
 
 impl BottleneckReport {
+    /// How long the server needs for what waits.
+    pub fn backlog_ns(&self) -> u64 {
+        let waits = |class: &ClassReport| class.queue.is_some().then_some(class.backlog_bytes);
+        let bytes: u64 = self.classes.iter().filter_map(waits).sum();
+        (bytes as f64 * 8e9 / self.rate_bit_s.max(1) as f64) as u64
+    }
+
     /// As lines of text.
     pub fn text(&self) -> String {
         let mut out = String::new();

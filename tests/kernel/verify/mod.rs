@@ -273,17 +273,25 @@ fn a_direction_without_theory_is_left_out_and_a_link_without_any_refused() {
     assert!(directions.into_iter().all(|c| c["direction"] == "down"));
 }
 
-/// Also without a rate of the link itself, of which there would be a line.
+/// What a server that is otherwise idle does to a class, and of what else it does no rate is passed over: also
+/// without one of the link itself, of which there would be a line.
 #[test]
-fn the_rate_and_queue_of_a_class_are_not_passed_over() {
+fn a_class_is_judged_or_not_passed_over() {
     let space = Space::new();
     space.attach_text(
         "[up]\nclass = \"b.c\"\n[down]\ndelay = \"5ms\"\n\
-         [bottleneck.b]\nrate = \"1Mbit\"\n[bottleneck.b.class.c]\n",
+         [bottleneck.b]\nrate = \"1Mbit\"\nschedule = \"drr\"\n[bottleneck.b.class.c]\n",
     );
+    let (_, answer) = space.verify(&briefly(&space));
+    assert_eq!(with_verdict(&answer, "not_judged"), [""; 0], "{answer:#}");
+    let checks = answer["checks"].as_array().unwrap();
+    let rate = checks.iter().find(|c| c["what"] == "rate");
+    assert_eq!(rate.map(|c| &c["asked"]), Some(&Value::from(1e6)));
+    space.emud(&["set", "va", "bottleneck.b.class.c.ceil=500kbit"]);
     let (code, answer) = space.verify(&briefly(&space));
     assert_eq!(code, 2, "{answer:#}");
-    let note = "up: packets wait in a class of a bottleneck, whose rate and queue are not judged";
+    let note = "up: packets wait in a class with a `ceil` below the rate of its bottleneck: its rate and its queue \
+                are not judged";
     assert!(
         answer["notes"].as_array().unwrap().contains(&note.into()),
         "{answer:#}"

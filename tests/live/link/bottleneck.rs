@@ -339,3 +339,38 @@ pub fn engines() {
     verdict.same("joined", true, joined.contains("both directions"));
     verdict.end();
 }
+
+/// A class that has its server alone agrees with its link and its bottleneck, and not with another rate.
+pub fn verified() {
+    let mut verdict = Verdict::default();
+    let text = "[link]\ndelay = \"20ms\"\n[up]\nloss = \"1%\"\nclass = \"b.c\"\n\
+                [bottleneck.b]\nrate = \"2Mbit\"\nschedule = \"htb\"\n\
+                [bottleneck.b.class.c]\nrate = \"500kbit\"\nqueue = \"50p\"\n\
+                [bottleneck.b.class.rest]\nrate = \"1Mbit\"\n";
+    let lab = Lab::new();
+    let file = lab.profile(text);
+    lab.attach(Engine::Hold, text, &["--seed", "1"]);
+    let verify = |more: &[&str]| {
+        let peer = [
+            "verify",
+            "va",
+            "--json",
+            "--peer-netns",
+            &lab.b,
+            "--duration",
+            "6s",
+        ];
+        let said = lab.emud(&[&peer[..], more].concat());
+        println!("{}{}", said.out, said.err);
+        said
+    };
+    verdict.same("exit code", 0, verify(&[]).code);
+    lab.emud(&["set", "va", "bottleneck.b.rate=1Mbit"])
+        .expect(0);
+    let other = verify(&["--against", &file]);
+    verdict.same("at another rate: exit code", 1, other.code);
+    let checks = other.json()["checks"].as_array().unwrap().clone();
+    let rate = checks.iter().find(|check| check["what"] == "rate").unwrap();
+    verdict.same("rate", "disagrees", rate["verdict"].as_str().unwrap());
+    verdict.end();
+}

@@ -175,7 +175,7 @@ pub fn tests() -> Vec<Trial> {
     add(When::Here, "link::odd::swept_together", odd::swept_together);
     if engines.contains(&Engine::Hold) {
         // What packets wait for is measured on every kernel; the rest is the same, or about many CPUs.
-        let bottlenecks: [(When, &str, fn()); 9] = [
+        let bottlenecks: [(When, &str, fn()); 10] = [
             (When::HereAndFull, "priority", bottleneck::priority),
             (When::HereAndFull, "weights", bottleneck::weights),
             (When::HereAndFull, "one_fate", bottleneck::one_fate),
@@ -189,6 +189,7 @@ pub fn tests() -> Vec<Trial> {
             (When::HereAndFull, "phases", bottleneck::phases),
             (When::HereAndFull, "trains", bottleneck::trains),
             (When::HereAndFull, "marks", ecn::marks_in_a_class),
+            (When::Full, "verified", bottleneck::verified),
         ];
         for (when, name, test) in bottlenecks {
             add(when, &format!("link::hold::bottleneck::{name}"), test);
