@@ -51,7 +51,7 @@ bench-full: ## the same with all cases, about an hour (root)
 	@benches/run.sh --full
 
 bench-docs: ## put the figures of the last `make bench-full` into docs/benchmarks.md
-	@cargo run --locked --release -q -p emud-benches --bin suite -- report --docs docs/benchmarks.md
+	@cargo run --locked --release -q -p emud-benches --bin suite -- report --docs docs/benchmarks.md $(OPTIONS)
 
 bench-check: ## instruction counts of the last run against the committed ones
 	@cargo run --locked --release -q -p emud-benches --bin suite -- check

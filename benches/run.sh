@@ -3,7 +3,7 @@
 # The benchmark suite: sections in guest kernels, two guests at a time, then what this machine's own
 # clock measures, one after the other, then the report. All of it lands in target/bench.
 #
-# usage: run.sh [--full]
+# usage: run.sh [--full] [SECTION]...     all sections, or only these
 #
 # EMUD_BIN and EMUD_SUITE name the programs to run, else cargo builds them.
 # exit status: 0 when all sections ran, 1 otherwise.
@@ -11,13 +11,26 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
 full=
-if [ "${1-}" = --full ]; then full=--full; fi
+if [ "${1-}" = --full ]; then
+    full=--full
+    shift
+fi
 
 # Guests whose clock counts instructions do not disturb one another. The longest first.
 guests=("7.2 links" "7.2 tcp" "7.2 cost" "6.1 cost" "7.2 accuracy" "7.2 hold" "7.2 verifier" "6.1 verifier")
 # Two CPUs cannot have such a clock.
 parallel=("7.2 cpus")
 host=(hold classes monitor verifier)
+# only LIST SECTION...: what else is in the list does not run.
+only() {
+    local -n jobs=$1
+    shift
+    mapfile -t jobs < <(printf '%s\n' "${jobs[@]}" | grep -wF -e "$(printf '%s\n' "$@")")
+}
+if [ $# -gt 0 ]; then
+    for list in guests parallel host; do only "$list" "$@"; done
+    [ $((${#guests[@]} + ${#parallel[@]} + ${#host[@]})) -gt 0 ] || { echo "run.sh: no section $*" >&2; exit 64; }
+fi
 
 [ "$(id -u)" = 0 ] || { echo "run.sh: wants to be root" >&2; exit 77; }
 # Of others, whom what is measured here has to bear.
@@ -44,7 +57,7 @@ if [ -z "${EMUD_SUITE-}" ] || [ -z "${EMUD_BIN-}" ]; then
     EMUD_BIN=$(program emud)
 fi
 export EMUD_SUITE EMUD_BIN out full
-tests/vm/kernels.sh 6.1 7.2 || exit
+[ $((${#guests[@]} + ${#parallel[@]})) -eq 0 ] || tests/vm/kernels.sh 6.1 7.2 || exit
 echo "built in $((SECONDS - began)) s"
 
 # timed NAME COMMAND...: says how it went and how long it took.
@@ -65,7 +78,7 @@ export -f timed guest
 
 # A separate group, so that its processes end with it.
 # shellcheck disable=SC2016 # for the shells that xargs starts
-printf '%s\n' "${guests[@]}" | setsid xargs -P 2 -d '\n' -I JOB bash -c 'guest JOB' &
+printf '%s\n' "${guests[@]}" | grep . | setsid xargs -r -P 2 -d '\n' -I JOB bash -c 'guest JOB' &
 pool=$!
 wait "$pool"
 pool=
@@ -81,5 +94,5 @@ done
 
 "$EMUD_SUITE" report --dir "$out" || exit
 echo "total $((SECONDS / 60)) min $((SECONDS % 60)) s"
-[ -z "$full" ] || echo "to commit the figures: make bench-docs"
+[ -z "$full" ] || echo "to commit the figures: make bench-docs${1:+ OPTIONS=--keep}"
 [ ! -e "$out/failed" ]

@@ -154,7 +154,7 @@ fn whole(suite: &mut Suite, bench: &Bench, case: &str) -> bool {
 }
 
 /// The sender's rate, by its own stamps.
-fn sending_rate(arrivals: &Arrivals) -> f64 {
+pub fn sending_rate(arrivals: &Arrivals) -> f64 {
     let sent = || arrivals.0.iter().map(|arrival| arrival.sent_ns);
     let numbers = || arrivals.0.iter().map(|arrival| arrival.number);
     let span = |most: Option<u64>, least: Option<u64>| most.unwrap_or(0) - least.unwrap_or(0);

@@ -122,7 +122,7 @@ fn counts(all: &[Results]) -> BTreeMap<Key, f64> {
 }
 
 /// Kernels of one series count the same but for their own changes.
-fn place(results: &Results) -> String {
+pub fn place(results: &Results) -> String {
     let numbers: Vec<&str> = results.machine.kernel.splitn(3, '.').take(2).collect();
     let series = numbers.join(".");
     let series = series.split(|c: char| c != '.' && !c.is_ascii_digit());

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::check::place;
 use crate::figure::Results;
 use crate::{plot, table};
 
@@ -41,6 +42,9 @@ pub struct Report {
     /// Put the tables of a full run into this document, and the figures beside it as JSON
     #[arg(long)]
     docs: Option<PathBuf>,
+    /// Keep the document's figures of each section and machine without results in the folder
+    #[arg(long, requires = "docs")]
+    keep: bool,
 }
 
 impl Report {
@@ -61,38 +65,50 @@ impl Report {
         write(&path, &text)?;
         println!("{}", path.display());
         match &self.docs {
-            Some(docs) => commit(docs, &all, &failed),
+            Some(docs) => commit(docs, all, &failed, self.keep),
             None => Ok(()),
         }
     }
 }
 
-fn commit(docs: &Path, all: &[Results], failed: &[&str]) -> Result<()> {
+fn commit(docs: &Path, mut all: Vec<Results>, failed: &[&str], keep: bool) -> Result<()> {
     if let Some(quick) = all.iter().find(|results| !results.full) {
         let section = &quick.section;
         bail!("{section} is of a quick run: the document quotes a full one");
     }
+    let json = docs.with_extension("json");
+    if keep {
+        let of = |results: &Results| (results.section.clone(), place(results));
+        let new: Vec<_> = all.iter().map(of).collect();
+        let old = read_all(&json)?.into_iter();
+        all.extend(old.filter(|results| !new.contains(&of(results))));
+        sort(&mut all);
+    }
     let before = fs::read_to_string(docs).with_context(|| docs.display().to_string())?;
-    let tables = markdown(all, failed, &[], 3);
+    let tables = markdown(&all, failed, &[], 3);
     let after = replace(&before, &tables).with_context(|| docs.display().to_string())?;
     write(docs, &after)?;
-    let json = docs.with_extension("json");
-    write_all(&json, all)?;
+    write_all(&json, &all)?;
     println!("{}\n{}", docs.display(), json.display());
     Ok(())
 }
 
 /// The results in a folder, by section, then by kernel.
 pub fn gather(dir: &Path) -> Result<Vec<Results>> {
-    let place = || dir.display().to_string();
+    let name = || dir.display().to_string();
     let mut all = Vec::new();
-    for entry in fs::read_dir(dir).with_context(place)? {
+    for entry in fs::read_dir(dir).with_context(name)? {
         let path = entry?.path();
         let is_json = path.extension().is_some_and(|e| e == "json");
         if is_json && path.file_name().is_some_and(|name| name != ALL) {
             all.push(Results::read(&path)?);
         }
     }
+    sort(&mut all);
+    Ok(all)
+}
+
+fn sort(all: &mut [Results]) {
     let order = |results: &Results| {
         let known = SECTIONS.iter().position(|(s, _)| *s == results.section);
         let machine = &results.machine;
@@ -104,7 +120,6 @@ pub fn gather(dir: &Path) -> Result<Vec<Results>> {
         )
     };
     all.sort_by_cached_key(order);
-    Ok(all)
 }
 
 /// What [`write_all`] wrote.

@@ -135,6 +135,35 @@ fn a_document_keeps_its_prose() {
     assert_eq!(committed.len(), all.len());
 }
 
+/// A section can be measured again without the hour that the others take.
+#[test]
+fn a_document_keeps_figures_that_were_not_measured_again() {
+    let mut all = sample::all();
+    let dir = folder(&all);
+    let docs = dir.join("document.md");
+    fs::write(&docs, "<!-- tables: begin --><!-- tables: end -->").unwrap();
+    let commit = |from: &[Results], keep: &[&str]| {
+        let dir = folder(from);
+        let report = ["report", "--dir", text(&dir), "--docs", text(&docs)];
+        suite(&[&report[..], keep].concat())
+    };
+    commit(&all, &[]).unwrap();
+    let before = fs::read_to_string(&docs).unwrap();
+    // Another release of the same series, in a run that says what load it met.
+    let mut again = all.remove(1);
+    again.machine.kernel = "7.2.4-cloud-amd64".to_owned();
+    again.machine.place += " (load average 0.5 before)";
+    let again = [again];
+    commit(&again, &["--keep"]).unwrap();
+    let after = fs::read_to_string(&docs).unwrap();
+    let changed: Vec<&str> = after.lines().filter(|l| !before.contains(l)).collect();
+    assert_eq!(changed.len(), 2, "{changed:?}");
+    assert_eq!(after.lines().count(), before.lines().count());
+    commit(&again, &[]).unwrap();
+    let alone = fs::read_to_string(&docs).unwrap();
+    assert!(alone.contains("- cost: there are no results"), "{alone}");
+}
+
 #[test]
 fn a_document_takes_full_runs_only() {
     let mut all = sample::all();
