@@ -244,6 +244,23 @@ fn markdown_replaces_only_what_is_between_the_markers() {
     }
 }
 
+/// So results can be added without those that are there being measured again.
+#[test]
+fn the_tables_of_the_document_are_those_of_its_results() {
+    let docs = support::root().join("docs");
+    let results = docs.join("reproduction.json");
+    let text = fs::read_to_string(&results).unwrap();
+    assert_eq!(json_mistakes("reproduce", &text), "");
+    let document = fs::read_to_string(docs.join("reproduction.md")).unwrap();
+    let written = Reproduction::read(&[results])
+        .unwrap()
+        .markdown(Some(&document));
+    assert!(
+        written.unwrap() == document,
+        "emud reproduce --from docs/reproduction.json --markdown docs/reproduction.md"
+    );
+}
+
 #[test]
 fn files_are_written_and_nothing_else_is_overwritten() {
     let folder = Folder::new("files");
