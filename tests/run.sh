@@ -82,6 +82,7 @@ else
         guest "$kernel monitor" tests/vm/live.sh "$kernel" monitor
         # The other tests of `emud run` need what guests lack, and are the same on every kernel.
         guest "$kernel run::repeat" tests/vm/live.sh "$kernel" run::repeat
+        guest "$kernel diffserv" tests/vm/live.sh "$kernel" run::reproduce::diffserv
         # With the engines that this machine may lack, fq and qdisc.
         guest "$kernel host::expiry" tests/vm/live.sh "$kernel" host::expiry
         [ "$kernel" = 7.2 ] || continue
