@@ -174,14 +174,14 @@ impl Links {
         let ways = ways.filter_map(|(name, way)| Some((name, way.as_ref()?.link.backlog_ns)));
         let servers = self.before.iter().flat_map(|before| &before.bottlenecks);
         let servers = servers.map(|server| (&*server.name, server.backlog_ns()));
-        ways.chain(servers).filter_map(move |(name, backlog_ns)| {
-            (backlog_ns > resolution_ns).then(|| {
-                format!(
-                    "{name}: the queue held packets for {} at the start, from other traffic or an \
-                     earlier measurement; the first probes waited behind them",
-                    Time(backlog_ns - backlog_ns % 1_000_000)
-                )
-            })
+        let all = ways.chain(servers);
+        let noticed = all.filter(move |(_, backlog_ns)| *backlog_ns > resolution_ns);
+        noticed.map(|(name, backlog_ns)| {
+            format!(
+                "{name}: the queue held packets for {} at the start, from other traffic or an \
+                 earlier measurement; the first probes waited behind them",
+                Time(backlog_ns - backlog_ns % 1_000_000)
+            )
         })
     }
 
