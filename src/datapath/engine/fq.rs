@@ -355,7 +355,7 @@ mod tests {
     use crate::datapath::stage::compile::{Place, compile};
     use crate::profile::Profile;
 
-    /// In queues of their own, packets of one flow overtake each other.
+    /// In several queues, packets of one flow overtake each other.
     #[test]
     fn only_links_that_let_packets_overtake_have_several_queues() {
         let compiled = |delay: &str| {
