@@ -61,7 +61,7 @@ impl Bench<'_> {
         self.attempts(variant, config, self.attempts, but_contended)
     }
 
-    /// Once: it looks for what the host cannot carry, and another attempt would find the same host.
+    /// Once: it is to find what the host cannot carry, and another attempt would find the same host.
     pub(super) fn overloaded(
         &self,
         variant: &Variant<'_>,

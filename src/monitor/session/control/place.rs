@@ -331,7 +331,9 @@ mod tests {
             while !done.load(Ordering::Relaxed) {
                 symlink(&secret, &link).unwrap();
                 waits.store(true, Ordering::Relaxed);
-                while !is_socket() && !done.load(Ordering::Relaxed) {}
+                while !is_socket() && !done.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
                 waits.store(false, Ordering::Relaxed);
                 fs::rename(&link, &path).unwrap();
             }
