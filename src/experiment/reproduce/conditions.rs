@@ -59,10 +59,11 @@ impl Conditions {
     /// Returns them as a line.
     pub fn text(&self) -> String {
         let mut text = format!(
-            "{} UTC, Linux {}, {} CPUs ({}), emud {}, {}, seed {}, up to {} attempts",
+            "{} UTC, Linux {}, {} CPU{} ({}), emud {}, {}, seed {}, up to {} attempts",
             to_the_second(&self.began),
             self.kernel,
             self.cpus,
+            if self.cpus == 1 { "" } else { "s" },
             self.machine,
             self.version,
             self.length(),

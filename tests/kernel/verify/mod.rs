@@ -343,17 +343,32 @@ fn a_link_that_ends_or_changes_meanwhile_is_not_judged() {
     failed(&measure, 66, "ended");
 }
 
-/// Packets that wait already are part of what is measured, and named.
+/// Packets that wait already are part of what is measured, and named: of a link, or of a class.
 #[test]
 fn a_queue_that_was_not_empty_is_reported() {
+    std::thread::scope(|scope| {
+        for (name, profile) in [
+            ("up", "[up]\nrate = \"100kbit\"\nqueue = \"200p\"\n"),
+            (
+                "b",
+                "[up]\nclass = \"b\"\n[bottleneck.b]\nrate = \"100kbit\"\nqueue = \"200p\"\n",
+            ),
+        ] {
+            scope.spawn(move || not_empty(name, profile));
+        }
+    });
+}
+
+fn not_empty(name: &str, profile: &str) {
     let space = Space::new();
-    space.attach_text("[up]\nrate = \"100kbit\"\nqueue = \"200p\"\n");
+    space.attach_text(profile);
     // The kernel's own packets (multicast reports, solicitations) take 7 ms each at this rate.
     let measure = briefly(&space);
     let of_queue = |answer: &Value| {
         let notes = answer["notes"].as_array().unwrap().iter();
         let notes = notes.filter_map(Value::as_str);
-        notes.filter(|note| note.contains("the queue held")).count()
+        let begin = format!("{name}: the queue held");
+        notes.filter(|note| note.starts_with(&begin)).count()
     };
     assert_eq!(of_queue(&space.verify(&measure).1), 0);
     // The train has left nothing behind when verify ends; 60 packets take 6.9 s.
