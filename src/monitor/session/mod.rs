@@ -2,7 +2,7 @@
 //! A run of the contention monitor: passes its events to users and programs.
 //!
 //! Two threads, so that no client can delay the monitor. The first, with real-time priority, takes
-//! events from the kernel ([`Source`]) and writes lines ([`Observation`]). The second ([`Side`])
+//! events from the kernel ([`Source`]) and writes lines ([`Observation`]). The second ([`MonitorSide`])
 //! serves the control socket and the metrics, searches for emulated links and runs commands; it
 //! only sends the first one short requests.
 //!
