@@ -54,8 +54,12 @@ impl HostClock {
 /// and `reference_ns`, that time; the machine, which is `host` in a `start` line of one host, is
 /// `machine`.
 pub fn merge(logs: &[HostLog]) -> Vec<u8> {
-    let text = in_order(logs).into_iter().map(|(_, line)| line + "\n");
-    text.collect::<String>().into_bytes()
+    text(in_order(logs))
+}
+
+fn text(lines: Vec<(u64, String)>) -> Vec<u8> {
+    let lines = lines.into_iter().map(|(_, line)| line + "\n");
+    lines.collect::<String>().into_bytes()
 }
 
 /// The same with a last line: the verdict over all hosts, also those that were lost.
@@ -67,16 +71,16 @@ pub fn with_verdict(
     hosts: &BTreeMap<String, HostEnd>,
     verdict: &FleetVerdict,
 ) -> serde_json::Result<Vec<u8>> {
-    let last = in_order(logs).last().map_or(0, |(time, _)| *time);
+    let lines = in_order(logs);
     let line = FleetLine {
         time: Clock::now().time(mono_ns()),
-        reference_ns: last,
+        reference_ns: lines.last().map_or(0, |(time, _)| *time),
         verdict: verdict.verdict,
         reasons: verdict.reasons.clone(),
         exit_code: verdict.exit_code,
         hosts: hosts.iter().map(|(host, end)| entry(host, end)).collect(),
     };
-    let mut text = merge(logs);
+    let mut text = text(lines);
     serde_json::to_writer(&mut text, &line)?;
     text.push(b'\n');
     Ok(text)

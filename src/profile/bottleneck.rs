@@ -119,6 +119,14 @@ impl Word for Schedule {
     ];
 }
 
+/// The bottleneck that packets name, and the class in it; `None`: it has no classes.
+pub(crate) fn parts(class: &str) -> (&str, Option<&str>) {
+    match class.split_once('.') {
+        Some((bottleneck, class)) => (bottleneck, Some(class)),
+        None => (class, None),
+    }
+}
+
 impl Profile {
     /// The number of a class by which packets name it, from 1: those of the first bottleneck, then
     /// of the next; one without classes counts as one.
@@ -140,7 +148,7 @@ impl Profile {
             let of_links = self.links_of(direction).filter_map(|l| l.class.as_deref());
             let rules = self.rules.iter().filter(|rule| rule.is_for(direction));
             let of_rules = rules.filter_map(|rule| rule.class.as_deref());
-            used.extend(of_links.chain(of_rules).filter_map(|c| c.split('.').next()));
+            used.extend(of_links.chain(of_rules).map(|c| parts(c).0));
         }
         used[0].iter().any(|name| used[1].contains(name))
     }

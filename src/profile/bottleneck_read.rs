@@ -2,7 +2,7 @@
 //! Bottlenecks from the text of a profile: reading, setting, and what goes together.
 
 use super::bottleneck::{
-    Bottleneck, BottleneckDraft, CLASS, ClassDraft, NAME_BYTES, ServiceClass, is_plain,
+    Bottleneck, BottleneckDraft, CLASS, ClassDraft, NAME_BYTES, ServiceClass, is_plain, parts,
 };
 use super::queueing::QueueDraft;
 use super::read::section;
@@ -259,10 +259,7 @@ impl Reader {
 
     /// A class that packets are put into.
     pub(super) fn is_service(&mut self, class: &Located<String>, bottlenecks: &[Bottleneck]) {
-        let (name, inner) = match class.value.split_once('.') {
-            Some((name, inner)) => (name, Some(inner)),
-            None => (class.value.as_str(), None),
-        };
+        let (name, inner) = parts(&class.value);
         let Some(found) = bottlenecks.iter().find(|b| b.name == name) else {
             let names: Vec<_> = bottlenecks.iter().map(|b| b.name.clone()).collect();
             let mistake = unknown(class, name, &names, "bottleneck");

@@ -60,6 +60,7 @@ pub use crate::text::{
 pub use alter::{ChecksumAfter, Corrupt, Duplicate, MAX_CORRUPT_BITS};
 pub use aqm::{Aqm, Ared, CoDel, Length, Pi, Pie, Red, Rem, Rio};
 pub use background::Background;
+pub(crate) use bottleneck::parts as parts_of_class;
 pub use bottleneck::{Bottleneck, ServiceClass};
 pub use change::direction_of;
 pub use delay::{Delay, Jitter};

@@ -6,7 +6,7 @@ use super::check::What;
 use super::theory::Asked;
 use super::unjudged::{AQM, Unjudged};
 use crate::abi::DIRECTIONS;
-use crate::profile::{Bottleneck, Profile, Queue};
+use crate::profile::{Bottleneck, Profile, Queue, parts_of_class};
 
 /// Why delay, loss and rate of a link with a class are not judged, if no more is known of the class.
 pub(super) const IN_CLASS: &str = "a class of a bottleneck";
@@ -78,11 +78,7 @@ impl Asked {
 impl Profile {
     /// The bottleneck of a direction, and the name of its class; `None`: that of one without classes.
     fn served(&self, direction: u32) -> Option<(&Bottleneck, Option<&str>)> {
-        let class = self.direction(direction).class.as_deref()?;
-        let (name, class) = match class.split_once('.') {
-            Some((name, class)) => (name, Some(class)),
-            None => (class, None),
-        };
+        let (name, class) = parts_of_class(self.direction(direction).class.as_deref()?);
         let bottleneck = self.bottlenecks.iter().find(|b| b.name == name)?;
         Some((bottleneck, class))
     }

@@ -229,6 +229,12 @@ const DENIED: [i64; 2] = [7, 16];
 /// For a member without a leader, or that is about to end.
 const NOT_NOW: i64 = 14;
 
+/// Whether etcd no longer knows a token: it has expired, or the member was restarted, or a user was changed.
+pub(super) fn is_stale(message: &str) -> bool {
+    let texts = ["auth token", "auth store"];
+    texts.iter().any(|text| message.contains(text))
+}
+
 fn checked(
     member: &Endpoint,
     path: &str,
@@ -260,13 +266,10 @@ fn checked(
     let message = error.as_str().or(error["message"].as_str());
     let message = message.unwrap_or("no reason").to_owned();
     // etcd gives these the code of an invalid argument, an invalid token in some versions.
-    let denied = [
-        "auth token",
-        "auth store",
-        "user name is empty",
-        "authentication failed",
-    ];
-    let denied = DENIED.contains(&code) || denied.iter().any(|text| message.contains(text));
+    let denied = ["user name is empty", "authentication failed"];
+    let denied = DENIED.contains(&code)
+        || is_stale(&message)
+        || denied.iter().any(|text| message.contains(text));
     Err(match code {
         NOT_NOW => FleetError::Unreachable(format!("{member}: {message}")),
         _ if denied => FleetError::Denied { attempted, message },

@@ -116,12 +116,8 @@ impl Client {
     ) -> Result<Value, FleetError> {
         let token = self.token().await?;
         match self.any(members, path, body, token.as_deref()).await {
-            // The token has expired, or the member was restarted, or a user was changed.
             Err(FleetError::Denied { message, .. })
-                if self.0.user.is_some()
-                    && ["auth token", "auth store"]
-                        .iter()
-                        .any(|text| message.contains(text)) =>
+                if self.0.user.is_some() && http::is_stale(&message) =>
             {
                 *self.0.token.lock().await = None;
                 let token = self.token().await?;
