@@ -15,7 +15,7 @@ use support::chance::Random;
 use support::host::{ip, soon};
 
 use super::clean::ended;
-use super::hosts::{HOSTS, Hosts, Setup};
+use super::hosts::{HOSTS, Hosts, Setup, completed};
 
 /// After the controller's start; the measured phase begins after 3 to 5 s.
 const LATEST_MS: usize = 8000;
@@ -157,7 +157,7 @@ pub fn killed_leader() {
         hosts.members[victim].wait().unwrap();
         let (code, text) = ended(&hosts, &mut begun.run);
         println!("    {moment:?}: {code}");
-        assert!([0, 3].contains(&code), "{code}: {text}");
+        completed(code, &text);
         assert_eq!(begun.started().len(), 3);
         hosts.all_clean(&HOSTS);
     }
@@ -171,11 +171,11 @@ pub fn hung_member() {
     soon("all programs run", || begun.started().len() == 3);
     support::lab::sh(&format!("kill -STOP {}", hosts.members[0].id()));
     let (code, text) = ended(&hosts, &mut begun.run);
-    assert!([0, 3].contains(&code), "{code}: {text}");
+    completed(code, &text);
     hosts.all_clean(&HOSTS);
     let marks = hosts.folder.path("marks");
     let (code, text) = hosts.run(&scenario(&marks, "-c 1"), &[]);
-    assert!([0, 3].contains(&code), "{code}: {text}");
+    completed(code, &text);
 }
 
 /// The disk of the only member is full: it ends, or takes no more.

@@ -2,7 +2,7 @@
 //! A scenario on three hosts measures what it measures on one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -14,7 +14,7 @@ use support::place::Group;
 use support::runs::{log, rtt_ms};
 
 use super::clean::ended;
-use super::hosts::{HOSTS, Hosts, Setup};
+use super::hosts::{HOSTS, Hosts, Setup, completed};
 use super::set::pings;
 
 /// The smallest round trip of each node in ms, and how far others are from it: their mean, plus their mean
@@ -46,7 +46,7 @@ fn underlay_ms(said: &str) -> f64 {
 /// the first run printed.
 fn both(hosts: &Hosts, scenario: &str) -> ([String; 2], String) {
     let (code, text) = hosts.run(scenario, &["--seed", "7"]);
-    assert!([0, 3].contains(&code), "{code}: {text}");
+    completed(code, &text);
     let (path, own) = (
         hosts.folder.path("scenario.toml"),
         hosts.folder.path("one.log"),
@@ -55,12 +55,9 @@ fn both(hosts: &Hosts, scenario: &str) -> ([String; 2], String) {
     one.args(["netns", "exec", &hosts.netns("a")])
         .arg(emud_path());
     one.args(["run", "--scenario", &path, "--seed", "7", "--log", &own]);
-    let status = one
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .unwrap();
-    assert!([0, 3].contains(&status.code().unwrap()), "{status}");
+    let output = one.args(["--exit-code", "verdict"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    completed(output.status.code().unwrap_or(-1), &said);
     ([hosts.folder.path("fleet.log"), own], text)
 }
 
@@ -247,7 +244,7 @@ pub fn waits_across_hosts() {
          [node.two]\nhost = \"c\"\ncommand = \"echo two\"\nwaits-for = [\"one\"]\n{PAIR}"
     );
     let (code, text) = hosts.run(&text, &[]);
-    assert!([0, 3].contains(&code), "{text}");
+    completed(code, &text);
     let lines = log(&hosts.folder.path("fleet.log"));
     let line = |word: &str| {
         lines
@@ -366,7 +363,7 @@ pub fn slow_underlay_is_refused() {
     };
     let bound = ["--clock-bound", "10ms"];
     let (code, said) = hosts.run(&text("5ms"), &bound);
-    assert!([0, 3].contains(&code), "{said}");
+    completed(code, &said);
     let [rtt, _] = rtts(&hosts.folder.path("fleet.log"))[0].1;
     // Twice --tolerance, and the time of processes on a busy machine.
     assert!((rtt - 10.0).abs() < 0.6, "{rtt} ms");
@@ -399,7 +396,7 @@ pub fn narrow_underlay_is_refused() {
         "{said}"
     );
     let (code, said) = hosts.run(&text, &["--mtu", "1450", "--port", "4790"]);
-    assert!([0, 3].contains(&code), "{said}");
+    completed(code, &said);
 }
 
 /// The hosts are one kernel here, so the true offset of their clocks is 0: what is measured is the
@@ -412,7 +409,7 @@ pub fn starts_together() {
     let mut errors = vec![];
     for _ in 0..5 {
         let (code, said) = hosts.run(&text, &[]);
-        assert!([0, 3].contains(&code), "{said}");
+        completed(code, &said);
         let words = said.split("the clock of a is ").nth(1).expect("a note");
         let figures: Vec<i64> = (words.split(' '))
             .filter_map(|word| word.parse().ok())
