@@ -353,14 +353,14 @@ fn carry_out(what: &What, log: Option<&Path>, verdict_first: bool) -> Result<u8,
         &ended.hosts,
         request.options.clock_bound_ns,
         first,
-        ended.signal,
+        ended.early,
     );
     // Whether or not it can be written, the verdict is printed.
     let written = log.map_or(Ok(()), |path| write(path, &ended, &judged));
-    if let Some(signal) = ended.signal
+    if let Some(early) = ended.early
         && ended.hosts.is_empty()
     {
-        return written.map(|()| u8::try_from(128 + signal).unwrap_or(u8::MAX));
+        return written.map(|()| u8::try_from(128 + early.signal()).unwrap_or(u8::MAX));
     }
     for line in lines(&merge(&ended.logs)) {
         super::out(&line)?;

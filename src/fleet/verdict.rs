@@ -24,26 +24,53 @@ pub enum HostEnd {
     Lost(String),
 }
 
+/// What ended a run before its programs did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EarlyEnd {
+    /// A signal that the controller got.
+    Signal(i32),
+    /// `emud fleet stop`.
+    Stop,
+}
+
+impl EarlyEnd {
+    /// Returns the signal that the programs seem to have ended by: that of the controller, or the one which
+    /// a stopped run's programs get.
+    pub fn signal(self) -> i32 {
+        match self {
+            Self::Signal(signal) => signal,
+            Self::Stop => libc::SIGTERM,
+        }
+    }
+
+    fn sentence(self) -> String {
+        match self {
+            Self::Signal(signal) => format!("signal {signal} ended the run early"),
+            Self::Stop => "`emud fleet stop` ended the run early".into(),
+        }
+    }
+}
+
 /// The verdict, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FleetVerdict {
     /// The verdict.
     pub verdict: RunVerdict,
-    /// Each begins with the name of a host.
+    /// Each begins with the name of a host, or is about the run.
     pub reasons: Vec<String>,
     /// Exit code of emud.
     pub exit_code: u8,
 }
 
 /// Judges a run: invalid if a host is lost, failed, or its clock is not known well enough; contended
-/// if any host was; clean only if all hosts are. `signal`: the one that interrupted the run.
+/// if any host was; clean only if all hosts are.
 pub fn judge(
     hosts: &BTreeMap<String, HostEnd>,
     clock_bound_ns: u64,
     first: ExitCode,
-    signal: Option<i32>,
+    early: Option<EarlyEnd>,
 ) -> FleetVerdict {
-    let mut reasons = Vec::new();
+    let mut reasons = Vec::from_iter(early.map(EarlyEnd::sentence));
     let (mut invalid, mut contended, mut unwatched) = (false, false, false);
     let mut exits: Vec<ExitLine> = Vec::new();
     for (host, end) in hosts {
@@ -85,7 +112,7 @@ pub fn judge(
         _ => RunVerdict::Clean,
     };
     FleetVerdict {
-        exit_code: exit_code(first, verdict, &exits, signal, true),
+        exit_code: exit_code(first, verdict, &exits, early.map(EarlyEnd::signal), true),
         verdict,
         reasons,
     }

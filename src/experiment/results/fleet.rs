@@ -25,7 +25,7 @@ pub struct FleetLine {
     pub reference_ns: u64,
     /// Verdict over all hosts.
     pub verdict: RunVerdict,
-    /// Why; each begins with the name of a host.
+    /// Why; each begins with the name of a host, or is about the run.
     pub reasons: Vec<String>,
     /// Exit code of emud.
     pub exit_code: u8,

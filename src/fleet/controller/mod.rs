@@ -18,7 +18,7 @@ use crate::fleet::merge::HostLog;
 use crate::fleet::placement::{Host, place};
 use crate::fleet::plan::{HostPlan, Options, divide};
 use crate::fleet::protocol::{Ready, Revision};
-use crate::fleet::verdict::HostEnd;
+use crate::fleet::verdict::{EarlyEnd, HostEnd};
 use crate::fleet::{FleetError, LEASE};
 use crate::host::signals::Signals;
 use crate::host::single_threaded;
@@ -62,8 +62,8 @@ pub struct Ended {
     pub logs: Vec<HostLog>,
     /// What each host built.
     pub built: BTreeMap<String, Ready>,
-    /// The signal that ended it.
-    pub signal: Option<i32>,
+    /// What ended it before its programs did.
+    pub early: Option<EarlyEnd>,
     /// How long its steps took.
     pub times: Times,
 }

@@ -15,7 +15,7 @@ use crate::fleet::keys::Keys;
 use crate::fleet::merge::{HostClock, HostLog};
 use crate::fleet::plan::HostPlan;
 use crate::fleet::protocol::{Built, HostResult, Ready, Revision, Start, digest, first_begin};
-use crate::fleet::verdict::HostEnd;
+use crate::fleet::verdict::{EarlyEnd, HostEnd};
 use crate::fleet::{FleetError, LEAD, LEASE};
 use crate::host::signals::Signals;
 
@@ -64,7 +64,7 @@ impl Controller<'_> {
             hosts: BTreeMap::new(),
             logs: vec![],
             built: BTreeMap::new(),
-            signal: None,
+            early: None,
             times: Times {
                 plans: begun.elapsed(),
                 ..Times::default()
@@ -75,7 +75,7 @@ impl Controller<'_> {
         match self.all_built(within, signals).await? {
             Ok(built) => ended.built = built,
             Err(signal) => {
-                ended.signal = Some(signal);
+                ended.early = Some(EarlyEnd::Signal(signal));
                 return Ok(ended);
             }
         }
@@ -84,7 +84,7 @@ impl Controller<'_> {
         self.start(&ended.built).await?;
         ended.times.start = Some(all);
         ended.times.started = all.elapsed();
-        ended.signal = self.complete(signals).await?;
+        ended.early = self.complete(signals).await?;
         let over = Op::Put(self.keys.over(), b"over".to_vec(), self.lease);
         self.surely(over).await?;
         self.results(&mut ended, signals).await?;
@@ -393,7 +393,7 @@ impl Controller<'_> {
     }
 
     /// Waits until the programs of all hosts have ended, a host is lost, or it is stopped.
-    async fn complete(&mut self, signals: &mut Signals) -> Result<Option<i32>, FleetError> {
+    async fn complete(&mut self, signals: &mut Signals) -> Result<Option<EarlyEnd>, FleetError> {
         // No end: a scenario may have no limit.
         let never = Instant::now() + Duration::from_secs(365 * 24 * 3600);
         loop {
@@ -402,16 +402,15 @@ impl Controller<'_> {
             // A part that ended by itself has failed; without it the others measure something else.
             let failed = hosts.iter().any(|host| self.result(host).is_some());
             self.sets().await?;
-            let stopped = self.is_over();
-            if stopped {
-                (self.request.note)("the run was stopped");
-            }
-            if complete || failed || stopped || !self.gone().is_empty() {
+            if complete || failed || !self.gone().is_empty() {
                 return Ok(None);
+            }
+            if self.is_over() {
+                return Ok(Some(EarlyEnd::Stop));
             }
             let until = self.sets.next().unwrap_or(never);
             if let Some(Early::Signal(signal)) = self.change(until, signals).await? {
-                return Ok(Some(signal));
+                return Ok(Some(EarlyEnd::Signal(signal)));
             }
         }
     }
@@ -451,10 +450,10 @@ impl Controller<'_> {
             }
             match self.change(until, signals).await? {
                 None => {}
-                Some(Early::Signal(signal)) => ended.signal = Some(signal),
+                Some(Early::Signal(signal)) => ended.early = Some(EarlyEnd::Signal(signal)),
                 Some(Early::Late) => break,
             }
-            if ended.signal.is_some()
+            if matches!(ended.early, Some(EarlyEnd::Signal(_)))
                 && until.saturating_duration_since(Instant::now()) < within / 2
             {
                 break;

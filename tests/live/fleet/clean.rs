@@ -132,9 +132,11 @@ pub fn after_stop() {
     let hosts = Hosts::new(1).agents(&[]);
     let mut run = hosts.start(LONG);
     assert_eq!(hosts.emud(&["stop"]), "");
-    let (_, text) = ended(&hosts, &mut run);
+    let (code, text) = ended(&hosts, &mut run);
+    assert_eq!(code, 143, "{text}");
     assert!(
-        text.contains("the run was stopped") && text.contains("signal 15, by emud"),
+        text.contains("  `emud fleet stop` ended the run early\n")
+            && text.contains("signal 15, by emud"),
         "{text}"
     );
     hosts.all_clean(&HOSTS);

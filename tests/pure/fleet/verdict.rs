@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use emud::experiment::run::ExitCode;
 use emud::fleet::clock::Estimate;
 use emud::fleet::protocol::HostResult;
-use emud::fleet::verdict::{FleetVerdict, HostEnd, judge};
+use emud::fleet::verdict::{EarlyEnd, FleetVerdict, HostEnd, judge};
 use emud_monitor::log::{ExitLine, Judgement, PhaseName, RunVerdict, Span, SpanShare};
 
 const BOUND_NS: u64 = 1_000_000;
@@ -50,7 +50,7 @@ fn judged(b: HostEnd) -> FleetVerdict {
     interrupted(b, None)
 }
 
-fn interrupted(b: HostEnd, signal: Option<i32>) -> FleetVerdict {
+fn interrupted(b: HostEnd, early: Option<EarlyEnd>) -> FleetVerdict {
     let a = HostEnd::Reported {
         result: Box::new(HostResult {
             clock: None,
@@ -62,7 +62,7 @@ fn interrupted(b: HostEnd, signal: Option<i32>) -> FleetVerdict {
         &BTreeMap::from([("a".into(), a), ("b".into(), b)]),
         BOUND_NS,
         ExitCode::Program,
-        signal,
+        early,
     )
 }
 
@@ -161,8 +161,15 @@ fn a_failed_part_and_a_failed_program() {
 
 #[test]
 fn an_interrupted_run_has_the_code_of_its_signal() {
-    let found = interrupted(reported(result(RunVerdict::Clean)), Some(2));
-    assert_eq!((found.verdict, found.exit_code), (RunVerdict::Clean, 130));
+    let clean = || reported(result(RunVerdict::Clean));
+    for (early, code, why) in [
+        (EarlyEnd::Signal(2), 130, "signal 2 ended the run early"),
+        (EarlyEnd::Stop, 143, "`emud fleet stop` ended the run early"),
+    ] {
+        let found = interrupted(clean(), Some(early));
+        assert_eq!((found.verdict, found.exit_code), (RunVerdict::Clean, code));
+        assert_eq!(found.reasons, [why]);
+    }
 }
 
 #[test]
