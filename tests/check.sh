@@ -22,7 +22,7 @@ rustdoc() {
 
 shell_scripts() {
     local scripts
-    mapfile -t scripts < <(find tests benches packaging kubernetes -name '*.sh' -not -path '*/target/*')
+    mapfile -t scripts < <(find tests benches packaging kubernetes src -name '*.sh' -not -path '*/target/*')
     shellcheck "${scripts[@]}" .ci/run
 }
 
@@ -70,6 +70,8 @@ job clang-format clang_format
 job shellcheck shell_scripts
 job style tests/style.sh
 job deny cargo deny --workspace --locked check -D warnings licenses bans sources
+job deny-kubernetes cargo deny --manifest-path kubernetes/Cargo.toml --config kubernetes/deny.toml --locked \
+    check -D warnings licenses bans sources
 advisories
 job clippy cargo clippy --locked --workspace --all-targets -- -D warnings
 # A separate program, under another licence.

@@ -8,6 +8,9 @@ export RUST_MIN_STACK=16777216
 mkdir -p target
 jobs=$(mktemp -d)
 : >"$jobs/names"
+# Both ends are open: what is started waits in it, and its end comes when this one is closed.
+mkfifo "$jobs/queue"
+exec {queue}<>"$jobs/queue"
 pool=
 passed=0
 failed=0
@@ -21,7 +24,8 @@ began_all=$SECONDS
 sweep() {
     local name
     for name in /run/netns/*; do
-        [[ $name =~ /(live|mfv|netem|netlink|json|alter)-([0-9]+)(-[^/]*)?$ ]] || continue
+        [[ $name =~ /(live|mfv|netem|netlink|json|alter|begin|emudmon)-([0-9]+)(-[^/]*)?$ ||
+            $name =~ /(mrec-[a-z]+)-([0-9]+)-[0-9]+$ ]] || continue
         [ -e "/proc/${BASH_REMATCH[2]}" ] || ip netns delete "${name##*/}"
     done
 }
@@ -45,8 +49,10 @@ kept=
 resume=
 record() {
     resume=${1-}
+    local commit
+    commit=$(git rev-parse HEAD) || exit
     if [ -z "$(git status --porcelain)" ]; then
-        kept=target/full/$(git rev-parse HEAD)
+        kept=target/full/$commit
         mkdir -p "$kept"
     elif [ -n "$resume" ]; then
         echo "run.sh: --resume needs a tree without changes: commit or stash them" >&2
@@ -57,7 +63,7 @@ record() {
 # has_passed NAME: counts it, too.
 has_passed() {
     # What is built is needed whatever has passed.
-    [ -n "$resume" ] && [ "$1" != build ] && [ -e "$kept/$1.log" ] || return
+    [ -n "$resume" ] && [[ $1 != build* ]] && [ -e "$kept/$1.log" ] || return
     echo "=== $1 (before, $(date -r "$kept/$1.log" '+%F %R'))"
     count "$1" 0 "$(tail -n 1 "$kept/$1.log")" "$kept/$1.log"
 }
@@ -78,9 +84,9 @@ count() {
     read -r good bad < <(awk '/^test result: / { p += $4; f += $6 } END { print p + 0, f + 0 }' "$4")
     if [ "$2" -ne 0 ] && [ "$bad" -eq 0 ]; then
         bad=1 # it broke before or after its tests
-    elif [ "$2" -eq 0 ] && ! grep -q '^test result: ' "$4"; then
+    elif [ "$2" -eq 0 ] && [ "$good" -eq 0 ]; then
         case $1 in
-        # A program of tests that printed no result has tested nothing.
+        # No result, or a filter that no test has: nothing was tested.
         guest* | live* | kernel | pure | unit) bad=1 ;;
         *) good=1 ;;
         esac
@@ -123,35 +129,37 @@ start() {
     local name=$1
     shift
     has_passed "$name" && return
-    printf '%s\n' "$name" >>"$jobs/names"
     {
         declare -f unit
+        declare -p EMUD_UNIT 2>/dev/null
         printf '%q ' "$@"
         echo
     } >"$jobs/$name.job"
+    printf '%s\n' "$name" | tee -a "$jobs/names" >&"$queue"
 }
 
-# begin N: runs what was started, so many at a time, beside what follows.
+# begin N: runs what was started and what will be, so many at a time, beside what follows.
 begin() {
     export jobs
     # A separate group, so that their processes end with them.
     # shellcheck disable=SC2016 # for the shells that xargs starts
-    setsid xargs -P "$1" -a "$jobs/names" -d '\n' -I NAME bash -c '
+    setsid xargs -P "$1" -a "$jobs/queue" -d '\n' -I NAME bash -c '
         status=0
         bash "$jobs/NAME.job" >"$jobs/NAME.log" 2>&1 </dev/null || status=$?
         # Its second line is what the programs took, user and system; a subshell would have none.
         times >"$jobs/NAME.times"
         cpu=$(awk -F "[ms ]" "NR == 2 { printf \"%.0f\", 60 * (\$1 + \$4) + \$2 + \$5 }" "$jobs/NAME.times")
-        echo "$status $SECONDS s, $cpu s of a CPU" >"$jobs/NAME.new" && mv "$jobs/NAME.new" "$jobs/NAME.status"' &
+        echo "$status $SECONDS s, $cpu s of a CPU" >"$jobs/NAME.new" && mv "$jobs/NAME.new" "$jobs/NAME.status"' {queue}>&- &
     pool=$!
 }
 
 # one_more: one more of them at a time. If xargs has ended, there is nothing left to run.
 one_more() { kill -USR1 "$pool" 2>/dev/null || true; }
 
-# collect: prints each as it ends.
+# collect: no more is started; prints each as it ends.
 collect() {
     local name status took waiting=1
+    exec {queue}>&-
     while [ "$waiting" -gt 0 ]; do
         kill -0 "$pool" 2>/dev/null && sleep 0.5
         waiting=0
@@ -174,11 +182,6 @@ collect() {
     pool=
 }
 
-side_by_side() {
-    begin "$1"
-    collect
-}
-
 # The unit tests are in several programs.
 unit() {
     local program status=0
@@ -186,14 +189,10 @@ unit() {
     return "$status"
 }
 
-# What is built for the tests. `make check` also runs the few tests of the verbs and of the
-# benchmarks, which took 9 s of a processor to compile.
-test_targets=(-p emud -p emud-monitor --lib --test pure --test kernel --test live)
-
-# programs: EMUD_* name what cargo has built; nothing that starts then builds anything.
+# programs TARGET...: EMUD_* name what cargo has built; nothing that starts then builds anything.
 programs() {
     local built
-    built=$(cargo test --locked "${test_targets[@]}" --no-run --message-format=json 2>/dev/null |
+    built=$(cargo test --locked "$@" --no-run --message-format=json 2>/dev/null |
         jq -r 'select(.executable) | [.target.kind[0], .profile.test, .target.name, .executable] | @tsv')
     program() { awk -F '\t' -v kind="$1" -v test="$2" -v name="$3" \
         '$1 == kind && $2 == test && (name == "" || $3 == name) { print $4 }' <<<"$built"; }

@@ -22,7 +22,8 @@ for option in "$@"; do
 done
 # What is not committed could be something else the next time.
 of=changed
-[ -n "$(git status --porcelain)" ] || of=$(git rev-parse HEAD)
+commit=$(git rev-parse HEAD) || exit
+[ -n "$(git status --porcelain)" ] || of=$commit
 if [ "$of$resume" = changedyes ]; then
     echo "repeat.sh: --resume needs a tree without changes: commit or stash them" >&2
     exit 64
@@ -55,6 +56,8 @@ for run in $(seq "$runs"); do
     tests/run.sh >"$out/$run.new" 2>&1 || status=$?
     # A run that a signal ended is none.
     [ "$status" -lt 128 ] || exit "$status"
+    # A run that broke off may say nothing of it.
+    [ "$status" -eq 0 ] || echo "run.sh: exit status $status" >>"$out/$run.new"
     mv "$out/$run.new" "$out/$run.log"
     echo "run $run: $(tail -n 1 "$out/$run.log"), $((SECONDS - began)) s"
 done
@@ -75,6 +78,7 @@ awk '
 printf '%6s %6s  %s\n' passed failed test
 awk '{ printf "%6d %6d  %s\n", $1, $2, substr($0, index($0, $3)) }' "$out/tests"
 read -r all bad _ <"$out/all"
-echo "$runs runs: $all passed, $bad failed"
+broken=$(grep -l '^run.sh: exit status' "${logs[@]}" | wc -l)
+echo "$runs runs, $broken of them with a failure: $all passed, $bad failed"
 awk '$2 > 0 { print "flaky or broken: " substr($0, index($0, $3)) ": " $2 " of " $1 + $2 }' "$out/tests"
-[ "$bad" -eq 0 ]
+[ "$bad" -eq 0 ] && [ "$broken" -eq 0 ]

@@ -15,6 +15,11 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 . tests/jobs.sh
 
+case $* in '' | --full | '--full --resume') ;; *)
+    echo "usage: run.sh [--full [--resume]]" >&2
+    exit 64
+    ;;
+esac
 kernels=(6.1 7.2)
 if [ "${1-}" = --full ]; then
     kernels=(6.1 6.12 7.2)
@@ -40,25 +45,35 @@ guest() {
 
 (flock 9 && exec tests/vm/kernels.sh "${kernels[@]}") 9>target/kernels.lock >"$jobs/kernels.log" 2>&1 &
 fetching=$!
-job build cargo test --locked "${test_targets[@]}" --no-run
+# What guests need, first: they boot while the other tests are compiled. `make check` also runs the few
+# tests of the verbs and of the benchmarks, which took 9 s of a processor to compile.
+live=(-p emud -p emud-monitor --test live)
+all=("${live[@]}" --lib --test pure --test kernel)
+job build-live cargo test --locked "${live[@]}" --no-run
 [ "$failed" -eq 0 ] || finish
-programs
-job mutants tests/mutants.sh --check
 wait "$fetching" || { cat "$jobs/kernels.log"; add_failure kernels; }
+if [ -z "${EMUD_TEST_FULL-}" ]; then
+    programs "${live[@]}"
+    start guest-7.2 tests/vm/live.sh 7.2
+    # The monitor's arithmetic is the same on both.
+    start guest-6.1 tests/vm/live.sh 6.1 --skip shares
+    begin 4
+fi
+job build cargo test --locked "${all[@]}" --no-run
+[ "$failed" -eq 0 ] || finish
+programs "${all[@]}"
+job mutants tests/mutants.sh --check
 
 if [ -z "${EMUD_TEST_FULL-}" ]; then
     # The longest first; what waits most of its time is beside what computes.
     start live-links env EMUD_LIVE_SCALE=0.2 "$EMUD_LIVE" --skip run:: --skip monitor:: --skip fleet:: \
         --skip host:: --skip container:: --skip netem::
-    start guest-7.2 tests/vm/live.sh 7.2
     start live-runs env EMUD_LIVE_SCALE=0.2 "$EMUD_LIVE" --skip link:: --skip lab::
     start readme tests/readme.sh "$EMUD_BIN"
-    # The monitor's arithmetic is the same on both.
-    start guest-6.1 tests/vm/live.sh 6.1 --skip shares
     start kernel "$EMUD_KERNEL" --test-threads=2
     start pure "$EMUD_PURE" --test-threads=4
     start unit unit
-    side_by_side 4
+    collect
 else
     # This machine has to be quiet for its own timings.
     job timings cargo test --locked --release --lib -- --ignored --test-threads=1

@@ -15,13 +15,15 @@ const SECOND: u64 = 1_000_000_000;
 /// after the link was attached.
 pub fn at_a_time_ahead() {
     on_a_host(|| {
-        ip("netns add emud-begin");
+        // All tests of the machine see its name.
+        let netns = format!("begin-{}", std::process::id());
+        ip(&format!("netns add {netns}"));
         let done = std::panic::catch_unwind(|| {
-            ip("link add v0 type veth peer name v1 netns emud-begin");
+            ip(&format!("link add v0 type veth peer name v1 netns {netns}"));
             ip("addr add 192.0.2.1/24 dev v0");
             ip("link set v0 up");
-            ip("-n emud-begin addr add 192.0.2.2/24 dev v1");
-            ip("-n emud-begin link set v1 up");
+            ip(&format!("-n {netns} addr add 192.0.2.2/24 dev v1"));
+            ip(&format!("-n {netns} link set v1 up"));
             let profile =
                 std::env::temp_dir().join(format!("emud-begin-{}.toml", std::process::id()));
             let text = "[[phase]]\nfor = \"300ms\"\n[[phase]]\nup.delay = \"80ms\"\n";
@@ -55,7 +57,7 @@ pub fn at_a_time_ahead() {
             emud(&["detach", "v0"]).expect(0);
             ip("link del v0");
         });
-        ip("netns del emud-begin");
+        ip(&format!("netns del {netns}"));
         if let Err(panic) = done {
             std::panic::resume_unwind(panic);
         }

@@ -101,7 +101,7 @@ pub fn network() {
         ("network external", "--external", "--internal"),
         ("network internal", "--internal", "--external"),
     ] {
-        // Other tests of the usual run send through devices of this class for many seconds.
+        // Other tests of the usual run send through devices of this class for many seconds: [`all`] in a guest.
         if option == "--internal" && !full() {
             continue;
         }
@@ -256,10 +256,19 @@ pub fn all() {
     let disk = SlowDisk::new(Duration::from_millis(150));
     let _swap = Swap::new(64);
     let wires = Wires::external("mload");
-    let network = ["--class", "mload=external", "--external", "1Mbit/s"];
+    let inner = Wires::new(&["mveth"]);
+    let network = [
+        "--class",
+        "mload=external",
+        "--external",
+        "1Mbit/s",
+        "--internal",
+        "1Mbit/s",
+    ];
     let watch = watch(&[&CPU[..], &PAGING, &DISK, &network].concat());
     spin(&mut verdict, &watch);
     bursts(&mut verdict, &watch, &wires, "network external");
+    bursts(&mut verdict, &watch, &inner, "network internal");
     pages(&mut verdict, &watch);
     read(&mut verdict, &watch, &disk);
     let ended = watch.end();

@@ -113,14 +113,10 @@ pub fn guard() {
     let _far = Far::new();
     let folder = Folder::new();
     folder.file("p.toml", "up.delay = \"20ms\"\n");
-    let mut emud = folder.command(
-        "--profile ./p.toml --in-place near",
-        &[
-            "sh",
-            "-c",
-            "setsid sleep 77 & cat /proc/self/cgroup; echo; exec sleep 77",
-        ],
-    );
+    let seconds = format!("77.{}", std::process::id());
+    let script =
+        format!("setsid sleep {seconds} & cat /proc/self/cgroup; echo; exec sleep {seconds}");
+    let mut emud = folder.command("--profile ./p.toml --in-place near", &["sh", "-c", &script]);
     let mut emud = emud.stdout(Stdio::piped()).spawn().unwrap();
     let said = BufReader::new(emud.stdout.take().unwrap()).lines();
     let said: Vec<String> = (said.map(Result::unwrap))
@@ -130,7 +126,7 @@ pub fn guard() {
     emud.kill().unwrap();
     emud.wait().unwrap();
     soon("the link goes", || !attached());
-    soon("the programs end", || sleeping("77") == 0);
+    soon("the programs end", || sleeping(&seconds) == 0);
     soon("their group goes", || !is_there(group(&said.join("\n"))));
 }
 
@@ -169,13 +165,16 @@ pub fn no_program_outlives_it() {
     let _far = Far::new();
     let folder = Folder::new();
     folder.file("p.toml", "up.delay = \"20ms\"\n");
-    let script = "setsid sleep 78 & (setsid sh -c 'sleep 78 & sleep 78' &) ; \
-                  until [ $(pgrep -xf 'sleep 78' | wc -l) = 3 ]; do sleep 0.01; done; \
-                  cat /proc/self/cgroup";
+    let seconds = format!("78.{}", std::process::id());
+    let script = format!(
+        "setsid sleep {seconds} & (setsid sh -c 'sleep {seconds} & sleep {seconds}' &) ; \
+         until [ $(pgrep -xf 'sleep {seconds}' | wc -l) = 3 ]; do sleep 0.01; done; \
+         cat /proc/self/cgroup"
+    );
     for user in ["", "--user nobody"] {
         let words = format!("--profile ./p.toml --in-place near {user}");
-        let ran = folder.run(&words, &["sh", "-c", script]).expect(0);
-        assert_eq!(sleeping("78"), 0);
+        let ran = folder.run(&words, &["sh", "-c", &script]).expect(0);
+        assert_eq!(sleeping(&seconds), 0);
         soon("their group goes", || !is_there(group(&ran.out)));
         assert!(!attached());
     }

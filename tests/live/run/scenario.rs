@@ -183,7 +183,7 @@ pub fn order_and_artefacts() {
     let [c, d] = ["trap", "first"].map(|text| service(text)["started_mono_ns"].as_u64().unwrap());
     assert!(c > d + 200_000_000, "{c}, {d}");
     let lasted = at_end(&ran) - ran.phase("clean-up");
-    assert!(lasted < 2_000_000_000, "{lasted}");
+    assert!(!timed() || lasted < 2_000_000_000, "{lasted}");
     assert!(started("b") >= exit("a")["mono_ns"].as_u64().unwrap());
     let output = |text: &str| {
         let line = ran.of("output").find(|line| line["text"] == *text);
@@ -192,10 +192,12 @@ pub fn order_and_artefacts() {
             .unwrap()
     };
     let [measurement, clean_up] = ["measurement", "clean-up"].map(|phase| ran.phase(phase));
-    assert!(output("prepared") < measurement && output("up") < measurement + 50_000_000);
+    assert!(output("prepared") < measurement);
+    assert!(!timed() || output("up") < measurement + 50_000_000);
     assert!(output("ended") > measurement && output("cleaned") > clean_up);
     let waited = started("a") - measurement;
-    assert!((200_000_000..400_000_000).contains(&waited), "{waited}");
+    assert!(waited >= 200_000_000, "{waited}");
+    assert!(!timed() || waited < 400_000_000, "{waited}");
     let kept = folder.0.join("run.log.artefacts/a/kept.txt");
     assert_eq!(fs::read_to_string(kept).unwrap(), "kept\n");
     assert_eq!(ran.of("artefact").count(), 2);
