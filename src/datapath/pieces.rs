@@ -17,7 +17,7 @@ use super::{FILTER_HANDLE, LinkError, ORPHAN_HANDLE, attachment, filter_name, ho
 use crate::abi;
 use crate::abi::{DIRECTIONS, direction_name};
 use crate::host::now_ns;
-use crate::netlink::{Hook, IngressQdisc, Link, Netlink, NetlinkError, ROOT, show_handle};
+use crate::netlink::{Hook, IngressQdisc, Link, Netlink, NetlinkError, Qdisc, ROOT, show_handle};
 
 /// A part that a link needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -279,16 +279,19 @@ fn filter(
 
 /// Checks the root of the interface, or of emud's ifb.
 fn root(nl: &mut Netlink, link: &Link, engine: Engine) -> Result<Option<Tampering>, NetlinkError> {
-    let qdiscs = match nl.qdiscs(link.index) {
-        Ok(qdiscs) => qdiscs,
+    match nl.qdiscs(link.index) {
+        Ok(qdiscs) => Ok(root_among(&qdiscs, &link.name, link.num_tx_queues, engine)),
         // It was deleted just now; that is reported for the device.
-        Err(e) if e.errno() == libc::ENODEV => return Ok(None),
-        Err(e) => return Err(e),
-    };
-    let name = &link.name;
+        Err(e) if e.errno() == libc::ENODEV => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// Checks the root of a device with so many transmit queues among all its qdiscs.
+fn root_among(qdiscs: &[Qdisc], name: &str, queues: u32, engine: Engine) -> Option<Tampering> {
     let by_hand = qdiscs.iter().find(|q| q.parent == ROOT && q.by_hand());
-    let other = |q: &crate::netlink::Qdisc| format!("{} {}", q.kind, show_handle(q.handle));
-    Ok(match (engine, by_hand) {
+    let other = |q: &Qdisc| format!("{} {}", q.kind, show_handle(q.handle));
+    match (engine, by_hand) {
         (Engine::Hold, None) => None,
         (Engine::Hold, Some(q)) => {
             Tampering::changed(format!("the root qdisc {} was added to {name}", other(q)))
@@ -296,21 +299,26 @@ fn root(nl: &mut Netlink, link: &Link, engine: Engine) -> Result<Option<Tamperin
         (_, None) => Tampering::gone(format!("the root qdisc {engine} of {name} was deleted")),
         (Engine::Qdisc, Some(q)) if qdisc::is_own(q) => None,
         (Engine::Fq, Some(q)) if q.handle == fq::ROOT_HANDLE && q.kind == "fq" => None,
-        (_, Some(q)) if engine == Engine::Qdisc || q.handle != fq::ROOT_HANDLE => {
-            Tampering::gone(format!(
-                "the root qdisc {engine} of {name} was replaced by {}",
-                other(q)
-            ))
-        }
-        (_, Some(mq)) => {
-            let below = |q: &&crate::netlink::Qdisc| q.parent >> 16 == mq.handle >> 16;
-            let lost = qdiscs.iter().filter(below).find(|q| q.kind != "fq");
-            lost.and_then(|q| {
-                let of = show_handle(q.parent);
-                Tampering::gone(format!("fq of class {of} was replaced by {}", other(q)))
+        (Engine::Fq, Some(q)) if q.handle == fq::ROOT_HANDLE && q.kind == "mq" => {
+            fq::classes(queues).find_map(|class| {
+                let of = show_handle(class);
+                match qdiscs.iter().find(|q| q.parent == class) {
+                    Some(q) if q.kind == "fq" => None,
+                    Some(q) => {
+                        Tampering::gone(format!("fq of class {of} was replaced by {}", other(q)))
+                    }
+                    // The kernel lists no qdisc of such a class.
+                    None => Tampering::gone(format!(
+                        "fq of class {of} was deleted: its queue drops all packets"
+                    )),
+                }
             })
         }
-    })
+        (_, Some(q)) => Tampering::gone(format!(
+            "the root qdisc {engine} of {name} was replaced by {}",
+            other(q)
+        )),
+    }
 }
 
 fn redirect(nl: &mut Netlink, link: &Link, pref: u16) -> Result<Option<Tampering>, NetlinkError> {
@@ -362,5 +370,49 @@ pub(crate) fn wake(h: &abi::emud_holder) {
     if let Some(pid) = pid.filter(|_| running(h.pid) && stopped(h.pid)) {
         // It may have ended just now.
         let _ = kill_process(pid, Signal::CONT);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::classid;
+
+    fn qdisc(kind: &str, handle: u32, parent: u32) -> Qdisc {
+        Qdisc {
+            kind: kind.into(),
+            handle,
+            parent,
+            options: None,
+            stab: None,
+            ingress_block: None,
+            egress_block: None,
+            estimator: false,
+            qlen: 0,
+            drops: 0,
+        }
+    }
+
+    #[test]
+    fn each_transmit_queue_below_mq_has_its_fq() {
+        let class = |n| classid(fq::ROOT_HANDLE, n);
+        let whole = [
+            qdisc("mq", fq::ROOT_HANDLE, ROOT),
+            qdisc("fq", 0x8001_0000, class(1)),
+            qdisc("fq", 0x8002_0000, class(2)),
+        ];
+        let found = |qdiscs: &[Qdisc]| root_among(qdiscs, "va", 2, Engine::Fq).map(|one| one.what);
+        assert_eq!(found(&whole), None);
+        let one_lost = [whole[0].clone(), whole[2].clone()];
+        let deleted = "fq of class e3d0:1 was deleted: its queue drops all packets";
+        assert_eq!(found(&one_lost).as_deref(), Some(deleted));
+        let mut replaced = whole.clone();
+        replaced[2].kind = "pfifo".into();
+        let by = "fq of class e3d0:2 was replaced by pfifo 8002:";
+        assert_eq!(found(&replaced).as_deref(), Some(by));
+        // A handle alone does not make a root emud's.
+        let other = [qdisc("pfifo", fq::ROOT_HANDLE, ROOT)];
+        let by = "the root qdisc fq of va was replaced by pfifo e3d0:";
+        assert_eq!(found(&other).as_deref(), Some(by));
     }
 }

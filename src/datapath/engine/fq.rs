@@ -204,7 +204,7 @@ pub fn install(
         return nl.add_fq(link.index, ROOT, ROOT_HANDLE, options);
     }
     nl.add_mq(link.index, ROOT_HANDLE)?;
-    for class in parents(link.num_tx_queues) {
+    for class in classes(link.num_tx_queues) {
         nl.add_fq(link.index, class, 0, options)?;
     }
     Ok(())
@@ -218,13 +218,14 @@ pub fn resize(nl: &mut Netlink, link: &Link, options: &FqOptions) -> Result<(), 
     if !one_for_each_queue {
         return nl.change_fq(link.index, ROOT, options);
     }
-    for class in parents(link.num_tx_queues) {
+    for class in classes(link.num_tx_queues) {
         nl.change_fq(link.index, class, options)?;
     }
     Ok(())
 }
 
-fn parents(queues: u32) -> impl Iterator<Item = u32> {
+/// Returns the classes of emud's mq, each of which has an fq.
+pub(crate) fn classes(queues: u32) -> impl Iterator<Item = u32> {
     (1..=queues)
         .filter_map(|n| u16::try_from(n).ok())
         .map(|n| classid(ROOT_HANDLE, n))
