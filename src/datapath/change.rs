@@ -367,7 +367,12 @@ fn resize_fq(
                 let ifb = nl.link(ifb)?;
                 fq::resize(nl, &ifb, &options)?;
             }
-            None => fq::resize(nl, link, &options)?,
+            None => {
+                let several = fq::resize(nl, link, &options)?;
+                let notes = &mut saved.notes;
+                notes.retain(|old| !old.starts_with(fq::OVERTAKES));
+                notes.extend(fq::overtakes(several, &both[direction as usize]));
+            }
         }
     }
     Ok(())

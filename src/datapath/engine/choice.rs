@@ -24,7 +24,8 @@ pub enum EngineChoice {
 pub struct Needs {
     /// Packets wait in the classes of a bottleneck.
     pub classes: bool,
-    /// Transmit queues that CPUs may fill at the same time, if sent packets need no order.
+    /// Transmit queues that CPUs may fill at the same time; 1 if a link of sent packets is in order, which
+    /// then needs one queue with every engine.
     pub queues: u32,
     /// Packets that may wait in a direction.
     pub waiting: u64,

@@ -185,14 +185,27 @@ fn queue_s(link: &abi::emud_link, byte_s: f64) -> f64 {
     packets_s.min(link.queue_wait_ns.min(link.queue_busy_ns) as f64 / 1e9)
 }
 
-/// Returns whether packets of a link must stay in order: with one queue per CPU packets overtake,
-/// as do those in queues that are not synchronised.
+/// Returns whether packets of at least one link must stay in order: in queues that are not synchronised
+/// they overtake. Links that let packets overtake work with one queue, too.
 pub fn in_order(links: &[Compiled]) -> bool {
     let drawn = abi::EMUD_F_PER_PACKET | abi::EMUD_F_SHARE | abi::EMUD_F_REORDER;
-    links.iter().all(|link| link.link.flags & drawn == 0)
+    links.iter().any(|link| link.link.flags & drawn == 0)
 }
 
-/// Adds fq to the root of a device with the kernel's default root: a single fq for a link in order,
+/// What [`overtakes`] begins with.
+pub const OVERTAKES: &str = "up: packets overtake one another between the transmit queues";
+
+/// Returns a note if links in order wait in several queues, which attach made for others.
+pub fn overtakes(several_queues: bool, links: &[Compiled]) -> Option<String> {
+    (several_queues && in_order(links)).then(|| {
+        format!(
+            "{OVERTAKES}: no link was in order at attach, so each queue has an fq; attach again for one \
+             fq"
+        )
+    })
+}
+
+/// Adds fq to the root of a device with the kernel's default root: a single fq if a link is in order,
 /// otherwise one under every class of mq if the device has several transmit queues.
 pub fn install(
     nl: &mut Netlink,
@@ -210,18 +223,19 @@ pub fn install(
     Ok(())
 }
 
-/// Changes the limits of the qdiscs that attach created.
-pub fn resize(nl: &mut Netlink, link: &Link, options: &FqOptions) -> Result<(), NetlinkError> {
+/// Changes the limits of the qdiscs that attach created. Returns whether each transmit queue has one.
+pub fn resize(nl: &mut Netlink, link: &Link, options: &FqOptions) -> Result<bool, NetlinkError> {
     let one_for_each_queue = nl
         .root_by_hand(link.index)?
         .is_some_and(|root| root.kind == "mq");
     if !one_for_each_queue {
-        return nl.change_fq(link.index, ROOT, options);
+        nl.change_fq(link.index, ROOT, options)?;
+        return Ok(false);
     }
     for class in classes(link.num_tx_queues) {
         nl.change_fq(link.index, class, options)?;
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Returns the classes of emud's mq, each of which has an fq.
@@ -381,9 +395,14 @@ mod tests {
             ("{ mean = \"30ms\", share = \"10%\" }", false),
             ("\"30ms\"\nreorder = \"1%\"", false),
         ] {
-            assert_eq!(in_order(&[compiled(delay)]), stays, "{delay}");
-            let two = [compiled(ordered), compiled(delay)];
-            assert_eq!(in_order(&two), stays, "beside another link: {delay}");
+            let one = [compiled(delay)];
+            assert_eq!(in_order(&one), stays, "{delay}");
+            assert_eq!(overtakes(true, &one).is_some(), stays, "{delay}");
+            assert_eq!(overtakes(false, &one), None, "{delay}");
+            let twice = [compiled(delay), compiled(delay)];
+            assert_eq!(in_order(&twice), stays, "twice: {delay}");
+            let [first, last] = [[ordered, delay], [delay, ordered]].map(|two| two.map(compiled));
+            assert!(in_order(&first) && in_order(&last), "one is in order");
         }
     }
 }

@@ -728,10 +728,13 @@ pub fn segmentation(engine: Engine) {
     verdict.end();
 }
 
-/// A device with several queues keeps mq, with an fq under each class, if packets may overtake.
+/// A device with several queues keeps mq, with an fq under each class, if packets of all links may
+/// overtake.
 pub fn queues(engine: Engine) {
+    let constant = "delay = \"30ms\"";
     let overtaking = "delay = { mean = \"30ms\", jitter = \"1us\", reorder = \"jitter\" }";
-    for (delay, mq, fq) in [("delay = \"30ms\"", 0, 1), (overtaking, 1, 4)] {
+    let beside = format!("{constant}\n[links.x]\n{overtaking}\n");
+    for (delay, mq, fq) in [(constant, 0, 1), (&beside, 0, 1), (overtaking, 1, 4)] {
         several(engine, delay, mq, fq);
     }
 }
@@ -758,5 +761,9 @@ fn several(engine: Engine, delay: &str, mq: usize, fq: usize) {
         .expect("times");
     let least: f64 = least.split('/').next().unwrap().parse().expect("a time");
     verdict.at_least("least round trip, ms", 2.0 * DELAY_MS - 0.1, least);
+    let said = lab.emud(&["set", "va", "up.delay=30ms"]).expect(0).out;
+    let noted = said.contains("packets overtake one another between the transmit queues");
+    let wanted = engine == Engine::Fq && mq == 1;
+    verdict.same("set makes a link in order", wanted, noted);
     verdict.end();
 }
