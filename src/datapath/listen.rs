@@ -35,6 +35,8 @@ pub(crate) struct Listener {
     watch: Watch,
     /// The interfaces that it is notified of; empty: all.
     heard: Vec<u32>,
+    /// What was missing or changed at the last check.
+    told: Vec<String>,
 }
 
 impl Listener {
@@ -46,6 +48,7 @@ impl Listener {
             watch: Watch::new(link.ifindex),
             link,
             heard: vec![],
+            told: vec![],
         })
     }
 
@@ -56,7 +59,7 @@ impl Listener {
         let index = self.link.ifindex;
         let mut ends_at = None;
         // Not active yet; from here on the devices of the link are known.
-        let mut told = self.look();
+        self.told = self.look(&Changes::default());
         loop {
             let mut fds = [PollFd::new(&self.notices, PollFlags::IN)];
             // The next call returns the failure again.
@@ -68,22 +71,18 @@ impl Listener {
             }
             if !moved && end.load(Ordering::Relaxed) {
                 let ends_at = *ends_at.get_or_insert_with(|| Instant::now() + NOTIFIED);
-                if self.nl.link_by_index(index).is_ok() || Instant::now() >= ends_at {
+                let is_there = self.nl.link_by_index(index).is_ok();
+                if is_there {
+                    // Also its TAPs may have been deleted.
+                    self.check(&changes, false);
+                }
+                if is_there || Instant::now() >= ends_at {
                     return false;
                 }
             }
-            if self.concerns(&changes) {
-                let found = self.look();
-                // The notification that follows shows whether it was moved, or just ended, as a node does. An
-                // overflow may have lost it.
-                let known = moved || changes.lost || found != [GONE];
-                if known && !found.is_empty() && found != told {
-                    let line = tell::tampered_line(&self.link, &found, now_ns());
-                    tell::send_all(Path::new(tell::MONITORS), &line);
-                }
-                if known {
-                    told = found;
-                }
+            // What is undone later can happen again.
+            if self.concerns(&changes) || !self.told.is_empty() {
+                self.check(&changes, moved);
                 thread::sleep(REST);
             }
             if moved {
@@ -92,11 +91,27 @@ impl Listener {
         }
     }
 
+    /// Reports what is missing or changed, if it is something else than at the last check.
+    fn check(&mut self, changes: &Changes, moved: bool) {
+        let found = self.look(changes);
+        // The notification that follows shows whether it was moved, or just ended, as a node does. An
+        // overflow may have lost it.
+        let known = moved || changes.lost || found != [GONE];
+        if known && !found.is_empty() && found != self.told {
+            let line = tell::tampered_line(&self.link, &found, now_ns());
+            tell::send_all(Path::new(tell::MONITORS), &line);
+        }
+        if known {
+            self.told = found;
+        }
+    }
+
     /// Returns what is missing or changed.
-    fn look(&mut self) -> Vec<String> {
+    fn look(&mut self, changes: &Changes) -> Vec<String> {
         loop {
             // `show` reports what cannot be read.
-            let found = self.watch.look(&mut self.nl).unwrap_or_default();
+            let found = self.watch.look_after(&mut self.nl, changes);
+            let found = found.unwrap_or_default();
             let interfaces = self.watch.interfaces();
             if interfaces == self.heard {
                 return found;

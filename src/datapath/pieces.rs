@@ -87,6 +87,19 @@ fn expected(saved: &Saved) -> Vec<Piece> {
     pieces
 }
 
+/// Returns the names of emud's devices that packets of a link pass.
+pub(crate) fn devices(saved: &Saved) -> Vec<String> {
+    let mut names = vec![];
+    for piece in expected(saved) {
+        match piece {
+            Piece::Device { name, .. } => names.push(name),
+            Piece::Segmenter(segmenter) => names.extend(segmenter.ends),
+            _ => {}
+        }
+    }
+    names
+}
+
 /// Returns the program at the ingress of a direction's TAP.
 pub(crate) const fn tap_program(direction: u32) -> Program {
     if direction == abi::EMUD_UP {

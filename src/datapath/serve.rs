@@ -17,7 +17,7 @@ use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use super::engine::hold::failure::Failure;
 use super::engine::hold::servers::Classes;
 use super::engine::hold::tell::{self, LinkName};
-use super::engine::hold::{Direction, HoldError, Holder, HolderStats, Tap, Tuning};
+use super::engine::hold::{Direction, End, HoldError, Holder, HolderStats, Tap, Tuning};
 use super::listen::Listener;
 use super::maps::Maps;
 use super::saved::Saved;
@@ -103,7 +103,10 @@ pub fn serve(
     let _ = teller.join();
     let gone = netdevice::index_to_name(&socket, ifindex).is_err();
     ended.store(true, Ordering::Relaxed);
-    if gone && !listener.join().unwrap_or(false) {
+    let no_tap = |ends: &Vec<(_, End)>| ends.iter().any(|(_, end)| *end == End::TapGone);
+    // It finds out why.
+    let moved = (gone || end.as_ref().is_ok_and(no_tap)) && listener.join().unwrap_or(false);
+    if gone && !moved {
         // detach is impossible without the interface: its TAPs are deleted here.
         for fd in &own {
             Tap::persist(fd.as_fd(), false)?;

@@ -18,6 +18,9 @@ const BUFFER_LEN: usize = 32 << 10;
 const IFINFO_LEN: usize = 16;
 /// Behind the header.
 const INDEX_OFFSET: usize = 4;
+/// The flags of struct ifinfomsg, and those of them that have changed.
+const FLAGS_OFFSET: usize = 8;
+const CHANGE_OFFSET: usize = 12;
 
 /// Notifications of one network namespace since the socket was opened.
 #[derive(Debug)]
@@ -34,6 +37,10 @@ pub struct Changes {
     pub deleted: BTreeSet<u32>,
     /// Moved to a different network namespace.
     pub moved: BTreeSet<u32>,
+    /// Set down: the packets that waited there are lost. It may be up again.
+    pub set_down: BTreeSet<u32>,
+    /// Lost a qdisc, with the packets in it. It may have another one now.
+    pub lost_qdisc: BTreeSet<u32>,
     /// The socket overflowed: anything may have changed.
     pub lost: bool,
 }
@@ -106,17 +113,35 @@ impl Changes {
         while let Some(message) = Message::first(messages) {
             if let Some(index) = attr::u32_at(message.body, INDEX_OFFSET) {
                 self.changed.insert(index);
-                if message.kind == libc::RTM_DELLINK {
-                    let attrs = message.body.get(IFINFO_LEN..).unwrap_or_default();
-                    match attr::find(attrs, libc::IFLA_NEW_IFINDEX) {
-                        Some(_) => self.moved.insert(index),
-                        None => self.deleted.insert(index),
-                    };
+                match message.kind {
+                    libc::RTM_DELLINK => {
+                        let attrs = message.body.get(IFINFO_LEN..).unwrap_or_default();
+                        match attr::find(attrs, libc::IFLA_NEW_IFINDEX) {
+                            Some(_) => self.moved.insert(index),
+                            None => self.deleted.insert(index),
+                        };
+                    }
+                    libc::RTM_NEWLINK if is_set_down(message.body) => {
+                        self.set_down.insert(index);
+                    }
+                    libc::RTM_DELQDISC => {
+                        self.lost_qdisc.insert(index);
+                    }
+                    _ => {}
                 }
             }
             messages = messages.get(message.len..).unwrap_or_default();
         }
     }
+}
+
+/// Returns whether an interface was up before. For a new one, which is down, the kernel says that all
+/// flags have changed.
+fn is_set_down(body: &[u8]) -> bool {
+    let up = libc::IFF_UP.cast_unsigned();
+    let has = |offset| attr::u32_at(body, offset).filter(|flags| *flags != u32::MAX);
+    has(FLAGS_OFFSET).is_some_and(|flags| flags & up == 0)
+        && has(CHANGE_OFFSET).is_some_and(|change| change & up != 0)
 }
 
 /// The classic BPF program that accepts messages of these interfaces.

@@ -3,6 +3,7 @@
 //! whether other processes change them.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,10 +13,11 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::Request;
+use crate::datapath::LinkError;
 use crate::datapath::emulated::{Found, Search};
 use crate::datapath::engine::Engine;
 use crate::datapath::watch::{GONE, Watch};
-use crate::netlink::{Namespace, Netlink};
+use crate::netlink::{Changes, Namespace, Netlink, Notices};
 use crate::text::to_stderr;
 
 /// Interval of checks; a link is judged from the first check after its attach.
@@ -105,7 +107,10 @@ struct Whole {
 
 #[derive(Debug)]
 struct Known {
+    engine: Engine,
     watch: Watch,
+    /// What the kernel notifies since the last check. Not for hold, whose holder reports that.
+    notices: Option<Notices>,
     /// The name at the last check.
     name: String,
     /// The missing parts in the last alarm.
@@ -120,34 +125,59 @@ impl Whole {
         let places: BTreeMap<Place, Engine> = (found.links.iter())
             .map(|link| ((link.netns, link.interface), link.engine))
             .collect();
-        self.known.retain(|place, _| places.contains_key(place));
+        let known = mem::take(&mut self.known);
+        let (known, ended) = known
+            .into_iter()
+            .partition::<BTreeMap<_, _>, _>(|(place, _)| places.contains_key(place));
+        self.known = known;
+        // Another process may have deleted all that leads to a link, and with it the program.
+        let last = |((netns, ifindex), mut known): (Place, Known)| known.look(netns, ifindex);
+        let mut alarms: Vec<Alarm> = ended.into_iter().filter_map(last).collect();
         let one = |((netns, ifindex), engine): (Place, Engine)| {
             let known = self.known.entry((netns, ifindex)).or_insert_with(|| Known {
+                engine,
                 watch: Watch::new(ifindex),
+                notices: None,
                 name: format!("interface {ifindex}"),
                 told: vec![],
                 unreached: 0,
             });
-            known.look(netns, ifindex, engine)
+            known.engine = engine;
+            known.look(netns, ifindex)
         };
-        places.into_iter().filter_map(one).collect()
+        alarms.extend(places.into_iter().filter_map(one));
+        alarms
     }
 }
 
 impl Known {
-    fn look(&mut self, netns: u32, ifindex: u32, engine: Engine) -> Option<Alarm> {
+    fn look(&mut self, netns: u32, ifindex: u32) -> Option<Alarm> {
         let inside = || {
             let mut nl = Netlink::open()?;
             if let Ok(link) = nl.link_by_index(ifindex) {
                 self.name = link.name;
             }
-            self.watch.look(&mut nl)
+            let changes = match &mut self.notices {
+                Some(notices) => notices.take(),
+                None => Changes::default(),
+            };
+            if self.notices.is_none() && self.engine != Engine::Hold {
+                self.notices = Some(Notices::open()?);
+            }
+            let found = self.watch.look_after(&mut nl, &changes)?;
+            if let Some(notices) = &self.notices {
+                // Without the filter it hears of all.
+                let _ = notices.only(&self.watch.interfaces());
+            }
+            Ok::<_, LinkError>(found)
         };
         let found = Namespace::find(&HashSet::from([u64::from(netns)]));
         let space = found.ok().and_then(|mut found| found.pop_first());
         let mut what = match space.map(|(_, space)| space.within(inside)) {
             Some(Ok(Ok(what))) => what,
             failed => {
+                // An open socket would keep a namespace that has ended.
+                self.notices = None;
                 let why = match failed {
                     Some(Ok(Err(e))) => e.to_string(),
                     _ => format!("network namespace {netns} cannot be entered"),
@@ -163,7 +193,7 @@ impl Known {
             }
         };
         self.unreached = 0;
-        if engine == Engine::Hold {
+        if self.engine == Engine::Hold {
             // Its holder knows whether the interface was moved, and lives on for a moment after an ordinary end.
             what.retain(|one| one != GONE);
         }

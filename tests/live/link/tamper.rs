@@ -158,6 +158,20 @@ const KINDS: &[Kind] = &[
     ),
 ];
 
+/// Undone before the next check: packets are lost nevertheless.
+const UNDONE: &Kind = &kind(
+    "device down and up",
+    "ip link set $D down; ip link set $D up",
+    "was down for a moment",
+);
+
+/// All that leads to the link, so that nothing is found afterwards.
+const EVERYTHING: &Kind = &kind(
+    "everything",
+    "tc qdisc del dev va clsact; ip link del $D; ip link del emud-up-${D##*-} 2>/dev/null || true",
+    "clsact was deleted",
+);
+
 /// The cases of an engine.
 pub fn kinds(engine: Engine) -> impl Iterator<Item = &'static Kind> {
     KINDS
@@ -497,13 +511,16 @@ fn judge(verdict: &mut Verdict, name: &str, said: &Said, lines: &[Value], expect
 /// A run is invalid, and lists the missing parts.
 pub fn run_is_invalid(engine: Engine) {
     let mut verdict = Verdict::default();
-    for kind in usual(engine) {
+    for kind in usual(engine).chain([UNDONE, EVERYTHING]) {
         let lab = lab();
         let before = lab.snapshot();
         let (said, lines) = run_with(&lab, engine, kind.script);
         judge(&mut verdict, kind.name, &said, &lines, kind.said);
         lab.in_a(kind.own);
-        assert_same(kind.name, &before, &lab.snapshot());
+        // The record is lost, too.
+        if kind.name != EVERYTHING.name {
+            assert_same(kind.name, &before, &lab.snapshot());
+        }
     }
     let lab = lab();
     let script = format!("ip link set va netns {}", lab.b);
@@ -528,7 +545,7 @@ pub fn monitored(engine: Engine) {
     let watch = Watch::spawn_at(Command::new(emud_path()), socket, &options);
     assert!(watch.next(0, SOON, |line| line.is("start")).is_some());
     const MOVED: &Kind = &kind("moved", "", "another network namespace");
-    for kind in usual(engine).chain([MOVED]) {
+    for kind in usual(engine).chain([UNDONE, EVERYTHING, MOVED]) {
         let lab = lab();
         lab.attach(engine, LINK, &[]);
         // The monitor must know the link.
@@ -581,7 +598,9 @@ pub fn monitored(engine: Engine) {
         }
         if !kind.script.is_empty() {
             // A stopped holder would keep the namespace alive.
-            lab.detach();
+            let said = lab.emud(&["detach", "va"]);
+            let is_known = said.code == 0 || kind.name == EVERYTHING.name;
+            assert!(is_known, "{}: {}", kind.name, said.err);
         }
     }
     verdict.end();

@@ -75,10 +75,10 @@ impl Watched {
         // In the node: the kernel finds the programs of tcx by the namespace of the thread.
         let (watch, nl) = (&mut self.watch, &mut self.nl);
         let found = network.place.within(&self.link.node, || {
-            watch.look(nl).or_else(|_| {
+            watch.look_after(nl, &changes).or_else(|_| {
                 // `set` and `detach` change one object after the other.
                 thread::sleep(AGAIN);
-                watch.look(nl)
+                watch.look_after(nl, &changes)
             })
         })?;
         let found = found.map_err(|error| links::failed(&self.link, error))?;
