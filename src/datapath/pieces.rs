@@ -17,7 +17,9 @@ use super::{FILTER_HANDLE, LinkError, ORPHAN_HANDLE, attachment, filter_name, ho
 use crate::abi;
 use crate::abi::{DIRECTIONS, direction_name};
 use crate::host::now_ns;
-use crate::netlink::{Hook, IngressQdisc, Link, Netlink, NetlinkError, Qdisc, ROOT, show_handle};
+use crate::netlink::{
+    Filter, FilterBpf, Hook, IngressQdisc, Link, Netlink, NetlinkError, Qdisc, ROOT, show_handle,
+};
 
 /// A part that a link needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +40,7 @@ enum Piece {
     },
     /// The root qdisc of the interface: fq (or mq with fq below it), emud's own, or the kernel's
     /// default.
-    Root(Engine),
+    Root,
     /// mirred at this pref, and the filter before it.
     Redirect(u16),
     /// gso_max_segs is 1.
@@ -59,7 +61,7 @@ fn expected(saved: &Saved) -> Vec<Piece> {
     };
     pieces.extend(emulated().map(Piece::Filter));
     if saved.directions[abi::EMUD_UP as usize] {
-        pieces.push(Piece::Root(saved.engine));
+        pieces.push(Piece::Root);
     }
     for direction in emulated() {
         let Some(name) = saved.devices[direction as usize].clone() else {
@@ -231,7 +233,7 @@ fn check(
             }
         }
         Piece::IfbRoot(name) => match nl.find_link(name)? {
-            Some(ifb) => root(nl, &ifb, there.saved.engine)?,
+            Some(ifb) => root(nl, &ifb, &there.saved, abi::EMUD_DOWN)?,
             // Reported for the device.
             None => None,
         },
@@ -239,7 +241,7 @@ fn check(
             Some(tap) => {
                 let program = program.name();
                 let filters = nl.filters(tap.index, Hook::Ingress)?;
-                let ours = |bpf: &crate::netlink::FilterBpf| bpf.name == program;
+                let ours = |bpf: &FilterBpf| bpf.name == program;
                 let there = filters.iter().any(|f| f.bpf.as_ref().is_some_and(ours));
                 match there {
                     true => None,
@@ -248,8 +250,12 @@ fn check(
             }
             None => None,
         },
-        Piece::Root(engine) => root(nl, link, *engine)?,
-        Piece::Redirect(pref) => redirect(nl, link, *pref)?,
+        Piece::Root => root(nl, link, &there.saved, abi::EMUD_UP)?,
+        Piece::Redirect(pref) => {
+            let filters = nl.filters(link.index, Hook::Ingress)?;
+            let ifb = there.maps.link(abi::EMUD_DOWN)?.ifindex;
+            redirect(&filters, *pref, ifb)
+        }
         Piece::Segments if link.gso.max_segs != 1 => {
             Tampering::changed(format!("gso_max_segs is {}, not 1", link.gso.max_segs))
         }
@@ -290,20 +296,32 @@ fn filter(
     Ok(Tampering::gone(what))
 }
 
-/// Checks the root of the interface, or of emud's ifb.
-fn root(nl: &mut Netlink, link: &Link, engine: Engine) -> Result<Option<Tampering>, NetlinkError> {
+/// Checks the root of the interface, or of emud's ifb, where packets of a direction wait.
+fn root(
+    nl: &mut Netlink,
+    link: &Link,
+    saved: &Saved,
+    direction: u32,
+) -> Result<Option<Tampering>, NetlinkError> {
+    let room = saved.fq_room[direction as usize].packets();
     match nl.qdiscs(link.index) {
-        Ok(qdiscs) => Ok(root_among(&qdiscs, &link.name, link.num_tx_queues, engine)),
+        Ok(qdiscs) => Ok(root_among(&qdiscs, link, saved.engine, room)),
         // It was deleted just now; that is reported for the device.
         Err(e) if e.errno() == libc::ENODEV => Ok(None),
         Err(e) => Err(e),
     }
 }
 
-/// Checks the root of a device with so many transmit queues among all its qdiscs.
-fn root_among(qdiscs: &[Qdisc], name: &str, queues: u32, engine: Engine) -> Option<Tampering> {
+/// Checks the root of an interface among all its qdiscs. `room`: packets that each fq can keep.
+fn root_among(qdiscs: &[Qdisc], link: &Link, engine: Engine, room: u32) -> Option<Tampering> {
+    let name = &link.name;
     let by_hand = qdiscs.iter().find(|q| q.parent == ROOT && q.by_hand());
     let other = |q: &Qdisc| format!("{} {}", q.kind, show_handle(q.handle));
+    let altered = |fq: &Qdisc| {
+        let is_altered = (fq.fq_options()).is_some_and(|now| fq::is_altered(&now, room));
+        let what = || format!("the options of {} of {name} were changed", other(fq));
+        is_altered.then(what).and_then(Tampering::changed)
+    };
     match (engine, by_hand) {
         (Engine::Hold, None) => None,
         (Engine::Hold, Some(q)) => {
@@ -311,12 +329,12 @@ fn root_among(qdiscs: &[Qdisc], name: &str, queues: u32, engine: Engine) -> Opti
         }
         (_, None) => Tampering::gone(format!("the root qdisc {engine} of {name} was deleted")),
         (Engine::Qdisc, Some(q)) if qdisc::is_own(q) => None,
-        (Engine::Fq, Some(q)) if q.handle == fq::ROOT_HANDLE && q.kind == "fq" => None,
+        (Engine::Fq, Some(q)) if q.handle == fq::ROOT_HANDLE && q.kind == "fq" => altered(q),
         (Engine::Fq, Some(q)) if q.handle == fq::ROOT_HANDLE && q.kind == "mq" => {
-            fq::classes(queues).find_map(|class| {
+            fq::classes(link.num_tx_queues).find_map(|class| {
                 let of = show_handle(class);
                 match qdiscs.iter().find(|q| q.parent == class) {
-                    Some(q) if q.kind == "fq" => None,
+                    Some(q) if q.kind == "fq" => altered(q),
                     Some(q) => {
                         Tampering::gone(format!("fq of class {of} was replaced by {}", other(q)))
                     }
@@ -334,25 +352,25 @@ fn root_among(qdiscs: &[Qdisc], name: &str, queues: u32, engine: Engine) -> Opti
     }
 }
 
-fn redirect(nl: &mut Netlink, link: &Link, pref: u16) -> Result<Option<Tampering>, NetlinkError> {
-    let filters = nl.filters(link.index, Hook::Ingress)?;
-    let redirect = |f: &crate::netlink::Filter| {
-        f.kind == "matchall" && f.pref == pref && f.handle == FILTER_HANDLE
-    };
-    let orphan = |f: &crate::netlink::Filter| {
-        let ours = |bpf: &crate::netlink::FilterBpf| bpf.name == Program::Orphan.name();
+/// Checks the filters that send ingress to the ifb.
+fn redirect(filters: &[Filter], pref: u16, ifb: u32) -> Option<Tampering> {
+    let redirect =
+        |f: &&Filter| f.kind == "matchall" && f.pref == pref && f.handle == FILTER_HANDLE;
+    let orphan = |f: &Filter| {
+        let ours = |bpf: &FilterBpf| bpf.name == Program::Orphan.name();
         f.handle == ORPHAN_HANDLE && f.bpf.as_ref().is_some_and(ours)
     };
-    Ok(if !filters.iter().any(redirect) {
-        Tampering::gone("the ingress filter that redirects to the ifb was deleted")
-    } else if !filters.iter().any(orphan) {
-        Tampering::gone(format!(
+    match filters.iter().find(redirect) {
+        None => Tampering::gone("the ingress filter that redirects to the ifb was deleted"),
+        Some(f) if f.redirects_to != Some(ifb) => {
+            Tampering::gone("the ingress filter that redirects to the ifb has another action")
+        }
+        Some(_) if !filters.iter().any(orphan) => Tampering::gone(format!(
             "the ingress filter {} was deleted",
             Program::Orphan.name()
-        ))
-    } else {
-        None
-    })
+        )),
+        Some(_) => None,
+    }
 }
 
 /// The counters, not this check, show a holder that lacks CPU time.
@@ -406,6 +424,31 @@ mod tests {
         }
     }
 
+    fn va(num_tx_queues: u32) -> Link {
+        Link {
+            index: 7,
+            name: "va".into(),
+            kind: None,
+            arphrd: 1,
+            mtu: 1500,
+            up: true,
+            loopback: false,
+            noarp: false,
+            num_tx_queues,
+            txqlen: 0,
+            gso: crate::netlink::Gso {
+                max_segs: 1,
+                max_size: 65536,
+                ipv4_max_size: None,
+            },
+            mac: vec![],
+            qdisc: None,
+            master: None,
+            peer: None,
+            xdp: None,
+        }
+    }
+
     #[test]
     fn each_transmit_queue_below_mq_has_its_fq() {
         let class = |n| classid(fq::ROOT_HANDLE, n);
@@ -414,7 +457,8 @@ mod tests {
             qdisc("fq", 0x8001_0000, class(1)),
             qdisc("fq", 0x8002_0000, class(2)),
         ];
-        let found = |qdiscs: &[Qdisc]| root_among(qdiscs, "va", 2, Engine::Fq).map(|one| one.what);
+        let found =
+            |qdiscs: &[Qdisc]| root_among(qdiscs, &va(2), Engine::Fq, 1000).map(|one| one.what);
         assert_eq!(found(&whole), None);
         let one_lost = [whole[0].clone(), whole[2].clone()];
         let deleted = "fq of class e3d0:1 was deleted: its queue drops all packets";
@@ -427,5 +471,41 @@ mod tests {
         let other = [qdisc("pfifo", fq::ROOT_HANDLE, ROOT)];
         let by = "the root qdisc fq of va was replaced by pfifo e3d0:";
         assert_eq!(found(&other).as_deref(), Some(by));
+    }
+
+    #[test]
+    fn a_redirect_that_does_something_else_is_none() {
+        let filter = |kind: &str, pref, handle| Filter {
+            kind: kind.into(),
+            pref,
+            handle,
+            chain: 0,
+            protocol: 3,
+            bpf: None,
+            redirects_to: None,
+        };
+        let orphan = Filter {
+            bpf: Some(FilterBpf {
+                program_id: 1,
+                name: Program::Orphan.name().into(),
+                tag: vec![],
+                direct_action: true,
+            }),
+            ..filter("bpf", 1, ORPHAN_HANDLE)
+        };
+        let to = |redirects_to| Filter {
+            redirects_to,
+            ..filter("matchall", 4, FILTER_HANDLE)
+        };
+        let found = |filters: &[Filter]| redirect(filters, 4, 9).map(|one| one.what);
+        assert_eq!(found(&[orphan.clone(), to(Some(9))]), None);
+        let other = Some("the ingress filter that redirects to the ifb has another action");
+        for elsewhere in [None, Some(8)] {
+            assert_eq!(found(&[orphan.clone(), to(elsewhere)]).as_deref(), other);
+        }
+        let deleted = "the ingress filter emud_orphan was deleted";
+        assert_eq!(found(&[to(Some(9))]).as_deref(), Some(deleted));
+        let deleted = "the ingress filter that redirects to the ifb was deleted";
+        assert_eq!(found(&[orphan]).as_deref(), Some(deleted));
     }
 }

@@ -92,6 +92,11 @@ pub struct FqRoom {
 }
 
 impl FqRoom {
+    /// Packets for which attach, or a later change, made room.
+    pub(crate) fn packets(self) -> u32 {
+        self.limit
+    }
+
     /// Extends the limit to that of these options; returns options with the extended limit.
     pub(crate) fn make(&mut self, options: FqOptions) -> FqOptions {
         self.limit = self.limit.max(options.limit);

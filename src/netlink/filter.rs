@@ -8,7 +8,7 @@ use netlink_bindings::tc::{self, IterableAttrs, OptionsMsg, PushAttrs, Tcmsg};
 use netlink_bindings::traits::Pusher;
 
 use super::qdisc::{self, tcmsg};
-use super::{IngressQdisc, Netlink, NetlinkError, OsFailure, Result};
+use super::{IngressQdisc, Netlink, NetlinkError, OsFailure, Result, attr, mirred};
 
 const CLSACT_INGRESS: u32 = 0xffff_fff2;
 const CLSACT_EGRESS: u32 = 0xffff_fff3;
@@ -69,6 +69,8 @@ pub struct Filter {
     pub protocol: u16,
     /// `None` for other kinds, and for classic BPF.
     pub bpf: Option<FilterBpf>,
+    /// The interface to which all packets are redirected.
+    pub redirects_to: Option<u32>,
 }
 
 /// The position of a new filter among the existing ones.
@@ -113,8 +115,11 @@ fn parse(header: &Tcmsg, attrs: &IterableAttrs<'_>) -> Filter {
         }),
         _ => None,
     };
+    let kind = qdisc::kind(attrs);
+    let options = attr::find(attrs.get_buf(), libc::TCA_OPTIONS).filter(|_| kind == "matchall");
     Filter {
-        kind: qdisc::kind(attrs),
+        redirects_to: options.and_then(mirred::target),
+        kind,
         pref: (info >> 16) as u16,
         handle: header.handle,
         chain: attrs.get_chain().unwrap_or(0),
@@ -323,6 +328,7 @@ mod tests {
             chain,
             protocol,
             bpf: None,
+            redirects_to: None,
         }
     }
 

@@ -67,6 +67,21 @@ impl Qdisc {
         self.handle & MAJOR != 0
     }
 
+    /// Returns the parameters of an fq, if the kernel reports all of them.
+    pub fn fq_options(&self) -> Option<FqOptions> {
+        let fq = tc::FqAttrs::new(self.options.as_deref()?);
+        Some(FqOptions {
+            limit: fq.get_plimit().ok()?,
+            flow_limit: fq.get_flow_plimit().ok()?,
+            timer_slack_ns: fq.get_timer_slack().ok()?,
+            horizon_us: fq.get_horizon().ok()?,
+            horizon_drop: fq.get_horizon_drop().ok()? != 0,
+            orphan_mask: Some(fq.get_orphan_mask().ok()?),
+            buckets_log: Some(fq.get_buckets_log().ok()?),
+            pacing: Some(fq.get_rate_enable().ok()? != 0),
+        })
+    }
+
     /// Returns whether it is the root of its interface.
     pub fn is_root(&self) -> bool {
         self.parent == ROOT
@@ -85,7 +100,7 @@ pub enum IngressQdisc {
 }
 
 /// Parameters of fq; `None` keeps the kernel's default.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FqOptions {
     /// Maximum number of packets in total.
     pub limit: u32,

@@ -238,6 +238,27 @@ pub fn resize(nl: &mut Netlink, link: &Link, options: &FqOptions) -> Result<bool
     Ok(true)
 }
 
+/// Returns whether another process changed an fq with room for so many packets: it would send packets
+/// early, or drop some.
+pub(crate) fn is_altered(now: &FqOptions, room: u32) -> bool {
+    let kept = FqOptions {
+        limit: room,
+        flow_limit: room,
+        timer_slack_ns: TIMER_SLACK_NS,
+        horizon_us: HORIZON_US,
+        horizon_drop: false,
+        pacing: Some(false),
+        ..*now
+    };
+    // More room is made before it is recorded.
+    let same_room = FqOptions {
+        limit: now.limit.min(room),
+        flow_limit: now.flow_limit.min(room),
+        ..*now
+    };
+    same_room != kept
+}
+
 /// Returns the classes of emud's mq, each of which has an fq.
 pub(crate) fn classes(queues: u32) -> impl Iterator<Item = u32> {
     (1..=queues)
@@ -369,6 +390,44 @@ mod tests {
     use super::*;
     use crate::datapath::stage::compile::{Place, compile};
     use crate::profile::Profile;
+
+    #[test]
+    fn an_fq_that_sends_early_or_drops_is_altered() {
+        let made = options(&[], 1, &[]);
+        let altered = |now: FqOptions| is_altered(&now, made.limit);
+        assert!(!altered(made));
+        // As the kernel reports what emud did not set, and more room.
+        assert!(!altered(FqOptions {
+            limit: 2 * made.limit,
+            buckets_log: Some(10),
+            ..made
+        }));
+        for now in [
+            FqOptions { limit: 100, ..made },
+            FqOptions {
+                flow_limit: 100,
+                ..made
+            },
+            FqOptions {
+                horizon_us: 1000,
+                ..made
+            },
+            FqOptions {
+                horizon_drop: true,
+                ..made
+            },
+            FqOptions {
+                timer_slack_ns: 1_000_000,
+                ..made
+            },
+            FqOptions {
+                pacing: Some(true),
+                ..made
+            },
+        ] {
+            assert!(altered(now), "{now:?}");
+        }
+    }
 
     /// In several queues, packets of one flow overtake each other.
     #[test]

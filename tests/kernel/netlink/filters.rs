@@ -171,6 +171,25 @@ fn places_hold_in_the_kernel() {
     assert_eq!(order[0].bpf.as_ref().unwrap().name, "first");
 }
 
+#[test]
+fn where_a_filter_redirects_to_is_read() {
+    let _space = Space::new();
+    let mut nl = Netlink::open().unwrap();
+    let [v0, v1] = ["v0", "v1"].map(|name| index(&mut nl, name));
+    shell("tc qdisc add dev v0 clsact");
+    match nl.add_redirect(v0, Hook::Ingress, 2, 1, v1) {
+        Err(NetlinkError::Unavailable(_)) => return,
+        added => added.unwrap(),
+    }
+    let mut target = || {
+        let filters = nl.filters(v0, Hook::Ingress).unwrap();
+        filters.iter().map(|f| f.redirects_to).collect::<Vec<_>>()
+    };
+    assert_eq!(target(), [Some(v1)]);
+    shell("tc filter replace dev v0 ingress pref 2 protocol all handle 1 matchall action drop");
+    assert_eq!(target(), [None]);
+}
+
 /// Not only in the listing: the first one determines the result.
 #[test]
 fn the_newest_at_a_pref_decides() {
