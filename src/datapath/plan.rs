@@ -14,7 +14,7 @@ use super::stage::compile::Compiled;
 use super::stage::sizes::Sizes;
 use super::stage::timeline;
 use super::{LinkError, devices, engine, hook, segments, sweep};
-use crate::abi::{DIRECTIONS, EMUD_UP, direction_name};
+use crate::abi::{DIRECTIONS, EMUD_DOWN, EMUD_UP, direction_name};
 use crate::host::{btf, cgroup, now_ns, random_seed};
 use crate::netlink::{self, Hook, Link, Netlink, RootSnapshot, tcx_programs};
 use crate::profile::{self, Profile};
@@ -163,6 +163,7 @@ fn effects(link: &Link, profile: &Profile, saved: &Saved) -> Vec<String> {
             saved.directions,
             profile,
         ),
+        copies_note(profile, saved.mirred_pref.is_some(), saved.l3),
     ];
     notes.into_iter().flatten().collect()
 }
@@ -321,6 +322,17 @@ fn layer3(link: &Link) -> Result<bool, LinkError> {
     }
 }
 
+/// Notes copies that this kernel never makes: a second pass of ingress would remove the header that the
+/// ifb needs.
+fn copies_note(profile: &Profile, by_mirred: bool, l3: bool) -> Option<String> {
+    let copied = (profile.links_of(EMUD_DOWN)).any(|link| link.duplicate.probability > 0.0);
+    (by_mirred && l3 && copied).then(|| {
+        "duplicate: on this kernel engine fq cannot copy what a device without an Ethernet header receives \
+         (`emud show` counts it, and a run with such packets is invalid); use --engine hold"
+            .to_owned()
+    })
+}
+
 /// Notes the limits of corrupt on a device of this kind.
 fn damage_note(
     kind: Option<&str>,
@@ -367,6 +379,18 @@ mod tests {
             let profile = Profile::parse(text, "x").unwrap();
             let note = damage_note(kind, engine, directions, &profile);
             note.map(|note| note[..20].to_owned())
+    #[test]
+    fn copies_that_are_never_made_are_noted() {
+        let noted = |text: &str, by_mirred, l3| {
+            let profile = Profile::parse(text, "x").unwrap();
+            copies_note(&profile, by_mirred, l3).is_some()
+        };
+        let down = "[down]\nduplicate = \"10%\"\n";
+        assert!(noted(down, true, true));
+        assert!(!noted(down, true, false) && !noted(down, false, true));
+        assert!(!noted("[up]\nduplicate = \"10%\"\n", true, true));
+    }
+
         };
         let veth = Some("veth");
         let [on_a_veth, of_sctp] = ["corrupt: on a veth a", "corrupt: the checksu"];

@@ -19,6 +19,8 @@ pub struct Counts {
     pub not_ip: u64,
     /// Packets that the kernel could not hand to the engine, which passed; a part of `untouched`.
     pub failed: u64,
+    /// Packets that were to be copied or damaged and could not be.
+    pub unaltered: u64,
     /// Super-packets with one fate; `None`: the link treats all packets of an instant alike.
     pub super_packets: Option<u64>,
     delay_ns: u64,
@@ -55,6 +57,7 @@ impl Counts {
             disordered: holder.map_or(0, |holder| holder.disordered),
             not_ip: c.passed.not_ip,
             failed: c.passed.failed,
+            unaltered: c.unaltered,
             super_packets: link.one_by_one.then_some(c.super_packets),
             delay_ns: c.delay_ns,
             backlog_bytes: link.rate_bit_s.map(bytes),

@@ -107,7 +107,7 @@ impl Work {
 type Failing = (u64, &'static [Resource], &'static str);
 
 /// Returns the failures of an interval.
-fn failed(before: &Counts, now: &Counts, offload: Offload) -> [Failing; 6] {
+fn failed(before: &Counts, now: &Counts, offload: Offload) -> [Failing; 7] {
     let grown = now.counted.since(&before.counted);
     let failed = now.failed.saturating_sub(before.failed);
     // A link that has just been changed has no count of before; with `keep` it is intended.
@@ -141,6 +141,11 @@ fn failed(before: &Counts, now: &Counts, offload: Offload) -> [Failing; 6] {
             &[],
             "super-packets had one fate each, where the link decides packet by packet",
         ),
+        (
+            now.unaltered.saturating_sub(before.unaltered),
+            &[],
+            "packets were to be copied or damaged and could not be",
+        ),
     ]
 }
 
@@ -165,7 +170,7 @@ mod tests {
         let [mut before, mut now] = [Counts::default(), Counts::default()];
         before.super_packets = Some(0);
         now.super_packets = Some(5);
-        (now.not_ip, now.disordered, now.failed) = (30, 4, 6);
+        (now.not_ip, now.disordered, now.failed, now.unaltered) = (30, 4, 6, 7);
         now.counted = Counted {
             engine_dropped: 1,
             untouched: 8,
@@ -182,6 +187,7 @@ mod tests {
             (30, none),
             (4, LOAD),
             (5, none),
+            (7, none),
         ];
         assert_eq!(of(Offload::Auto), want);
         want[5].0 = 0;
