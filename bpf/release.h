@@ -11,8 +11,8 @@
  * to wait (emud_keeps_socket()): a clone takes some 2,500 instructions. The stamp is typed
  * (bpf_skb_set_tstamp) and set before: the redirect clears an untyped one, and
  * on a veth it would count as a receive time. The helper supports IPv4 and IPv6
- * only; other protocols take the plain path with an untyped stamp, with or
- * without a socket.
+ * only; other protocols take the plain path with an untyped stamp. One with a
+ * socket counts as not IP: the link may slow its sender down.
  *
  * ifb: the same for ingress, with fq on an ifb that puts the packet back.
  *
@@ -246,6 +246,10 @@ static __always_inline int emud_release_stamp(const struct emud_exit *e)
 		/* The redirect of a copy would clear such a stamp. */
 		e->count->unaltered += p->copied ? p->segments : 0;
 		emud_set_stamp(skb, emud_stamp_of(p->departure));
+		if (skb->sk) {
+			e->count->passed[EMUD_PASS_NOT_IP] += p->segments;
+			p->passed = 1;
+		}
 		return TC_ACT_UNSPEC;
 	}
 	emud_copy_by_stamp(e, skb->ifindex, 0, 1);

@@ -448,7 +448,10 @@ fn write_counters(out: &mut String, c: &Counters) {
     let p = &c.passed;
     let others = [
         (p.neighbour, "ARP, neighbour discovery or PTP"),
-        (p.not_ip, "not IP, which this engine cannot delay here"),
+        (
+            p.not_ip,
+            "not IP, which this engine cannot delay here, or only with their socket",
+        ),
         (p.no_holder, "the holder did not answer"),
         (p.not_active, "while attach or detach was under way"),
         (p.failed, "the kernel refused to redirect them"),

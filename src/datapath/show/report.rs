@@ -157,7 +157,8 @@ pub struct Counters {
 pub struct Passed {
     /// ARP, neighbour discovery, PTP event messages.
     pub neighbour: u64,
-    /// Protocols other than IP, which this engine cannot delay here.
+    /// Protocols other than IP, which this engine cannot delay here, or on egress only with the sender's socket,
+    /// which may slow the sender down.
     pub not_ip: u64,
     /// The holder did not renew its lease.
     pub no_holder: u64,

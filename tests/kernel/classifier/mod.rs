@@ -714,6 +714,27 @@ fn vlan_tags_and_other_protocols_are_delayed_too() {
     assert_eq!(b.counters().bytes, 108 + 60);
 }
 
+/// On egress they wait with their socket, which may slow the sender down.
+#[test]
+fn what_is_not_ip_waits_with_its_socket_and_is_counted() {
+    for release in [abi::EMUD_RELEASE_STAMP, abi::EMUD_RELEASE_QDISC] {
+        let place = Place {
+            release,
+            ..stamp_place()
+        };
+        let b = Bench::with(&link(|l| l.delay.mean_ns = 5 * MS), 42, place);
+        let mut lldp = vec![0u8; 60];
+        lldp[12..14].copy_from_slice(&0x88ccu16.to_be_bytes());
+        for frame in [&lldp, &udp4(100, 1000)] {
+            assert_eq!(b.send(frame, 0).departure, 5 * MS);
+        }
+        let c = b.counters();
+        let sent: u64 = c.delay_hist.iter().sum();
+        let not_ip = c.passed[abi::EMUD_PASS_NOT_IP as usize];
+        assert_eq!((c.packets, not_ip, sent), (2, 1, 1));
+    }
+}
+
 /// The kernel takes a stamp for IP only: fq on an ifb cannot delay these, and says so.
 #[test]
 fn what_is_not_ip_to_the_kernel_passes_an_ifb_and_is_counted() {

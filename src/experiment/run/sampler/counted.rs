@@ -129,7 +129,7 @@ fn failed(before: &Counts, now: &Counts, offload: Offload) -> [Failing; 7] {
         (
             foreign(now.not_ip.saturating_sub(before.not_ip), grown.packets),
             &[],
-            "packets passed without emulation, which are not IP: at ingress only engine hold delays them",
+            "packets were not emulated, which are not IP: only engine hold delays them at ingress, and at egress without their socket",
         ),
         (
             now.disordered.saturating_sub(before.disordered),
