@@ -6,7 +6,9 @@ use super::engine::{Engine, qdisc};
 use super::maps::{Maps, Program};
 use super::saved::Saved;
 use super::show::report::{Report, report};
-use super::{FILTER_HANDLE, KEEPER_NAME, LinkError, devices, ending, filter_name, hook, pieces};
+use super::{
+    FILTER_HANDLE, KEEPER_NAME, LinkError, devices, ending, filter_name, hook, pieces, undo,
+};
 use crate::abi;
 use crate::abi::{DIRECTIONS, direction_name};
 use crate::host::now_ns;
@@ -123,8 +125,12 @@ pub fn find(nl: &mut Netlink, ifindex: u32) -> Result<Option<Attachment>, LinkEr
 /// # Errors
 /// As [`find`], and if there is none.
 pub fn get(nl: &mut Netlink, link: &Link) -> Result<Attachment, LinkError> {
-    find(nl, link.index)?.ok_or_else(|| LinkError::NotAttached {
-        interface: link.name.clone(),
+    find(nl, link.index)?.ok_or_else(|| {
+        let interface = link.name.clone();
+        match undo::find(link) {
+            Some(_) => LinkError::AllDeleted { interface },
+            None => LinkError::NotAttached { interface },
+        }
     })
 }
 

@@ -9,7 +9,7 @@ use super::saved::Saved;
 use super::stage::compile::Compiled;
 use super::stage::sizes::Sizes;
 use super::stage::{features, timeline};
-use super::{LinkError, attachment, filters, held, plan, programs, segments};
+use super::{LinkError, attachment, filters, held, plan, programs, segments, undo};
 use crate::abi::{DIRECTIONS, direction_name};
 use crate::host::{interface, now_ns};
 use crate::netlink::{Link, Netlink};
@@ -295,6 +295,7 @@ fn put_in_force(
 ) -> Result<(), LinkError> {
     make_room(nl, link, there, both, &[])?;
     if caps {
+        undo::keep(link, &there.maps, &mut there.saved);
         segments::cap(nl, link, &mut there.maps, &mut there.saved)?;
     }
     // With the room, and notes on what could not be capped.

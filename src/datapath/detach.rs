@@ -8,6 +8,7 @@ use super::engine::hold::signal;
 use super::engine::{Engine, fq, qdisc};
 use super::maps::{Maps, Program};
 use super::saved::Saved;
+use super::undo::{self, Undo};
 use super::{
     FILTER_HANDLE, LinkError, ORPHAN_HANDLE, attachment, devices, ending, filters, pieces, sweep,
 };
@@ -25,6 +26,16 @@ pub struct Done {
     pub notes: Vec<String>,
 }
 
+impl Done {
+    /// Deletes the copy of the record.
+    fn forget(&mut self, link: &Link) {
+        if let Err(e) = undo::forget(link) {
+            self.notes
+                .push(format!("cannot delete the copy of the record: {e}"));
+        }
+    }
+}
+
 /// The link that a process has attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Own {
@@ -40,12 +51,10 @@ pub enum Own {
 }
 
 impl Own {
-    fn is(self, there: &Attachment) -> bool {
+    fn is(self, map_id: u32, saved: &Saved) -> bool {
         match self {
-            Self::Id(id) => there.maps.id == id,
-            Self::Begun { seed, since_ns } => {
-                there.saved.seed == seed && there.saved.epoch_ns >= since_ns
-            }
+            Self::Id(id) => map_id == id,
+            Self::Begun { seed, since_ns } => saved.seed == seed && saved.epoch_ns >= since_ns,
         }
     }
 }
@@ -91,7 +100,7 @@ fn detach_within(
     let link = find(&mut nl)?;
     let _lock = interface::lock(link.index, patience)?;
     if let Some(mut there) = attachment::find(&mut nl, link.index)? {
-        if own.is_some_and(|own| !own.is(&there)) {
+        if own.is_some_and(|own| !own.is(there.maps.id, &there.saved)) {
             return Err(LinkError::NotAttached {
                 interface: link.name,
             });
@@ -100,7 +109,7 @@ fn detach_within(
         done.notes.extend(ending::sweep(&mut nl)?);
         return Ok(done);
     }
-    match remains(&mut nl, &link)? {
+    match remains(&mut nl, &link, own)? {
         notes if notes.is_empty() => Err(LinkError::NotAttached {
             interface: link.name,
         }),
@@ -119,9 +128,19 @@ pub(crate) fn undo_attachment(
 }
 
 /// Removes emud's objects on an interface whose record is lost, because another process deleted
-/// both filters and every device that kept it. Returns what was removed; the previous segmentation
-/// limits are unknown.
-pub(crate) fn remains(nl: &mut Netlink, link: &Link) -> Result<Vec<String>, LinkError> {
+/// the filters and every device that kept it, and restores the state before from the copy of the record.
+/// Returns what was done; nothing if that link is not `own`.
+pub(crate) fn remains(
+    nl: &mut Netlink,
+    link: &Link,
+    own: Option<Own>,
+) -> Result<Vec<String>, LinkError> {
+    let copy = undo::find(link);
+    if let (Some(own), Some(copy)) = (own, &copy)
+        && !own.is(copy.id, &copy.saved)
+    {
+        return Ok(vec![]);
+    }
     let mut found = vec![];
     for name in devices::all_names(link.index) {
         if let Some(device) = nl.find_link(&name)?
@@ -135,15 +154,27 @@ pub(crate) fn remains(nl: &mut Netlink, link: &Link) -> Result<Vec<String>, Link
         nl.delete_root(link.index)?;
         found.push("the root qdisc".to_owned());
     }
-    if found.is_empty() {
-        return Ok(vec![]);
-    }
-    Ok(vec![format!(
-        "the record of an emulated link is lost, and with it the previous root qdisc and limits \
-         of segmentation (gso_max_segs is {}); deleted {}",
-        link.gso.max_segs,
-        found.join(", ")
-    )])
+    let Some(Undo { saved, .. }) = copy else {
+        return Ok(match found.is_empty() {
+            true => vec![],
+            false => vec![format!(
+                "the record of an emulated link is lost, and with it the previous root qdisc and limits \
+                 of segmentation (gso_max_segs is {}); deleted {}",
+                link.gso.max_segs,
+                found.join(", ")
+            )],
+        });
+    };
+    let mut done = Done::default();
+    stop_redirect(nl, link.index, &saved)?;
+    let root = restore_root(nl, link.index, &saved, &mut done);
+    let offloads = restore_offloads(nl, link.index, &saved, &mut done);
+    root.and(offloads)?;
+    remove_filters(nl, link.index, &saved, &[], &mut done)?;
+    done.forget(link);
+    let note = "all parts of an emulated link that lead to its record were deleted: restored from the copy of the record";
+    done.notes.insert(0, note.to_owned());
+    Ok(done.notes)
 }
 
 /// Returns whether the root qdisc belongs to emud.
@@ -179,6 +210,8 @@ pub(crate) fn undo(
     }
     // The filters lead the next detach to what is still to be restored.
     root.and(offloads)?;
+    // Before them: a copy that outlives the link would be restored once more.
+    done.forget(link);
     remove_filters(nl, link.index, saved, ours, &mut done)?;
     Ok(done)
 }

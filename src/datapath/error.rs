@@ -45,6 +45,10 @@ pub enum LinkError {
     #[error("nothing is attached to {interface} in this network namespace: see `emud list`")]
     NotAttached { interface: String },
     #[error(
+        "every part of the link on {interface} was deleted: `emud detach {interface}` restores the state before it"
+    )]
+    AllDeleted { interface: String },
+    #[error(
         "the link on {interface} has ended by itself: attach again; `emud detach {interface}` restores the state before it"
     )]
     Ended { interface: String },
@@ -177,6 +181,7 @@ impl LinkError {
             Self::Profile(e) => e.exit_code(),
             Self::Spread { .. } | Self::ShortPair { .. } | Self::Rules(_) => 65,
             Self::NotAttached { .. }
+            | Self::AllDeleted { .. }
             | Self::Ended { .. }
             | Self::NoProcess { .. }
             | Self::NoMatrix { .. }

@@ -30,6 +30,7 @@ pub mod show;
 pub mod stage;
 pub mod survey;
 pub mod sweep;
+mod undo;
 pub mod watch;
 
 pub use error::LinkError;

@@ -5,10 +5,10 @@
 //! deletes them.
 
 use super::engine::qdisc;
-use super::{LinkError, attachment, devices, segmenter};
+use super::{LinkError, attachment, devices, segmenter, undo};
 use crate::netlink::{Link, Netlink, NetlinkError};
 
-/// Deletes every device of emud whose interface is gone and returns their names.
+/// Deletes every device of emud whose interface is gone and returns their names; and copies of records.
 pub fn sweep(nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
     let mut swept = Vec::new();
     let links = nl.links()?;
@@ -35,6 +35,8 @@ pub fn sweep(nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
             Err(e) => return Err(e),
         }
     }
+    // One that stays harms nobody, and the next emud tries again.
+    let _ = undo::sweep(nl);
     Ok(swept)
 }
 

@@ -58,7 +58,7 @@ impl Lock {
     /// # Errors
     /// `PermissionDenied` unless this is root.
     pub fn open(about: About) -> io::Result<Self> {
-        let folder = of_machine().or_else(|_| of_run())?;
+        let folder = folder()?;
         let name = match about {
             About::Interface => "interface",
             About::Forwarding => "forwarding",
@@ -115,6 +115,14 @@ impl Lock {
             thread::sleep(RETRY);
         }
     }
+}
+
+/// Opens the folder of the locks, which only root can open.
+///
+/// # Errors
+/// This is not root.
+pub(crate) fn folder() -> io::Result<OwnedFd> {
+    of_machine().or_else(|_| of_run())
 }
 
 /// Opens the folder that all emud processes of the machine share.

@@ -126,7 +126,11 @@ impl Links {
         let mut nl = Netlink::open().map_err(LinkError::from)?;
         let link = nl.link(interface)?;
         let there = match attachment::running(&mut nl, &link) {
-            Err(LinkError::NotAttached { interface } | LinkError::Ended { interface }) => {
+            Err(
+                LinkError::NotAttached { interface }
+                | LinkError::AllDeleted { interface }
+                | LinkError::Ended { interface },
+            ) => {
                 return Err(VerifyError::Gone { interface });
             }
             there => there?,

@@ -40,6 +40,8 @@ pub struct Request {
     pub replace: bool,
     /// Time after which the link ends by itself; `None`: it does not.
     pub lasts: Option<Duration>,
+    /// Whether the interface may outlive the link: what detach restores is then kept in a file, too.
+    pub outlives: bool,
 }
 
 /// The result of an attach.

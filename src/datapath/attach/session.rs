@@ -17,7 +17,7 @@ use crate::datapath::saved::Saved;
 use crate::datapath::stage::compile::Compiled;
 use crate::datapath::stage::features;
 use crate::datapath::{
-    LinkError, attachment, detach, ending, held, pieces, plan, programs, segments,
+    LinkError, attachment, detach, ending, held, pieces, plan, programs, segments, undo,
 };
 use crate::host::{interface, now_ns};
 use crate::netlink::{self, Link, Netlink};
@@ -42,6 +42,7 @@ pub(super) struct Session {
     /// The links of both directions.
     pub(super) both: [Vec<Compiled>; 2],
     lasts: Option<Duration>,
+    outlives: bool,
 }
 
 impl Session {
@@ -93,6 +94,7 @@ impl Session {
             targets: [0; 2],
             both,
             lasts: request.lasts,
+            outlives: request.outlives,
         };
         if session.saved.engine == Engine::Hold {
             let (directions, notes) = (session.saved.directions, &mut session.saved.notes);
@@ -113,6 +115,10 @@ impl Session {
             if self.saved.directions[direction as usize] {
                 self.add_filter(direction)?;
             }
+        }
+        // Without the filters nothing needs it, and before the first change.
+        if self.outlives {
+            undo::keep(&self.link, &self.maps, &mut self.saved);
         }
         match self.saved.engine {
             Engine::Fq | Engine::Qdisc => self.set_up_qdiscs()?,
@@ -196,7 +202,7 @@ impl Session {
 /// [`LinkError::AlreadyAttached`] if the link is complete.
 fn take_over(nl: &mut Netlink, link: &Link) -> Result<Vec<String>, LinkError> {
     let Some(mut there) = attachment::find(nl, link.index)? else {
-        return detach::remains(nl, link);
+        return detach::remains(nl, link, None);
     };
     let profile = Profile::parse(&there.saved.profile, "").map(|p| p.name);
     let profile = profile.unwrap_or_default();

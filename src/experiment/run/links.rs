@@ -63,6 +63,7 @@ pub fn attach(place: &Place, link: &Link, how: How) -> Result<Attached, RunError
         engine: how.engine,
         replace: false,
         lasts: None,
+        outlives: matches!(place, Place::Here(_)),
     };
     let attached = place.within(&link.node, || {
         let done = attach::background(&request, how.holder)?;

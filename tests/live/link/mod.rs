@@ -100,6 +100,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             tamper::run_is_invalid,
             tamper::monitored;
         Host:
+            tamper::moved_away,
             restore::hostile_user;
         Guest:
             frames::ipsec,
