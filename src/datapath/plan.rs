@@ -374,12 +374,6 @@ mod tests {
     }
 
     #[test]
-    fn damage_that_no_receiver_notices_is_noted_for_each_engine_and_device() {
-        let note = |text: &str, kind, engine, directions| {
-            let profile = Profile::parse(text, "x").unwrap();
-            let note = damage_note(kind, engine, directions, &profile);
-            note.map(|note| note[..20].to_owned())
-    #[test]
     fn copies_that_are_never_made_are_noted() {
         let noted = |text: &str, by_mirred, l3| {
             let profile = Profile::parse(text, "x").unwrap();
@@ -391,6 +385,12 @@ mod tests {
         assert!(!noted("[up]\nduplicate = \"10%\"\n", true, true));
     }
 
+    #[test]
+    fn damage_that_no_receiver_notices_is_noted_for_each_engine_and_device() {
+        let note = |text: &str, kind, engine, directions| {
+            let profile = Profile::parse(text, "x").unwrap();
+            let note = damage_note(kind, engine, directions, &profile);
+            note.map(|note| note[..20].to_owned())
         };
         let veth = Some("veth");
         let [on_a_veth, of_sctp] = ["corrupt: on a veth a", "corrupt: the checksu"];
