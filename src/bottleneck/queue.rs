@@ -43,7 +43,7 @@ pub(super) struct Queue<T> {
     pub expiry: Option<u64>,
     pub count: ClassCount,
     /// Its last packet is on the wire until then.
-    sent: Clock,
+    pub sent: Clock,
     /// Bytes of that packet.
     sent_bytes: u64,
     signals: Signals,
@@ -84,7 +84,6 @@ impl<T> Queue<T> {
     pub fn change(&mut self, class: &Class, now_ns: u64) {
         self.limits = class.limits;
         self.signals = class.signals;
-        self.sent.drop_rest();
         match (&mut self.manager, class.signals) {
             (Some(manager), Signals::Managed { by, .. }) => manager.change(by, now_ns),
             (manager, _) => *manager = None,
@@ -210,13 +209,6 @@ impl<T> Queue<T> {
         count.marked += u64::from(packet.marked);
         count.wait_ns += wait_ns;
         count.longest_wait_ns = count.longest_wait_ns.max(wait_ns);
-    }
-}
-
-impl<T> Queue<T> {
-    /// A paced wire is free since then.
-    pub fn finish(&mut self, wire: Clock) {
-        self.sent = wire;
     }
 }
 

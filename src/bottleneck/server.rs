@@ -14,7 +14,7 @@ use crate::abi::mix;
 /// A server with its queues; `T` is what the caller knows a packet by.
 #[derive(Debug)]
 pub struct Server<T> {
-    rate: u64,
+    plan: Plan,
     tree: Tree,
     queues: Vec<Queue<T>>,
     /// Handed over, and yet to arrive, by stamp, then by the order of handing over.
@@ -115,7 +115,7 @@ impl<T> Server<T> {
     pub fn new(plan: &Plan) -> Self {
         let queue = |(index, class)| Queue::new(class, mix(plan.seed ^ mix(index)));
         Self {
-            rate: plan.rate,
+            plan: plan.clone(),
             tree: Tree::new(plan),
             queues: (1..).zip(&plan.classes).map(queue).collect(),
             arrivals: VecDeque::new(),
@@ -142,18 +142,27 @@ impl<T> Server<T> {
         if let Some(class) = self.on_wire.take() {
             self.wire = Clock::default();
             self.wire.raise(at_ns);
-            self.queues[class].finish(self.wire);
+            self.queues[class].sent = self.wire;
         }
     }
 
-    /// Other figures for the same classes, from what is not yet decided on. Packets stay.
-    pub fn change(&mut self, plan: &Plan) {
-        self.rate = plan.rate;
-        self.wire.drop_rest();
+    /// Other figures for the same classes, from what is not yet decided on at `at_ns`. Packets stay, and
+    /// the same figures change nothing.
+    pub fn change(&mut self, plan: &Plan, at_ns: u64) {
+        if self.plan == *plan {
+            return;
+        }
+        if self.plan.rate != plan.rate {
+            self.wire.drop_rest();
+            for queue in &mut self.queues {
+                queue.sent.drop_rest();
+            }
+        }
+        self.plan = plan.clone();
         for (queue, class) in self.queues.iter_mut().zip(&plan.classes) {
             queue.change(class, self.now_ns);
         }
-        self.tree.change(plan, self.now_ns);
+        self.tree.change(plan, self.now_ns, at_ns.max(self.now_ns));
         for class in 0..self.queues.len() {
             self.watch(class);
         }
@@ -215,7 +224,7 @@ impl<T> Server<T> {
 
     /// ns that so many bytes take on the wire, rounded down.
     pub fn wire_ns(&self, bytes: u32) -> u64 {
-        duration(bytes.into(), self.rate)
+        duration(bytes.into(), self.plan.rate)
     }
 
     /// Returns the counters of a class so far.
@@ -254,7 +263,7 @@ impl<T> Server<T> {
 
     fn admit(&mut self) -> Option<Decision<T>> {
         let Coming { class, mut packet } = self.arrivals.pop_front()?;
-        let (now_ns, rate) = (self.now_ns, self.rate);
+        let (now_ns, rate) = (self.now_ns, self.plan.rate);
         let queue = &mut self.queues[class];
         let full = queue.is_full(packet.bytes, now_ns, rate);
         // Some managers count what a full queue drops.
@@ -281,7 +290,7 @@ impl<T> Server<T> {
     fn expire(&mut self) -> Option<Decision<T>> {
         let (at_ns, class) = *self.expiries.first()?;
         let queue = &mut self.queues[class];
-        queue.catch_up(at_ns, self.rate);
+        queue.catch_up(at_ns, self.plan.rate);
         let packet = queue.pop()?;
         queue.expired(&packet, at_ns);
         self.new_head(class);
@@ -293,7 +302,7 @@ impl<T> Server<T> {
         let class = leaf - 1;
         let start_ns = self.now_ns;
         let queue = &mut self.queues[class];
-        queue.catch_up(start_ns, self.rate);
+        queue.catch_up(start_ns, self.plan.rate);
         let mut packet = queue.pop()?;
         let verdict = queue.judge_departure(&packet, start_ns);
         if verdict == Verdict::Drop {
@@ -304,7 +313,7 @@ impl<T> Server<T> {
         packet.marked |= verdict == Verdict::Mark;
         let bytes = u64::from(packet.bytes);
         self.wire.raise(start_ns);
-        self.wire.add(bytes, self.rate);
+        self.wire.add(bytes, self.plan.rate);
         if self.is_paced {
             self.wire.at_ns = u64::MAX;
             self.on_wire = Some(class);
@@ -386,7 +395,7 @@ mod tests {
         let mut server = Server::new(&plan(100_000));
         server.arrive(arrival(0), 0);
         assert!(server.decide(0).is_some());
-        server.change(&plan(10_000_000));
+        server.change(&plan(10_000_000), 0);
         for token in 1..4 {
             server.arrive(arrival(1_000_000), token);
         }
@@ -398,5 +407,46 @@ mod tests {
             });
         }
         assert_eq!(fates, [(3, 10), (1, 800), (2, 808)]);
+    }
+
+    #[test]
+    fn a_raised_ceil_counts_from_the_change_on() {
+        const MS: u64 = 1_000_000;
+        // A packet takes 1 ms on the wire, 1 s at the first ceil, and 2 ms at the second.
+        let plan = |ceil| Plan {
+            rate: 10_000_000,
+            schedule: Schedule::Drr,
+            seed: 0,
+            classes: vec![Class {
+                ceil,
+                ..Class::default()
+            }],
+        };
+        for (ceil, starts) in [
+            (Some(5_000_000), [0, 202, 204, 206]),
+            (None, [0, 200, 201, 202]),
+            // What is sent already was at the first one.
+            (Some(5_000), [0, 1_000, 3_000, 5_000]),
+        ] {
+            let mut server = Server::new(&plan(Some(10_000)));
+            for token in 0..4 {
+                let bytes = 1_250;
+                server.arrive(
+                    Arrival {
+                        bytes,
+                        ..Arrival::default()
+                    },
+                    token,
+                );
+            }
+            let mut got = vec![];
+            for (until_ns, ceil) in [(200 * MS, ceil), (u64::MAX, ceil)] {
+                while let Some(Decision::Served(served)) = server.decide(until_ns) {
+                    got.push(served.start_ns / MS);
+                }
+                server.change(&plan(ceil), 200 * MS);
+            }
+            assert_eq!(got, starts, "{ceil:?}");
+        }
     }
 }

@@ -75,7 +75,7 @@ struct Node {
 
 impl Node {
     fn is_open(&self, now: u64) -> bool {
-        self.ceil.is_none() || self.ceiling.at_ns <= now
+        self.ceiling.at_ns <= now
     }
 
     fn has_work(&self) -> bool {
@@ -137,11 +137,11 @@ impl Tree {
             tickets: 0,
             longest: 0,
         };
-        tree.apply(plan);
+        tree.apply(plan, 0);
         tree
     }
 
-    fn apply(&mut self, plan: &Plan) {
+    fn apply(&mut self, plan: &Plan, at: u64) {
         let deepest = (0..plan.classes.len()).map(|class| plan.depth(class)).max();
         for (index, class) in plan.classes.iter().enumerate() {
             let node = &mut self.nodes[index + 1];
@@ -151,24 +151,39 @@ impl Tree {
             };
             node.priority = plan.priority(class);
             node.quantum = plan.quantum(class);
-            node.rate = class.rate.filter(|_| plan.schedule == Schedule::Htb);
-            node.ceil = class.ceil.filter(|_| plan.schedule != Schedule::Fifo);
-            node.guarantee.drop_rest();
-            node.ceiling.drop_rest();
+            let rate = class.rate.filter(|_| plan.schedule == Schedule::Htb);
+            let ceil = class.ceil.filter(|_| plan.schedule != Schedule::Fifo);
+            for (clock, before, after) in [
+                (&mut node.guarantee, &mut node.rate, rate),
+                (&mut node.ceiling, &mut node.ceil, ceil),
+            ] {
+                if std::mem::replace(before, after) != after {
+                    // What is used up ahead was at the former rate: at most one packet counts.
+                    clock.drop_rest();
+                    clock.lower(at + after.map_or(0, |rate| duration(self.longest, rate)));
+                }
+            }
         }
         (self.schedule, self.wire_rate) = (plan.schedule, plan.rate);
     }
 
-    /// Other figures for the same tree, from `now` on.
-    pub fn change(&mut self, plan: &Plan, now: u64) {
-        self.apply(plan);
-        for node in (1..self.nodes.len()).rev() {
-            // What is used up ahead was at the former rate: at most one packet counts.
-            if let Some(rate) = self.nodes[node].rate {
-                let packet = duration(self.longest, rate);
-                self.nodes[node].guarantee.lower(now + packet);
+    /// Other figures for the same tree, for what is decided from `now` on. Classes keep their turns: changes,
+    /// however often one comes, do not decide who is next. Only from the order of arrival to turns, and
+    /// back, there are none to keep. A class that its ceil has closed does not open before `at`, when the
+    /// change comes: what waited would have been sent already.
+    pub fn change(&mut self, plan: &Plan, now: u64, at: u64) {
+        let begins = (self.schedule == Schedule::Fifo) != (plan.schedule == Schedule::Fifo);
+        self.apply(plan, at);
+        for node in 1..self.nodes.len() {
+            let this = &mut self.nodes[node];
+            this.deficit = this.deficit.min(this.quantum as i64);
+            let (priority, position) = (this.priority, this.position);
+            if begins {
+                self.leave(node);
+            } else if let Some((_, order)) = position.filter(|(p, _)| *p != priority) {
+                self.leave_round(node);
+                self.nodes[node].position = Some((priority, order));
             }
-            self.leave(node);
             self.refresh(node, now);
         }
     }
@@ -379,13 +394,9 @@ impl Tree {
         self.nodes[node].deficit = deficit;
     }
 
-    /// Out of the parent's sets, to be put where it belongs.
+    /// Out of the parent's round, to be put where it belongs.
     fn leave(&mut self, node: usize) {
         self.leave_round(node);
         self.nodes[node].give_up();
-        let parent = self.nodes[node].parent;
-        if let Some(offered) = self.nodes[node].offered.take() {
-            self.nodes[parent].due.remove(&offered);
-        }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Shares of greedy flows.
 
-use emud::bottleneck::{Class, Limits, Plan, Schedule};
+use emud::bottleneck::{Class, Decision, Limits, Plan, Schedule, Server};
 
 use super::traffic::{Outcome, Packet, Random, SECOND, constant, merge, serve};
 
@@ -159,4 +159,39 @@ fn a_ceil_of_the_best_priority_loses_what_it_waits() {
     let want = bits * 1e3 / (step + lost / count);
     super::traffic::assert_near("step and what was lost", got, want, 0.001);
     super::traffic::assert_near("bit/s", got, 1.5e6, 0.003);
+}
+
+/// Whatever changes, and however often: here both priorities, every 100 ms, less than a packet takes.
+#[test]
+fn changes_leave_each_class_its_turn() {
+    let slow = |priority| Plan {
+        rate: RATE / 100,
+        ..plan(
+            Schedule::Priority,
+            vec![
+                Class {
+                    priority,
+                    ..Class::default()
+                };
+                2
+            ],
+        )
+    };
+    let plans = [1, 2].map(slow);
+    let load = |class| constant(class, 1514, RATE / 100, class as u64, 20 * SECOND);
+    let mut server = Server::new(&plans[0]);
+    for (index, packet) in merge([0, 1].map(load)).iter().enumerate() {
+        server.arrive(packet.arrival(index), index);
+    }
+    let mut sent = [0u32; 2];
+    for n in 1..200 {
+        let now = n as u64 * SECOND / 10;
+        while let Some(decision) = server.decide(now) {
+            if let Decision::Served(served) = decision {
+                sent[served.class] += 1;
+            }
+        }
+        server.change(&plans[n % 2], now);
+    }
+    assert!(sent[0] > 70 && sent[0].abs_diff(sent[1]) <= 2, "{sent:?}");
 }

@@ -334,7 +334,7 @@ fn a_change_keeps_what_a_manager_knows() {
         }
         while server.decide(2 * SECOND).is_some() {}
         let before = server.count(0).managed;
-        server.change(plans[1]);
+        server.change(plans[1], 2 * SECOND);
         while server.decide(2 * SECOND + 20 * MS).is_some() {}
         server.count(0).managed - before
     };

@@ -146,6 +146,32 @@ fn the_time_of_reading_changes_nothing() {
     }
 }
 
+/// Each `emud set` hands out the figures again: no class gets or loses a turn, a guarantee or a ceil.
+#[test]
+fn a_change_of_something_else_changes_no_service() {
+    let mut random = Random(4);
+    for _ in 0..100 {
+        let mut plan = plan(&mut random);
+        super::managers::manage(&mut random, &mut plan);
+        let packets = packets(&mut random, &plan, 400);
+        let mut server = Server::new(&plan);
+        for (index, packet) in packets.iter().enumerate() {
+            server.arrive(packet.arrival(index), index);
+        }
+        let mut got = Vec::new();
+        let mut other = plan.clone();
+        while let Some(decision) = server.decide(u64::MAX) {
+            got.push(decision);
+            if random.one_in(3) {
+                // Of a server that has begun the seed says nothing.
+                other.seed += 1;
+                server.change(&other, random.below(SECOND));
+            }
+        }
+        assert!(got == decisions(&plan, &packets), "{plan:?}");
+    }
+}
+
 /// Without classes a bottleneck is the clock of `queue`: what it admits, and when that is sent.
 #[test]
 fn one_class_is_the_clock_of_a_queue() {

@@ -201,14 +201,14 @@ pub(super) struct Servers {
 }
 
 impl Servers {
-    /// Takes over the figures in force.
-    pub fn update(&mut self, classes: &dyn Classes) {
+    /// Takes over the figures in force now.
+    pub fn update(&mut self, classes: &dyn Classes, now_ns: u64) {
         let Some(plans) = classes.plans(&mut self.version) else {
             return;
         };
         if self.servers.len() == plans.len() {
             for (server, plan) in self.servers.iter_mut().zip(&plans) {
-                server.change(plan);
+                server.change(plan, now_ns);
             }
             return;
         }
@@ -365,26 +365,12 @@ mod tests {
     use super::*;
     use crate::bottleneck::{Class, Limits, Schedule, Signals};
 
-    /// Bottlenecks of these rates that mark what has waited at all, with a limit in packets.
-    struct Rates<'a>(&'a [u64], Option<u32>);
+    /// Hands out the same figures each time, as with each `emud set` of something else.
+    struct Plans(Vec<Plan>);
 
-    impl Classes for Rates<'_> {
-        fn plans(&self, version: &mut u64) -> Option<Vec<Plan>> {
-            let class = Class {
-                signals: Signals::MarkAbove(0),
-                limits: Limits {
-                    packets: self.1,
-                    ..Limits::default()
-                },
-                ..Class::default()
-            };
-            let plan = |rate: &u64| Plan {
-                rate: *rate,
-                schedule: Schedule::Fifo,
-                seed: 0,
-                classes: vec![class],
-            };
-            (std::mem::replace(version, 1) == 0).then(|| self.0.iter().map(plan).collect())
+    impl Classes for Plans {
+        fn plans(&self, _: &mut u64) -> Option<Vec<Plan>> {
+            Some(self.0.clone())
         }
 
         fn account(&self, _: &[(u32, abi::emud_class)]) {}
@@ -412,9 +398,24 @@ mod tests {
         servers_of(rates, None)
     }
 
+    /// Bottlenecks of these rates that mark what has waited at all, with a limit in packets.
     fn servers_of(rates: &[u64], packets: Option<u32>) -> (Servers, TimerQueue) {
+        let class = Class {
+            signals: Signals::MarkAbove(0),
+            limits: Limits {
+                packets,
+                ..Limits::default()
+            },
+            ..Class::default()
+        };
+        let plan = |rate: &u64| Plan {
+            rate: *rate,
+            schedule: Schedule::Fifo,
+            seed: 0,
+            classes: vec![class],
+        };
         let mut servers = Servers::default();
-        servers.update(&Rates(rates, packets));
+        servers.update(&Plans(rates.iter().map(plan).collect()), 0);
         (servers, TimerQueue::new(1 << 20))
     }
 
@@ -493,6 +494,128 @@ mod tests {
         };
         let served = servers.served(0).unwrap()[3];
         assert_eq!(format!("{served:?}"), format!("{one_of_each:?}"));
+    }
+
+    /// Of one of these frames: number, departure and mark, in the order of writing.
+    type Written = Vec<(u16, u64, u8)>;
+
+    /// What a holder writes that wakes up at random times, and how late it is altogether, ns. A frame can
+    /// be read by less than the margin after its stamp.
+    fn replayed(
+        plans: &Plans,
+        services: &[Service],
+        mut random: impl FnMut(u64) -> u64,
+    ) -> (Written, u64) {
+        let mut servers = Servers::default();
+        servers.update(plans, 0);
+        let mut queue = TimerQueue::new(1 << 20);
+        let there = services.iter().map(|s| s.arrival_ns + random(MARGIN_NS));
+        let mut unread: Vec<_> = there.zip(0..).collect();
+        unread.sort_unstable();
+        let mut unread = unread.into_iter().peekable();
+        let (mut now_ns, mut written, mut late_ns) = (0, Written::new(), 0);
+        loop {
+            if random(5) == 0 {
+                servers.update(plans, now_ns);
+            }
+            while let Some((_, number)) = unread.next_if(|(there, _)| *there <= now_ns) {
+                let numbered = |queue: &mut TimerQueue| {
+                    let mut frame = frame(queue);
+                    frame.bytes_mut()[42..44].copy_from_slice(&u16::to_le_bytes(number));
+                    frame
+                };
+                let service = services[usize::from(number)];
+                let copy = (service.copy_ns > 0).then(|| numbered(&mut queue));
+                let frame = numbered(&mut queue);
+                assert!(servers.arrive(0, service, frame, copy), "disordered");
+            }
+            while let Some(done) = servers.decide(now_ns.saturating_sub(MARGIN_NS)) {
+                match done {
+                    Done::Departs { frame, copy, .. } => {
+                        for (departs, frame) in std::iter::once(frame).chain(copy) {
+                            queue.insert(departs, frame);
+                        }
+                    }
+                    Done::Lost { frame, copy, .. } => {
+                        let frames = std::iter::once(frame).chain(copy);
+                        frames.for_each(|frame| queue.recycle(frame));
+                    }
+                }
+            }
+            while let Some(frame) = queue.pop_due(now_ns) {
+                let bytes = frame.bytes();
+                let number = u16::from_le_bytes([bytes[42], bytes[43]]);
+                written.push((number, frame.departure_ns, bytes[25]));
+                late_ns += now_ns - frame.departure_ns;
+                queue.recycle(frame);
+            }
+            if unread.peek().is_none() && servers.waiting(0) == 0 && queue.is_empty() {
+                return (written, late_ns);
+            }
+            // As due, or up to 1 or 50 ms later.
+            let most_ns = [100 * US, 1_000 * US, 50_000 * US][random(3) as usize];
+            now_ns += 1 + random(most_ns);
+        }
+    }
+
+    #[test]
+    fn the_time_of_waking_up_changes_only_lateness() {
+        let mut seed = 0;
+        let mut random = |below| {
+            seed += 1;
+            abi::mix(seed) % below
+        };
+        let plan = |rate, schedule, ceil: Option<u64>| Plan {
+            rate,
+            schedule,
+            seed: 1,
+            classes: (1..=2)
+                .map(|n| Class {
+                    priority: n,
+                    weight: n.into(),
+                    ceil: ceil.filter(|_| n == 1),
+                    limits: Limits {
+                        packets: Some(20),
+                        ..Limits::default()
+                    },
+                    signals: Signals::MarkAbove(5_000 * US),
+                    ..Class::default()
+                })
+                .collect(),
+        };
+        let plans = Plans(vec![
+            plan(8_000_000, Schedule::Drr, None),
+            plan(4_000_000, Schedule::Priority, Some(1_500_000)),
+        ]);
+        let mut at_ns = 0;
+        let services: Vec<_> = (0..400)
+            .map(|_| {
+                at_ns += 1 + random(1_200 * US);
+                Service {
+                    number: 1 + random(4) as u32,
+                    path: random(2) as u32,
+                    lost: random(20) == 0,
+                    overtakes: random(10) == 0,
+                    copy_ns: u64::from(random(10) == 0) * (at_ns + random(30_000 * US)),
+                    ..service(at_ns, random(30_000 * US))
+                }
+            })
+            .collect();
+        let (mut written, mut late_ns) = replayed(&plans, &services, &mut random);
+        let by_number = |written: &mut Written| written.sort_unstable();
+        by_number(&mut written);
+        assert!(
+            written.iter().any(|(.., ds)| *ds == 3) && written.len() > 300,
+            "{}",
+            written.len()
+        );
+        for _ in 0..100 {
+            let (mut again, late_again) = replayed(&plans, &services, &mut random);
+            by_number(&mut again);
+            assert_eq!(again, written);
+            assert_ne!(late_again, late_ns);
+            late_ns = late_again;
+        }
     }
 
     #[test]

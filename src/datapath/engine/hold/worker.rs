@@ -163,7 +163,7 @@ impl<'a> Worker<'a> {
             let now = now_ns();
             if now >= self.next_report_ns {
                 if let Some(classes) = self.classes {
-                    self.servers.update(classes);
+                    self.servers.update(classes, now);
                     classes.account(&self.servers.account());
                 }
                 if self.publish(now + LEASE_NS, report).is_break() || self.stop_requested()? {
