@@ -291,3 +291,33 @@ fn c_simulated_losses() {
     assert_near("2 + 4 into 3", lost_of(&[2, 4], 3), 0.5, 0.03);
     assert_near("2 + 4 + 8 into 12", lost_of(&[2, 4, 8], 12), 0.143, 0.03);
 }
+
+/// docs/queues.md, and the control beside stock htb: a class that borrows up to its ceil cannot make up for
+/// what it waits beyond a packet, 0.5 ms of each 7.56.
+#[test]
+fn borrowing_up_to_a_ceil_is_a_little_slower() {
+    let class = |rate, priority, ceil| Class {
+        rate: Some(rate * MBIT),
+        priority,
+        ceil,
+        ..Class::default()
+    };
+    let classes = vec![
+        class(1, 0, Some(MBIT * 16 / 10)),
+        class(3, 1, None),
+        class(5, 1, None),
+        class(1, 0, None),
+    ];
+    let plan = Plan {
+        rate: 10 * MBIT,
+        schedule: Schedule::Htb,
+        seed: 0,
+        classes,
+    };
+    let load = |class| constant(class, FRAME, 10 * MBIT, class as u64, 11 * SECOND);
+    let packets = merge([0, 1, 2].map(load));
+    let outcome = serve(&with(plan, 50), &packets);
+    for (class, want) in [(0, 1.5), (1, 3.1875), (2, 5.3125)] {
+        assert_near("Mbit/s", mbit(&outcome, &packets, class, 11), want, 0.005);
+    }
+}
