@@ -149,6 +149,10 @@ pub(crate) fn filter<'a>(words: &mut Words<'a>) -> Result<Option<Filter<'a>>, Mi
                 }
             }
             "match" => u32_match(words, &mut filter.matches)?,
+            "ip_tos" => {
+                let value = value("0x10/0xfc")?;
+                filter.matches.push(flower_tos(&value)?);
+            }
             key => {
                 let key = match key {
                     "src_ip" => "source",
@@ -164,6 +168,26 @@ pub(crate) fn filter<'a>(words: &mut Words<'a>) -> Result<Option<Filter<'a>>, Mi
         }
     }
     Ok(Some(filter))
+}
+
+/// The match of a ToS under a mask.
+fn tos(value: i64, mask: i64) -> Option<(&'static str, String)> {
+    match (value, mask) {
+        (..=0xff, DSCP) => Some(("dscp", (value >> 2).to_string())),
+        (_, 0xff) => Some(("tos", value.to_string())),
+        (..=0xff, 1..0xff) => Some(("tos", format!("\"{:#x}/{mask:#x}\"", value & mask))),
+        _ => None,
+    }
+}
+
+/// `0x10`, `0x10/0xfc`.
+fn flower_tos(word: &Word) -> Result<(&'static str, String), Mistake> {
+    let number = |value| {
+        let at = word.at.clone();
+        whole(&Word { value, at }, 0..=0xff)
+    };
+    let (value, mask) = word.value.split_once('/').unwrap_or((word.value, "0xff"));
+    tos(number(value)?, number(mask)?).ok_or_else(|| cannot(word))
 }
 
 /// `6`, `0x6/0xff`, and `010`, which is 8.
@@ -230,16 +254,12 @@ fn u32_match(words: &mut Words, out: &mut Vec<(&'static str, String)>) -> Result
     let number = whole(&value, 0..=65535)?;
     let mask = words.argument(field.value, "80 0xffff")?;
     let full = match key {
-        "source-port" | "destination-port" => 0xffff,
-        _ => 0xff,
+        "protocol" => 0xff,
+        _ => 0xffff,
     };
     match (key, whole(&mask, 0..=0xffff)?) {
-        ("tos", DSCP) if number <= 0xff => out.push(("dscp", (number >> 2).to_string())),
+        ("tos", bits) => out.push(tos(number, bits).ok_or_else(|| cannot(&mask))?),
         (key, mask) if mask == full => out.push((key, number.to_string())),
-        ("tos", mask) if number <= 0xff && (1..0xff).contains(&mask) => {
-            let bits = number & mask;
-            out.push(("tos", format!("\"{bits:#x}/{mask:#x}\"")));
-        }
         _ => return Err(cannot(&mask)),
     }
     Ok(())

@@ -68,7 +68,7 @@ impl<'a> Tree<'a> {
             .iter()
             .filter(|m| !m.is_class && m.parent.is_none())
             .collect();
-        let Some(root) = roots.first() else {
+        let Some(&(mut root)) = roots.first() else {
             let help = "write tc qdisc add dev eth0 root handle 1: htb ..., and its classes";
             return Err(Mistake::new(
                 &At::START,
@@ -97,7 +97,7 @@ impl<'a> Tree<'a> {
             "htb" => tree.htb(&all, root)?,
             "prio" => tree.prio(root)?,
             "tbf" => tree.tbf(&all, root)?,
-            "red" => tree.queue.red = Some(Red::read(&mut (*root).clone(), &mut tree.warnings)?),
+            "red" => tree.queue.red = Some(Red::read(&mut root.clone(), &mut tree.warnings)?),
             other => {
                 let title = format!("`{other}` at the root has no classes that emud knows");
                 let help = "a tree begins with htb, prio, tbf or red; a netem alone is read by emud import \
@@ -105,11 +105,41 @@ impl<'a> Tree<'a> {
                 return Err(Mistake::new(&root.kind.at, title, help));
             }
         }
+        if let Some(bands) = tree.shaped_bands(&all, root) {
+            root = bands;
+            tree.prio(bands)?;
+        }
         for index in 0..tree.classes.len() {
             tree.leaf(text, &all, index)?;
         }
         tree.of_root(root);
         Ok(tree)
+    }
+
+    /// prio has no rate, so it is often below a tbf, or below the only class of an htb: then it is the
+    /// tree, with that rate.
+    fn shaped_bands<'m>(&mut self, all: &'m [Made<'a>], root: &Made) -> Option<&'m Made<'a>> {
+        let (rate, bands) = match (root.kind.value, &self.classes[..]) {
+            ("tbf", _) => {
+                let handle = root.handle.as_deref().map(major)?;
+                let is_below = |made: &&Made| made.parent.as_deref().map(major) == Some(handle);
+                (self.rate, all.iter().find(is_below)?)
+            }
+            ("htb", [only]) if self.default.as_ref() == Some(&only.id) => {
+                let is_below = |made: &&Made| only.holds(made);
+                // Without a class above it nobody lends: its ceil is never reached.
+                (
+                    self.rate.into_iter().chain(only.rate).min(),
+                    all.iter().find(is_below)?,
+                )
+            }
+            _ => return None,
+        };
+        if bands.kind.value != "prio" {
+            return None;
+        }
+        (self.rate, self.queue) = (rate, Queue::default());
+        Some(bands)
     }
 
     /// Keeps the filters that every packet of the device meets.
@@ -225,6 +255,7 @@ impl<'a> Tree<'a> {
             self.queue_at = below.kind.at.clone();
             match queue(&mut below, &mut self.warnings)? {
                 Some(queue) => self.queue = queue,
+                None if below.kind.value == "prio" => {}
                 None => self.warnings.push(format!(
                     "`{}` below tbf: emud import netem reads a netem with a tbf; other queues are not read",
                     below.kind.value
@@ -237,11 +268,7 @@ impl<'a> Tree<'a> {
     /// What is below a class: a tbf, a netem, a queue, one below the other.
     fn leaf(&mut self, text: &str, all: &[Made], index: usize) -> Result<(), Mistake> {
         let id = self.classes[index].id.clone();
-        let in_it = |made: &&Made| {
-            let parent = made.parent.as_deref();
-            !made.is_class && parent.is_some_and(|parent| of_qdisc(parent, major(&id)) == id)
-        };
-        let mut next = all.iter().find(in_it);
+        let mut next = all.iter().find(|made| self.classes[index].holds(made));
         let mut depth = 0;
         let mut lowest_is_netem = false;
         while let Some(qdisc) = next.filter(|_| depth < 4) {
@@ -290,6 +317,12 @@ impl<'a> Tree<'a> {
 }
 
 impl Class {
+    /// Whether a qdisc is directly below.
+    fn holds(&self, made: &Made) -> bool {
+        let parent = made.parent.as_deref();
+        !made.is_class && parent.is_some_and(|parent| of_qdisc(parent, major(&self.id)) == self.id)
+    }
+
     /// Without a queue below it netem is the queue of the class, and packets in flight take room in it.
     fn waits_in_netem(&mut self) {
         let Some(netem) = self.netem.as_mut().filter(|netem| netem.rate.is_none()) else {

@@ -119,6 +119,36 @@ fn bands_of_prio() {
     assert_eq!(rules, want.map(|(keys, name)| (keys.to_owned(), to(name))));
 }
 
+/// The usual ways to give prio a rate.
+#[test]
+fn bands_below_a_shaper() {
+    let bands = "\
+        tc qdisc add dev eth0 parent 1:10 handle 10: prio bands 2 priomap 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n\
+        tc qdisc add dev eth0 parent 10:1 handle 11: pfifo limit 50\n\
+        tc qdisc add dev eth0 parent 10:2 handle 12: pfifo limit 60\n\
+        tc filter add dev eth0 parent 10: protocol ip prio 1 flower ip_tos 0xb8/0xfc flowid 10:1\n";
+    for shaper in [
+        "tc qdisc add dev eth0 root handle 1: tbf rate 10mbit burst 10k limit 30000",
+        "tc qdisc add dev eth0 root handle 1: htb default 10\n\
+         tc class add dev eth0 parent 1: classid 1:10 htb rate 10mbit ceil 20mbit",
+    ] {
+        let imported = import(&format!("{shaper}\n{bands}"), None);
+        assert_eq!(imported.warnings, [""; 0], "{shaper}");
+        let profile = parse(&imported.toml);
+        let plan = profile.bottlenecks[0].plan();
+        assert_eq!((plan.rate, plan.schedule), (10 * MBIT, Schedule::Priority));
+        let class = |priority, packets| Class {
+            priority,
+            limits: limited(packets),
+            ..Class::default()
+        };
+        assert_eq!(plan.classes, [class(0, 50), class(1, 60)]);
+        assert_eq!(profile.up.class.as_deref(), Some("tree.class-10-2"));
+        let rules: Vec<_> = profile.rules.iter().map(|r| r.matches.keys()).collect();
+        assert_eq!(rules, ["source = \"0.0.0.0/0\", dscp = 46"]);
+    }
+}
+
 const RED: &str = "red limit 60KB min 15KB max 45KB avpkt 1000 burst 20 probability 0.1";
 
 /// Sizes in tc's units, and the weight as tc computes it.
