@@ -108,6 +108,17 @@ impl Delays {
         }
     }
 
+    /// Returns the delays that were counted between two readings of a histogram and its sum.
+    pub fn since(before: (&[Bucket], u64), now: (&[Bucket], u64)) -> Self {
+        let grown = |bucket: &Bucket| {
+            let same = before.0.iter().find(|b| b.from_ns == bucket.from_ns);
+            let packets = bucket.packets.saturating_sub(same.map_or(0, |b| b.packets));
+            Some(Bucket { packets, ..*bucket }).filter(|b| b.packets > 0)
+        };
+        let grown = now.0.iter().filter_map(grown).collect();
+        Self::counted(grown, now.1.wrapping_sub(before.1))
+    }
+
     /// Creates delays from buckets in any order, and the mean of the delays in them.
     pub fn with_mean(buckets: impl IntoIterator<Item = Bucket>, mean_ns: f64) -> Self {
         let mut delays = Self::default();

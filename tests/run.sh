@@ -114,6 +114,11 @@ else
         --skip host:: --skip container:: --skip netem::
     job ci tests/ci.sh "$EMUD_BIN"
     job containers tests/containers.sh "$EMUD_BIN"
+    if command -v go >/dev/null; then
+        job grafana tests/grafana.sh
+    else
+        unchecked+=("grafana: not checked: Go is missing")
+    fi
     job kubernetes kubernetes/test.sh "$EMUD_BIN"
     job demo-fleet tests/demo-fleet.sh "$EMUD_BIN"
     job demo-fleet-interrupted interrupted tests/demo-fleet.sh "$EMUD_BIN"

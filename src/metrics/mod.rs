@@ -4,6 +4,7 @@
 
 mod families;
 pub mod links;
+mod recent;
 mod sampling;
 mod server;
 mod stations;

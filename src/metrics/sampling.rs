@@ -2,12 +2,13 @@
 //! The thread that reads the links for a server: a reading takes too long for the server's own.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use tokio::sync::oneshot;
 
+use super::recent::Recent;
 use crate::datapath::maps::DatapathError;
 use crate::datapath::survey::{Snapshot, Survey};
 
@@ -24,8 +25,8 @@ type Answer = oneshot::Sender<Result<Snapshot, DatapathError>>;
 #[derive(Debug, Clone)]
 pub struct Sampling {
     requests: Sender<Answer>,
-    /// Exists as long as the thread does.
-    thread: Weak<()>,
+    /// Why the last reading failed, if it did; exists as long as the thread does.
+    failed: Weak<Mutex<Option<String>>>,
 }
 
 impl Sampling {
@@ -36,24 +37,20 @@ impl Sampling {
     pub fn start() -> io::Result<Self> {
         let (requests, asked) = channel();
         let builder = thread::Builder::new().name("emud-survey".into());
-        let running = Arc::new(());
-        let thread = Arc::downgrade(&running);
-        builder.spawn(move || {
-            run(&asked);
-            drop(running);
-        })?;
-        Ok(Self { requests, thread })
+        let state = Arc::default();
+        let failed = Arc::downgrade(&state);
+        builder.spawn(move || run(&asked, &state))?;
+        Ok(Self { requests, failed })
     }
 
-    /// Whether the thread runs.
+    /// Whether the thread runs, and its last reading did not fail.
     ///
     /// # Errors
-    /// A sentence: it has ended.
+    /// A sentence: why.
     pub fn healthy(&self) -> Result<(), String> {
-        match self.thread.upgrade() {
-            Some(_) => Ok(()),
-            None => Err(ENDED.to_owned()),
-        }
+        let state = self.failed.upgrade().ok_or(ENDED)?;
+        let failed = state.lock().map_err(|_| ENDED)?.clone();
+        failed.map_or(Ok(()), Err)
     }
 
     /// Returns all links now.
@@ -69,15 +66,22 @@ impl Sampling {
     }
 }
 
-fn run(asked: &Receiver<Answer>) {
-    let mut survey = Survey::new();
+fn run(asked: &Receiver<Answer>, failed: &Mutex<Option<String>>) {
+    let (mut survey, mut recent) = (Survey::new(), Recent::default());
     // Not a time-out alone: frequent scrapes would put the checks off for ever.
     let mut next = Instant::now() + CHECK_EVERY;
     loop {
         let wait = next.saturating_duration_since(Instant::now());
         match asked.recv_timeout(wait) {
             // The client may be gone.
-            Ok(answer) => drop(answer.send(survey.snapshot())),
+            Ok(answer) => {
+                let mut read = survey.snapshot();
+                let _ = read.as_mut().map(|now| recent.fill(now));
+                if let Ok(mut failed) = failed.lock() {
+                    *failed = read.as_ref().err().map(ToString::to_string);
+                }
+                drop(answer.send(read));
+            }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
@@ -100,5 +104,7 @@ pub fn checked_once() -> Result<Snapshot, DatapathError> {
     let mut survey = Survey::new();
     survey.snapshot()?;
     survey.check_all();
-    survey.snapshot()
+    let mut now = survey.snapshot()?;
+    Recent::default().fill(&mut now);
+    Ok(now)
 }

@@ -17,4 +17,4 @@ pub use state::{Top, Watching};
 pub use stations::{Stations, draw_stations};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

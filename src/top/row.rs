@@ -9,7 +9,7 @@ use crate::datapath::ending::LEASE;
 use crate::datapath::engine::Engine;
 use crate::datapath::show::report::Counters;
 use crate::datapath::survey::{DirectionSample, LinkSample, Snapshot, StreamSample};
-use crate::histogram::{Bucket, Delays};
+use crate::histogram::Delays;
 
 /// The number increases when a key is removed or changes its meaning.
 pub const TOP_SCHEMA: &str = "emud-top/1";
@@ -172,9 +172,9 @@ fn measured((_, d, s): Stream<'_>, (_, before_d, before): Stream<'_>, interval_s
     let grown = |of: fn(&Counters) -> u64| of(now).saturating_sub(of(before));
     let arrived = grown(|c| c.packets);
     let lost = grown(|c| c.lost + c.down + c.dropped());
-    let delays = Delays::counted(
-        since(&now.delay_histogram, &before.delay_histogram),
-        now.delay_ns.wrapping_sub(before.delay_ns),
+    let delays = Delays::since(
+        (&before.delay_histogram, before.delay_ns),
+        (&now.delay_histogram, now.delay_ns),
     );
     let of_engine = |d: &DirectionSample| {
         d.engine_dropped.unwrap_or(0) + d.holder.as_ref().map_or(0, |h| h.dropped)
@@ -198,15 +198,6 @@ fn measured((_, d, s): Stream<'_>, (_, before_d, before): Stream<'_>, interval_s
         // Other packets pass as documented, however good host and emulator are.
         failed: dropped + grown(|c| c.passed.no_holder + c.passed.failed),
     }
-}
-
-fn since(now: &[Bucket], before: &[Bucket]) -> Vec<Bucket> {
-    let grown = |bucket: &Bucket| {
-        let same = before.iter().find(|b| b.from_ns == bucket.from_ns);
-        let packets = bucket.packets.saturating_sub(same.map_or(0, |b| b.packets));
-        Some(Bucket { packets, ..*bucket }).filter(|b| b.packets > 0)
-    };
-    now.iter().filter_map(grown).collect()
 }
 
 fn trouble(link: &LinkSample, direction: &DirectionSample) -> Vec<String> {

@@ -23,6 +23,7 @@ fn stream(class: &str, packets: u64, delay_ns: u64, lost: u64) -> StreamSample {
     StreamSample {
         class: class.to_owned(),
         counters: counters(&counted, &abi::emud_served::default()),
+        recent: histogram::Delays::default(),
         rate_bit_s: Some(10e6),
         backlog_ns: 1_234_567,
         down: false,
@@ -83,7 +84,7 @@ fn direction(name: &'static str, late: u64, streams: Vec<StreamSample>) -> Direc
 }
 
 /// Three links, `packets` after attach.
-fn snapshot(mono_ns: u64, packets: u64) -> Snapshot {
+pub(crate) fn snapshot(mono_ns: u64, packets: u64) -> Snapshot {
     let up = |late| {
         direction(
             "up",

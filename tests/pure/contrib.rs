@@ -46,8 +46,11 @@ fn names(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-const LABELS: [&str; 15] = [
+/// The server adds `instance`.
+const LABELS: [&str; 17] = [
+    "instance",
     "netns",
+    "container",
     "interface",
     "direction",
     "class",
@@ -112,12 +115,30 @@ fn the_dashboard_queries_what_exists() {
     let panels = dashboard["panels"].as_array().unwrap();
     assert!(panels.len() > 10);
     let (mut ids, mut expressions) = (BTreeSet::new(), 0);
+    let mut covered = BTreeSet::new();
     for panel in panels {
         assert!(ids.insert(panel["id"].as_u64().unwrap()), "{}", panel["id"]);
+        let title = panel["title"].as_str().unwrap();
         for target in panel["targets"].as_array().unwrap() {
             let expression = target["expr"].as_str().unwrap();
-            assert_known(panel["title"].as_str().unwrap(), expression);
+            assert_known(title, expression);
+            // Links of two hosts have the same names, and must not be one curve.
+            let chosen = expression.matches("{instance=~\"$instance\"").count();
+            assert_eq!(chosen, names(expression).len(), "{title}: {expression}");
+            assert!(!expression.contains("by ("), "{title}: {expression}");
+            if panel["type"] == "timeseries" {
+                let legend = target["legendFormat"].as_str().unwrap();
+                assert!(legend.contains("{{instance}}"), "{title}: {legend}");
+            }
             expressions += 1;
+        }
+        let at = |key| panel["gridPos"][key].as_u64().unwrap();
+        assert!(at("x") + at("w") <= 24, "{title}");
+        for (x, y) in (0..at("w")).flat_map(|x| (0..at("h")).map(move |y| (x, y))) {
+            assert!(
+                covered.insert((at("x") + x, at("y") + y)),
+                "{title} covers another panel"
+            );
         }
     }
     assert!(expressions > 15);
@@ -137,6 +158,9 @@ fn the_alerts_query_what_exists() {
         .collect();
     assert_eq!(expressions.len(), rules.matches("- alert: ").count());
     assert!(expressions.len() > 5);
+    for summary in rules.lines().filter(|line| line.contains(" summary: ")) {
+        assert!(summary.contains("{{ $labels.instance }}"), "{summary}");
+    }
     expressions
         .into_iter()
         .for_each(|expression| assert_known("alert", expression));

@@ -10,7 +10,7 @@ use crate::datapath::maps::DatapathError;
 use crate::datapath::show::link::Reader;
 use crate::datapath::show::report::{Counters, Holder, counters_of, holder};
 use crate::datapath::show::service::{self, BottleneckReport};
-use crate::profile::{Offload, Profile};
+use crate::histogram::Delays;
 
 /// A link on an interface.
 #[derive(Debug)]
@@ -71,6 +71,8 @@ pub struct DirectionSample {
 #[derive(Debug)]
 pub struct StreamSample {
     /// Name of the named link; empty: the profile's own.
+    /// Delays of the last half minute or so; none without a reader that sets them (`metrics::recent`).
+    pub recent: Delays,
     pub class: String,
     /// What the classifier counted.
     pub counters: Counters,
@@ -142,6 +144,7 @@ fn direction(known: &Known, direction: u32, now_ns: u64) -> Result<DirectionSamp
     let named = known.profile.iter().flat_map(|profile| &profile.links);
     let names = std::iter::once("").chain(named.map(|link| link.name.as_str()));
     let stream = |(number, name): (u32, &str)| {
+            recent: Delays::default(),
         let figures = reader.figures(number, direction)?;
         Ok(StreamSample {
             class: name.to_owned(),

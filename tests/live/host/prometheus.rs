@@ -51,15 +51,9 @@ pub fn get(port: u16, path: &str) -> Option<String> {
     Some(answer.split_once("\r\n\r\n")?.1.to_owned())
 }
 
-/// `promtool check metrics` and `check rules` find nothing.
-pub fn checks() {
-    let lab = Lab::new();
-    lab.emud(&["attach", "va", "--profile", "diffserv-fair"])
-        .expect(0);
-    let promtool = programs().join("promtool");
-    let text = lab::emud(&["metrics"]).expect(0).out;
-    assert!(text.contains("emud_class_sent_bytes_total{"), "{text}");
-    let mut check = Command::new(&promtool);
+/// `promtool check metrics` finds nothing.
+fn assert_clean(text: &str) {
+    let mut check = Command::new(programs().join("promtool"));
     check.args(["check", "metrics"]);
     let mut check = check
         .stdin(Stdio::piped())
@@ -72,10 +66,54 @@ pub fn checks() {
     drop(input);
     let checked = check.wait_with_output().expect("promtool");
     let said = [checked.stdout, checked.stderr].concat();
-    assert_eq!(String::from_utf8_lossy(&said), "");
+    assert_eq!(String::from_utf8_lossy(&said), "", "{text}");
     assert!(checked.status.success());
+}
+
+/// The metrics of all verbs that have them, and the rules.
+pub fn checks() {
+    let lab = Lab::new();
+    lab.emud(&["attach", "va", "--profile", "diffserv-fair"])
+        .expect(0);
+    lab.ping("-c 3 -i 0.2 -W 2");
+    let text = lab::emud(&["metrics"]).expect(0).out;
+    assert!(text.contains("emud_class_sent_bytes_total{"), "{text}");
+    assert!(text.contains("emud_link_delay_p99_seconds{"), "{text}");
+    assert_clean(&text);
+    let folder = std::env::temp_dir().join(format!("{}-run", lab.a));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let verbs: [(&[&str], &[&str], &str); 2] = [
+        (&["monitor"], &[], "emud_bpf_run_time_seconds_total{"),
+        (
+            &["run", "--scenario", "hidden"],
+            &["--log", "run.log"],
+            "emud_station_air_seconds_total{",
+        ),
+    ];
+    for (verb, more, family) in verbs {
+        let port = port();
+        let mut command = Command::new(emud_path());
+        command.args(verb).args(more).current_dir(&folder);
+        command.args(["--metrics", &format!("127.0.0.1:{port}")]);
+        let (out, err) = (Stdio::null(), Stdio::null());
+        let mut process = Process(command.stdout(out).stderr(err).spawn().expect("emud"));
+        wait_until(family, PATIENCE, || {
+            let text = get(port, "/metrics").unwrap_or_default();
+            let all = [family, "emud_alarms_total{", "emud_watched{"];
+            let has_all = all.iter().all(|family| text.contains(family));
+            if has_all {
+                assert_clean(&text);
+            }
+            has_all
+        });
+        lab::sh(&format!("kill -TERM {}", process.0.id()));
+        let _ = process.0.wait();
+    }
+    std::fs::remove_dir_all(folder).expect("remove");
+    let promtool = programs().join("promtool");
     let rules = root().join("contrib/prometheus/emud.rules.yml");
     run(Command::new(promtool).args(["check", "rules"]).arg(rules)).expect(0);
+    lab.detach();
 }
 
 /// Runs a server that scrapes `port` every second; its own port.
