@@ -136,6 +136,7 @@ pub fn run(args: Args, place: &Place) -> Result<(), Failure> {
         replace: args.replace,
         lasts: args.lasts.or(args.while_pid.map(|_| LEASE)),
         outlives: true,
+        resolvers: place.resolvers(),
     };
     // Before anything is changed: there is such a process.
     let whose = args.while_pid.map(Whose::find).transpose()?;

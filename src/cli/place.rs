@@ -3,13 +3,15 @@
 
 use std::fmt::Write;
 use std::fs::File;
+use std::net::IpAddr;
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 
 use emud::container::{self, ContainerError};
 use emud::datapath::attachment;
 use emud::netlink::{self, Netlink};
 use emud::profile::Profile;
-use emud::profile::hosts::addresses;
+use emud::profile::hosts::{addresses, resolvers_in};
 
 use super::Failure;
 use super::failure::{EX_NOHOST, EX_USAGE};
@@ -21,6 +23,8 @@ pub struct Place {
     host: Option<File>,
     /// The name of the container.
     container: Option<String>,
+    /// Its root folder.
+    root: PathBuf,
     /// The interface after the colon.
     interface: Option<String>,
 }
@@ -58,6 +62,7 @@ impl Place {
         Ok(Self {
             host: Some(own),
             container: Some(found.name),
+            root: format!("/proc/{}/root", found.pid).into(),
             interface,
         })
     }
@@ -74,6 +79,11 @@ impl Place {
             None => resolve(),
         };
         resolved.map_err(|e| Failure::new(EX_NOHOST, e.to_string()))
+    }
+
+    /// Returns the resolvers of the container; `None`: none was given.
+    pub fn resolvers(&self) -> Option<Vec<IpAddr>> {
+        self.container.as_ref().map(|_| resolvers_in(&self.root))
     }
 
     /// Returns whether a container was given.

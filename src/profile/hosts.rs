@@ -2,10 +2,13 @@
 //! `match.host`: rules for the addresses that a name has at attach, and for those of later DNS answers
 //! on the path (`match.answer`).
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::net::{IpAddr, ToSocketAddrs};
+use std::path::Path;
 
 use ipnet::IpNet;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 
 use super::{Profile, Rule};
 use crate::abi;
@@ -117,15 +120,46 @@ pub(crate) fn hash(name: &str) -> Option<u64> {
     Some(abi::mix(hash) & !1)
 }
 
-/// Returns the resolvers of this host that answer over the network, at most
-/// [`abi::EMUD_RESOLVERS_MAX`]. Those behind a local one are systemd-resolved's.
-pub fn resolvers() -> Vec<IpAddr> {
+/// Returns the first [`abi::EMUD_RESOLVERS_MAX`] of these resolvers and of those of this host that answer over
+/// the network. Those behind a local one are systemd-resolved's.
+pub fn resolvers(first: &[IpAddr]) -> Vec<IpAddr> {
     let of = |file: &str| resolvers_of(&std::fs::read_to_string(file).unwrap_or_default());
     let found = of("/etc/resolv.conf");
-    match found.is_empty() {
+    let own = match found.is_empty() {
         true => of("/run/systemd/resolve/resolv.conf"),
         false => found,
-    }
+    };
+    joined(first, own)
+}
+
+fn joined(first: &[IpAddr], mut own: Vec<IpAddr>) -> Vec<IpAddr> {
+    own.retain(|address| !first.contains(address));
+    let all = first.iter().copied().chain(own);
+    all.take(abi::EMUD_RESOLVERS_MAX as usize).collect()
+}
+
+/// Returns the resolvers of a container that answer over the network, by its root folder; none if its
+/// resolv.conf cannot be read.
+pub fn resolvers_in(root: &Path) -> Vec<IpAddr> {
+    resolvers_of(&resolv_conf(root).unwrap_or_default())
+}
+
+/// The container owns the file: a link must not lead out of its root, nor a FIFO block, nor a device fill the
+/// memory.
+fn resolv_conf(root: &Path) -> io::Result<String> {
+    let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = openat(CWD, root, folder, Mode::empty())?;
+    let how = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = openat2(
+        root,
+        "etc/resolv.conf",
+        how,
+        Mode::empty(),
+        ResolveFlags::IN_ROOT,
+    )?;
+    let mut text = Vec::new();
+    File::from(file).take(64 << 10).read_to_end(&mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 fn resolvers_of(text: &str) -> Vec<IpAddr> {
@@ -137,8 +171,7 @@ fn resolvers_of(text: &str) -> Vec<IpAddr> {
         let address: IpAddr = address.split('%').next()?.parse().ok()?;
         (!address.is_loopback()).then_some(address)
     };
-    let all = text.lines().filter_map(address);
-    all.take(abi::EMUD_RESOLVERS_MAX as usize).collect()
+    text.lines().filter_map(address).collect()
 }
 
 fn of(rule: &Rule, direction: u32, ip: IpAddr) -> Rule {
@@ -207,8 +240,43 @@ mod tests {
                     nameserver ::1\nnameservers 192.0.2.2\nnameserver host\n";
         let found: Vec<_> = resolvers_of(text).iter().map(ToString::to_string).collect();
         assert_eq!(found, ["192.0.2.1", "2001:db8::1", "fe80::1"]);
-        let many = "nameserver 192.0.2.1\n".repeat(20);
-        assert_eq!(resolvers_of(&many).len(), 8);
+        let many: String = (0..20)
+            .map(|n| format!("nameserver 192.0.2.{n}\n"))
+            .collect();
+        let many = resolvers_of(&many);
+        let joined = joined(&many[5..7], many.clone());
+        let [fifth, sixth, ..] = joined[..] else {
+            panic!("{joined:?}")
+        };
+        assert_eq!([fifth, sixth], many[5..7]);
+        assert_eq!(joined[2..7], many[..5]);
+        assert_eq!((joined[7], joined.len()), (many[7], 8));
+    }
+
+    /// Of a container, whose links are those of its root.
+    #[test]
+    fn resolvers_of_a_container_are_found_in_its_root() {
+        let folder = std::env::temp_dir().join(format!("emud-root-{}", std::process::id()));
+        let root = folder.join("root");
+        std::fs::create_dir_all(root.join("etc")).unwrap();
+        std::fs::create_dir_all(root.join("run")).unwrap();
+        std::fs::write(root.join("run/dns"), "nameserver 10.89.0.1\n").unwrap();
+        std::fs::write(folder.join("dns"), "nameserver 192.0.2.66\n").unwrap();
+        assert_eq!(resolvers_in(&root), [] as [IpAddr; 0]);
+        for (link, found) in [
+            ("/run/dns", &["10.89.0.1"][..]),
+            ("../../../run/dns", &["10.89.0.1"]),
+            ("../../dns", &[]),
+            ("/dev/zero", &[]),
+        ] {
+            let path = root.join("etc/resolv.conf");
+            let _ = std::fs::remove_file(&path);
+            std::os::unix::fs::symlink(link, &path).unwrap();
+            let found: Vec<IpAddr> = found.iter().map(|ip| ip.parse().unwrap()).collect();
+            assert_eq!(resolvers_in(&root), found, "{link}");
+        }
+        assert_eq!(resolvers_in(&folder.join("none")), [] as [IpAddr; 0]);
+        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

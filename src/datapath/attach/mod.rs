@@ -12,6 +12,7 @@ mod qdiscs;
 mod session;
 
 use std::os::fd::AsFd;
+use std::net::IpAddr;
 use std::process::Command;
 use std::time::Duration;
 
@@ -45,6 +46,9 @@ pub struct Request {
 }
 
 /// The result of an attach.
+    /// The resolvers of a container, whose answers count beside those of the resolvers of this host;
+    /// `None`: no container.
+    pub resolvers: Option<Vec<IpAddr>>,
 #[derive(Debug)]
 pub struct Done {
     /// Name of the interface.

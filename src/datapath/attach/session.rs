@@ -26,6 +26,10 @@ use crate::profile::{Profile, hosts};
 const NO_RESOLVER: &str = "this host has no resolver in the network (/etc/resolv.conf): no DNS answers are \
                            learned from, so `answer` matches nothing";
 
+const LOCAL_RESOLVER: &str = "/etc/resolv.conf of the container names no resolver in the network (127.0.0.11 is one \
+                              of Docker in the container itself): `answer` learns only from answers of the resolvers \
+                              of this host";
+
 pub(super) struct Session {
     pub(super) nl: Netlink,
     _lock: interface::InterfaceLock,
@@ -75,7 +79,11 @@ impl Session {
         let mut maps = loaded.maps()?;
         maps.init(link.index, netlink::identity()?.inode)?;
         if request.profile.names_answers() {
-            let resolvers = hosts::resolvers();
+            let of_container = request.resolvers.as_deref();
+            let resolvers = hosts::resolvers(of_container.unwrap_or_default());
+            if of_container.is_some_and(<[_]>::is_empty) {
+                saved.notes.push(LOCAL_RESOLVER.to_owned());
+            }
             if resolvers.is_empty() {
                 saved.notes.push(NO_RESOLVER.to_owned());
             }

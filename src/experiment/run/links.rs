@@ -64,6 +64,7 @@ pub fn attach(place: &Place, link: &Link, how: How) -> Result<Attached, RunError
         replace: false,
         lasts: None,
         outlives: matches!(place, Place::Here(_)),
+        resolvers: None,
     };
     let attached = place.within(&link.node, || {
         let done = attach::background(&request, how.holder)?;
