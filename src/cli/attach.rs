@@ -64,6 +64,13 @@ pub struct Args {
     #[arg(long)]
     replace: bool,
 
+    /// Exchange the profile of the link that is attached: engine, seed, directions and deadline stay. If it
+    /// cannot be attached, the previous one stays
+    #[arg(long, conflicts_with_all = [
+        "direction", "reverse", "engine", "seed", "offload", "spare", "replace", "foreground", "lasts", "while_pid",
+    ])]
+    exchange: bool,
+
     /// Stay attached until Ctrl-C, SIGTERM or SIGHUP, then detach
     #[arg(long, conflicts_with_all = ["lasts", "while_pid"])]
     foreground: bool,
@@ -118,11 +125,25 @@ pub fn run(args: Args, place: &Place) -> Result<(), Failure> {
             OffloadArg::Keep => Offload::Keep,
         };
     }
-    if args.reverse {
+    let there = args
+        .exchange
+        .then(|| attach::again(&interface))
+        .transpose()?;
+    if there.as_ref().map_or(args.reverse, |there| there.reversed) {
         profile = profile.reversed();
     }
     place.resolve(&mut profile)?;
     spare::apply(&mut profile, &args.spare)?;
+    let resolvers = place.resolvers();
+    if let Some(there) = there {
+        let request = Request {
+            profile,
+            resolvers,
+            ..there
+        };
+        let done = attach::exchange(request, super::hold_run::command)?;
+        return super::out(&said(&done));
+    }
     let request = Request {
         interface,
         seed: args.seed.or(profile.seed),
@@ -136,7 +157,7 @@ pub fn run(args: Args, place: &Place) -> Result<(), Failure> {
         replace: args.replace,
         lasts: args.lasts.or(args.while_pid.map(|_| LEASE)),
         outlives: true,
-        resolvers: place.resolvers(),
+        resolvers,
     };
     // Before anything is changed: there is such a process.
     let whose = args.while_pid.map(Whose::find).transpose()?;

@@ -160,6 +160,24 @@ pub enum LinkError {
         cause: Box<LinkError>,
         interface: String,
     },
+    #[error("{interface}: {why}")]
+    Irreplaceable {
+        interface: String,
+        why: &'static str,
+    },
+    #[error("{interface} has its previous profile again, with new counters: {cause}")]
+    NotExchanged {
+        cause: Box<LinkError>,
+        interface: String,
+    },
+    #[error(
+        "{interface} has no link any more: {cause}\nand attaching the previous profile again failed, too: {again}"
+    )]
+    NotAttachedAgain {
+        cause: Box<LinkError>,
+        again: Box<LinkError>,
+        interface: String,
+    },
     #[error(
         "{cause}\nand reverting the changes failed, too: {undo}\nrun `emud detach {interface}`"
     )]
@@ -195,7 +213,11 @@ impl LinkError {
             | Self::UnknownLayer { .. } => 69,
             Self::Saved(_) => 70,
             Self::Signal(_) | Self::Memory(_) | Self::User(_) => 71,
-            Self::NotUndone { cause, .. } | Self::StillAttached { cause, .. } => cause.exit_code(),
+            Self::NotUndone { cause, .. }
+            | Self::StillAttached { cause, .. }
+            | Self::NotExchanged { cause, .. }
+            | Self::NotAttachedAgain { cause, .. } => cause.exit_code(),
+            Self::Irreplaceable { .. } => 73,
             Self::AlreadyAttached { .. }
             | Self::ByHand { .. }
             | Self::NoPlace { .. }

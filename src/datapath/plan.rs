@@ -6,7 +6,7 @@ use std::thread::available_parallelism;
 
 use super::attach::Request;
 use super::compiled::Origin;
-use super::engine::{Engine, EngineChoice, Kernel, Needs, fq, qdisc};
+use super::engine::{Chosen, Engine, EngineChoice, Kernel, Needs, fq, qdisc};
 use super::maps::DatapathError;
 use super::programs::{is_by_tcx, uses_clsact};
 use super::saved::Saved;
@@ -65,6 +65,28 @@ fn cpus() -> u32 {
     available_parallelism().map_or(u32::MAX, |cpus| cpus.get() as u32)
 }
 
+/// Returns the engine, and rejects what it or this kernel cannot do for the profile.
+pub(super) fn choose(
+    link: &Link,
+    request: &Request,
+    needs: &Needs,
+    kernel: &mut Kernel,
+) -> Result<Chosen, LinkError> {
+    let chosen =
+        engine::choose(request.engine, needs, kernel).map_err(|why| match request.engine {
+            EngineChoice::Qdisc => LinkError::NoQdisc(why),
+            _ => LinkError::NoFq(why),
+        })?;
+    if chosen.engine == Engine::Hold && link.loopback {
+        return Err(LinkError::HeldLoopback {
+            interface: link.name.clone(),
+        });
+    }
+    can_change_packets(link, &request.profile)?;
+    can_match_cgroups(link, &request.profile, request.directions)?;
+    Ok(chosen)
+}
+
 /// Plans the changes and reads the current state. Changes nothing.
 pub(super) fn plan(
     nl: &mut Netlink,
@@ -81,19 +103,8 @@ pub(super) fn plan(
         });
     }
     let l3 = layer3(link)?;
-    let chosen =
-        engine::choose(request.engine, needs, kernel).map_err(|why| match request.engine {
-            EngineChoice::Qdisc => LinkError::NoQdisc(why),
-            _ => LinkError::NoFq(why),
-        })?;
+    let chosen = choose(link, request, needs, kernel)?;
     let engine = chosen.engine;
-    if engine == Engine::Hold && link.loopback {
-        return Err(LinkError::HeldLoopback {
-            interface: link.name.clone(),
-        });
-    }
-    can_change_packets(link, &request.profile)?;
-    can_match_cgroups(link, &request.profile, request.directions)?;
     let mut notes = swept(nl)?;
     let [up, down] = request.directions;
     let devices = devices::names(engine, request.directions, link.index);

@@ -16,13 +16,13 @@ pub(super) const WIDE: u16 = 140;
 const HELP: [&str; 9] = [
     "up, down, j, k  select a direction of a link (Home, End: the first, the last)",
     "d  set its delay    l  set its loss    s  take it down, or up again",
-    "p  exchange the profile of its interface: detach, then attach with the same engine and seed",
+    "p  exchange the profile of its interface; engine and seed stay",
     "q  quit, Escape  cancel",
     "",
-    "RATE, P50, P99, LOSS, LATE are of the last interval. LOSS: lost or dropped by the link.",
-    "LATE: packets that the holder sent more than 1 ms after their time; - with engine fq.",
-    "The ribbon has a mark per interval: . clean, ! a resource of the host ran out, x a link failed",
-    "(late, dropped by the host, not emulated), ? the host was not watched.",
+    "RATE, P50, P99, LOSS, LATE: of the last interval. LOSS: lost or dropped by it",
+    "LATE: packets that the holder sent more than 1 ms late; -: engine fq or qdisc",
+    "The ribbon has a mark per interval: . clean, ! a resource of the host ran out,",
+    "x a link failed (late, dropped by the host, not emulated), ? nothing watched",
 ];
 
 /// Draws a state.

@@ -30,8 +30,8 @@ pub enum Key {
 pub enum Action {
     /// End the view.
     Quit,
-    /// Arguments of emud, one command after the other until one fails.
-    Run(Vec<Vec<String>>),
+    /// Arguments of emud.
+    Run(Vec<String>),
 }
 
 /// What is being typed, for the selected row. If that goes, the rest of what is typed is neither a change
@@ -62,7 +62,7 @@ impl Asked {
         match self {
             Self::Delay => "such as 80ms",
             Self::Loss => "such as 1%",
-            Self::Profile => "shipped name or file; detaches and attaches, so counters begin anew",
+            Self::Profile => "shipped name or file; attached anew, so counters begin anew",
         }
     }
 }
@@ -92,7 +92,7 @@ impl Top {
             Key::Char('s') => {
                 let row = self.selected_row()?;
                 let state = if row.down { "up" } else { "down" };
-                return Some(Action::Run(vec![set(row, "state", state)]));
+                return Some(Action::Run(set(row, "state", state)));
             }
             _ => {}
         }
@@ -128,7 +128,7 @@ impl Top {
                 let value = prompt.text.trim();
                 return Some(Action::Run(match prompt.what {
                     Asked::Profile => exchange(row, value),
-                    what => vec![set(row, what.name(), value)],
+                    what => set(row, what.name(), value),
                 }));
             }
             Key::Backspace => {
@@ -171,22 +171,9 @@ fn set(row: &TopRow, key: &str, value: &str) -> Vec<String> {
     within(row, &["set", &row.interface, &assignment])
 }
 
-/// `emud set` does not exchange the whole profile. The new one is checked first, so that a mistake
-/// leaves the link as it is.
-fn exchange(row: &TopRow, profile: &str) -> Vec<Vec<String>> {
-    let (engine, seed) = (row.engine.to_string(), row.seed.to_string());
-    let check = ["profile", "check", profile].map(str::to_owned).to_vec();
-    let detach = within(row, &["detach", &row.interface]);
-    let of = ["--profile", profile, "--engine", &engine, "--seed", &seed];
-    let reverse: &[&str] = if row.reversed { &["--reverse"] } else { &[] };
-    // `--direction` means the interface's, also with `--reverse`.
-    let one = ["--direction", row.direction];
-    let one: &[&str] = if row.both { &[] } else { &one };
-    let offload: &[&str] = match row.keeps_offload {
-        true => &["--offload", "keep"],
-        false => &[],
-    };
+/// `emud set` does not exchange the whole profile.
+fn exchange(row: &TopRow, profile: &str) -> Vec<String> {
+    let options = ["--profile", profile, "--exchange"];
     let begin = ["attach", row.interface.as_str()];
-    let attach = within(row, &[&begin[..], &of, one, reverse, offload].concat());
-    vec![check, detach, attach]
+    within(row, &[&begin[..], &options].concat())
 }

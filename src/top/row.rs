@@ -5,7 +5,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::state::Top;
-use crate::datapath::ending::LEASE;
 use crate::datapath::engine::Engine;
 use crate::datapath::show::report::Counters;
 use crate::datapath::survey::{DirectionSample, LinkSample, Snapshot, StreamSample};
@@ -67,10 +66,7 @@ pub struct TopRow {
     pub reversed: bool,
     /// The other direction of the interface is emulated, too.
     pub both: bool,
-    /// Segmentation of the device stays as it is.
-    #[serde(skip)]
-    pub keeps_offload: bool,
-    /// What the link would lose if it were attached again, and how not to; `None`: nothing.
+    /// Why its profile cannot be exchanged, and what to do instead; `None`: it can.
     #[serde(skip)]
     pub irreplaceable: Option<&'static str>,
     /// Rate in force in bit/s, 0 in an outage; null: no limit.
@@ -141,8 +137,7 @@ pub(super) fn rows(now: &Snapshot, before: Option<&Snapshot>) -> Vec<TopRow> {
             seed: l.seed,
             reversed: l.reversed,
             both: l.directions.len() > 1,
-            keeps_offload: l.keeps_offload,
-            irreplaceable: irreplaceable(l),
+            irreplaceable: l.irreplaceable,
             limit_bit_s: s.rate_bit_s,
             backlog_ns: s.backlog_ns,
             measured: earlier(stream).map(|before| measured(stream, before, interval_s)),
@@ -151,20 +146,6 @@ pub(super) fn rows(now: &Snapshot, before: Option<&Snapshot>) -> Vec<TopRow> {
         }
     };
     streams(now).map(row).collect()
-}
-
-/// The options are gone, and without them an attach locks out its user, or fails when the link is
-/// removed already. A deadline that is near may be the lease of a process.
-fn irreplaceable(link: &LinkSample) -> Option<&'static str> {
-    match link.ends_in_s {
-        _ if link.spares => Some("it spares traffic: `emud detach`, `emud attach --spare`"),
-        _ if link.replaced => Some("it replaced a qdisc: `emud detach`, `emud attach --replace`"),
-        Some(0.0) => Some("it has ended: `emud detach`, `emud attach`"),
-        Some(s) if s <= LEASE.as_secs_f64() => {
-            Some("it ends with a process: `emud detach`, `emud attach --while-pid`")
-        }
-        _ => None,
-    }
 }
 
 fn measured((_, d, s): Stream<'_>, (_, before_d, before): Stream<'_>, interval_s: f64) -> Measured {

@@ -62,9 +62,7 @@ fn link(
         engine: Engine::Hold,
         seed: 42,
         reversed: false,
-        spares: false,
-        replaced: false,
-        keeps_offload: false,
+        irreplaceable: None,
         attached_s: 10.0,
         ends_in_s: None,
         tampered: Some(vec![]),
@@ -245,7 +243,7 @@ fn nothing_is_wider_than_the_terminal_or_moves_its_cursor() {
 fn keys_lead_to_commands() {
     let run = |words: &str| {
         let words = words.split(' ').map(str::to_owned).collect();
-        Some(Action::Run(vec![words]))
+        Some(Action::Run(words))
     };
     let mut top = top();
     let typed = |top: &mut Top, begin: char, text: &str| {
@@ -269,17 +267,9 @@ fn keys_lead_to_commands() {
         top.key(Key::Char('s')),
         run(&format!("{far} set eth0 up.state=down"))
     );
-    let Some(Action::Run(commands)) = typed(&mut top, 'p', "dsl") else {
-        panic!("no commands");
-    };
-    let commands: Vec<String> = commands.iter().map(|words| words.join(" ")).collect();
-    let attach = "attach eth0 --profile dsl --engine hold --seed 42 --direction up";
-    let all = [
-        "profile check dsl".to_owned(),
-        format!("{far} detach eth0"),
-        format!("{far} {attach}"),
-    ];
-    assert_eq!(commands, all);
+    let attach = "attach eth0 --profile dsl --exchange";
+    let attach = run(&format!("{far} {attach}"));
+    assert_eq!(typed(&mut top, 'p', "dsl"), attach);
     // Nothing typed changes nothing.
     assert_eq!(typed(&mut top, 'd', ""), None);
     assert_eq!(top.key(Key::Char('d')), None);
@@ -288,55 +278,23 @@ fn keys_lead_to_commands() {
     assert_eq!(top.key(Key::Char('q')), Some(Action::Quit));
 }
 
-/// What an attach would leave out: the session of the user, the qdisc that it may not replace, the
-/// process whose end is that of the link.
 #[test]
 fn a_link_that_would_lose_something_keeps_its_profile() {
-    type Change = fn(&mut LinkSample);
-    let changed = |change: Change| {
-        let mut snapshot = snapshot(3_000_000_000, 4000);
-        change(&mut snapshot.links[0]);
-        snapshot
-    };
-    let losses: [(Change, &str); 4] = [
-        (|link| link.spares = true, "--spare"),
-        (|link| link.replaced = true, "--replace"),
-        (|link| link.ends_in_s = Some(4.2), "ends with a process"),
-        (|link| link.ends_in_s = Some(0.0), "has ended"),
-    ];
-    for (change, why) in losses {
-        let mut top = top();
-        top.read(changed(change));
-        assert_eq!(top.key(Key::Char('p')), None);
-        let shown = picture(&top, 80, 24);
-        let footer = shown.lines().last().unwrap();
-        assert!(
-            footer.starts_with("v0: it ") && footer.contains(why),
-            "{shown}"
-        );
-        // Other keys lose nothing.
-        assert!(top.key(Key::Char('s')).is_some());
-        // Found while the profile is typed.
-        let mut top = self::top();
-        "pdsl".chars().for_each(|c| drop(top.key(Key::Char(c))));
-        top.read(changed(change));
-        assert_eq!(top.key(Key::Enter), None, "{why}");
-        assert!(picture(&top, 80, 24).contains(why));
-    }
-    let exchanged = |change| {
-        let mut top = top();
-        top.read(changed(change));
-        "pdsl".chars().for_each(|c| drop(top.key(Key::Char(c))));
-        match top.key(Key::Enter) {
-            Some(Action::Run(commands)) => commands[2].join(" "),
-            other => panic!("{other:?}"),
-        }
-    };
-    let attach = "attach v0 --profile dsl --engine hold --seed 42";
-    let with_a_deadline = exchanged(|link: &mut LinkSample| link.ends_in_s = Some(60.0));
-    assert_eq!(with_a_deadline, attach);
-    let kept = exchanged(|link| link.keeps_offload = true);
-    assert_eq!(kept, format!("{attach} --offload keep"));
+    let why = "it spares traffic";
+    let mut changed = snapshot(3_000_000_000, 4000);
+    changed.links[0].irreplaceable = Some(why);
+    let mut top = top();
+    // Found while the profile is typed.
+    "pdsl".chars().for_each(|c| drop(top.key(Key::Char(c))));
+    top.read(changed);
+    assert_eq!(top.key(Key::Enter), None);
+    let said = |top: &Top| picture(top, 80, 24).lines().last().unwrap().to_owned();
+    assert!(said(&top).starts_with("v0: it spares"), "{}", said(&top));
+    // Other keys lose nothing.
+    assert!(top.key(Key::Char('s')).is_some());
+    assert_eq!(top.key(Key::Char('p')), None);
+    assert!(said(&top).starts_with("v0: it spares"), "{}", said(&top));
+    assert_eq!(top.key(Key::Enter), None);
 }
 
 #[test]
@@ -376,7 +334,7 @@ fn a_link_that_goes_leaves_its_selection_to_no_other_one() {
     // It is there again, as after an exchange of its profile.
     top.read(snapshot(4_000_000_000, 3000));
     assert!(
-        matches!(&top.key(Key::Char('s')), Some(Action::Run(all)) if all[0].contains(&"eth0".into()))
+        matches!(&top.key(Key::Char('s')), Some(Action::Run(all)) if all.contains(&"eth0".into()))
     );
     for (key, interface) in [(Key::Down, "eth1\u{1b}[2J"), (Key::Up, "v0")] {
         top.read(without(1));

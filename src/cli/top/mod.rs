@@ -128,7 +128,7 @@ fn live(
                     Event::Key(key) if key.kind != KeyEventKind::Release => {
                         match key_of(key.code, key.modifiers).and_then(|key| top.key(key)) {
                             Some(Action::Quit) => return Ok(()),
-                            Some(Action::Run(commands)) => change(top, &commands),
+                            Some(Action::Run(arguments)) => change(top, &arguments),
                             None => {}
                         }
                     }
@@ -178,25 +178,19 @@ pub(super) fn key_of(code: KeyCode, modifiers: KeyModifiers) -> Option<Key> {
     })
 }
 
-/// Runs commands of emud, each in a separate process: it enters the link's namespace.
-fn change(top: &mut Top, commands: &[Vec<String>]) {
-    for arguments in commands {
-        let mut command = Command::new("/proc/self/exe");
-        command.args(arguments).stdin(Stdio::null());
-        let said = format!("emud {}", arguments.join(" "));
-        match command.output() {
-            Ok(done) if done.status.success() => top.done(said, false),
-            Ok(done) => {
-                let text = String::from_utf8_lossy(&done.stderr);
-                // The first line names the mistake; a profile's are a picture below it.
-                let first = text.lines().find(|line| !line.trim().is_empty());
-                top.done(first.unwrap_or("it failed without a message"), true);
-                return;
-            }
-            Err(e) => {
-                top.done(format!("{said}: {e}"), true);
-                return;
-            }
+/// Runs emud in a separate process: it enters the link's namespace.
+fn change(top: &mut Top, arguments: &[String]) {
+    let mut command = Command::new("/proc/self/exe");
+    command.args(arguments).stdin(Stdio::null());
+    let said = format!("emud {}", arguments.join(" "));
+    match command.output() {
+        Ok(done) if done.status.success() => top.done(said, false),
+        Ok(done) => {
+            let text = String::from_utf8_lossy(&done.stderr);
+            // The first line names the mistake; a profile's are a picture below it.
+            let first = text.lines().find(|line| !line.trim().is_empty());
+            top.done(first.unwrap_or("it failed without a message"), true);
         }
+        Err(e) => top.done(format!("{said}: {e}"), true),
     }
 }

@@ -6,13 +6,14 @@
 //! link becomes active last. At any point detach finds the filters and reverts what the record
 //! lists.
 
+mod exchange;
 mod filters;
 mod holder;
 mod qdiscs;
 mod session;
 
-use std::os::fd::AsFd;
 use std::net::IpAddr;
+use std::os::fd::AsFd;
 use std::process::Command;
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ use super::engine::{Engine, EngineChoice, hold};
 use super::maps::Maps;
 use super::{LinkError, detach, serve};
 use crate::profile::Profile;
+pub(crate) use exchange::irreplaceable;
+pub use exchange::{again, exchange};
 use session::Session;
 
 /// What to attach, and where.
@@ -43,12 +46,12 @@ pub struct Request {
     pub lasts: Option<Duration>,
     /// Whether the interface may outlive the link: what detach restores is then kept in a file, too.
     pub outlives: bool,
-}
-
-/// The result of an attach.
     /// The resolvers of a container, whose answers count beside those of the resolvers of this host;
     /// `None`: no container.
     pub resolvers: Option<Vec<IpAddr>>,
+}
+
+/// The result of an attach.
 #[derive(Debug)]
 pub struct Done {
     /// Name of the interface.

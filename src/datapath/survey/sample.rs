@@ -4,6 +4,7 @@
 use super::{Inside, Known};
 use crate::abi::direction_name;
 use crate::datapath::LinkError;
+use crate::datapath::attach::irreplaceable;
 use crate::datapath::ending;
 use crate::datapath::engine::Engine;
 use crate::datapath::maps::DatapathError;
@@ -33,12 +34,8 @@ pub struct LinkSample {
     pub seed: u64,
     /// Attached with --reverse.
     pub reversed: bool,
-    /// Attached with --spare.
-    pub spares: bool,
-    /// It replaced a root qdisc that was configured by hand.
-    pub replaced: bool,
-    /// Segmentation of the device stays as it is.
-    pub keeps_offload: bool,
+    /// Why its profile cannot be exchanged, and what to do instead; `None`: it can.
+    pub irreplaceable: Option<&'static str>,
     /// Time since attach in s.
     pub attached_s: f64,
     /// Time in s until the link ends by itself; 0: it has ended; `None`: it does not.
@@ -71,11 +68,11 @@ pub struct DirectionSample {
 #[derive(Debug)]
 pub struct StreamSample {
     /// Name of the named link; empty: the profile's own.
-    /// Delays of the last half minute or so; none without a reader that sets them (`metrics::recent`).
-    pub recent: Delays,
     pub class: String,
     /// What the classifier counted.
     pub counters: Counters,
+    /// Delays of the last half minute or so; none without a reader that sets them (`metrics::recent`).
+    pub recent: Delays,
     /// bit/s; 0 in an outage; `None`: no limit.
     pub rate_bit_s: Option<f64>,
     /// Time until the last packet of the queue has left the wire, in ns.
@@ -106,6 +103,7 @@ pub(super) fn read(known: &Known, now_ns: u64) -> Result<LinkSample, LinkError> 
     let (maps, saved) = (&known.there.maps, &known.there.saved);
     let ifindex = known.control.ifindex;
     let directions = known.emulated().map(|d| direction(known, d, now_ns));
+    let ends_in_s = ending::ends_in_s(known.control, now_ns);
     let (tampered, checked) = known.tampered.clone().unzip();
     Ok(LinkSample {
         netns: String::new(),
@@ -117,11 +115,9 @@ pub(super) fn read(known: &Known, now_ns: u64) -> Result<LinkSample, LinkError> 
         engine: saved.engine,
         seed: saved.seed,
         reversed: saved.reversed,
-        spares: known.profile.as_ref().is_some_and(Profile::spares),
-        replaced: saved.root.is_some(),
-        keeps_offload: (known.profile.as_ref()).is_some_and(|p| p.offload == Offload::Keep),
+        irreplaceable: (known.profile.as_ref()).and_then(|p| irreplaceable(p, ends_in_s)),
         attached_s: saved.since_attach_ns(now_ns) as f64 / 1e9,
-        ends_in_s: ending::ends_in_s(known.control, now_ns),
+        ends_in_s,
         tampered,
         checked_s: checked.map(|at: u64| now_ns.saturating_sub(at) as f64 / 1e9),
         directions: directions.collect::<Result<_, DatapathError>>()?,
@@ -144,11 +140,11 @@ fn direction(known: &Known, direction: u32, now_ns: u64) -> Result<DirectionSamp
     let named = known.profile.iter().flat_map(|profile| &profile.links);
     let names = std::iter::once("").chain(named.map(|link| link.name.as_str()));
     let stream = |(number, name): (u32, &str)| {
-            recent: Delays::default(),
         let figures = reader.figures(number, direction)?;
         Ok(StreamSample {
             class: name.to_owned(),
             counters: counters_of(maps, number, direction)?,
+            recent: Delays::default(),
             rate_bit_s: figures.rate_bit_s,
             backlog_ns: figures.backlog_ns,
             down: figures.down,

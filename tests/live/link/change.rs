@@ -169,3 +169,53 @@ pub fn set(engine: Engine) {
     }
     verdict.end();
 }
+
+/// Another profile with the engine, seed, directions and end of the link. What cannot be attached leaves the
+/// link as it is; what fails later, too, except for the counters.
+pub fn exchange(engine: Engine) {
+    let lab = Lab::new();
+    let given = ["--seed", "7", "--direction", "up", "--for", "1h"];
+    lab.attach(engine, "[link]\ndelay = \"5ms\"", &given);
+    let take = |profile: &str| lab.emud(&["attach", "va", "--exchange", "--profile", profile]);
+    let keeps_all = |delay_ns: u64| {
+        let shown = lab.show();
+        assert_eq!(shown["up"]["delay"]["mean_ns"], delay_ns);
+        assert_eq!(shown["engine"], engine.name());
+        assert_eq!((&shown["seed"], &shown["down"]), (&7.into(), &Value::Null));
+        assert!(shown["ends_in_s"].as_f64().expect("an end") > 3000.0);
+        shown["up"]["counters"]["packets"]
+            .as_u64()
+            .expect("packets")
+    };
+    lab.ping("-c 3 -i 0.2 -W 2");
+    let nowhere =
+        "[link]\ndelay = \"9ms\"\n[[rule]]\nmatch = { cgroup = \"/emud-none\" }\nlink = \"none\"";
+    let examined = [(66, lab.profile(nowhere)), (69, "diffserv-fair".to_owned())];
+    for (code, profile) in &examined[..if engine == Engine::Hold { 1 } else { 2 }] {
+        take(profile).expect(*code);
+        assert!(keeps_all(5_000_000) >= 3);
+    }
+    let other = lab.profile("[link]\ndelay = \"6ms\"\nloss = \"50%\"");
+    if engine == Engine::Hold {
+        // It would be in the way of both attaches.
+        lab.in_a("tc qdisc add dev va root pfifo limit 7");
+        take(&other).expect(73);
+        assert!(keeps_all(5_000_000) >= 3);
+        lab.in_a("tc qdisc del dev va root");
+    } else {
+        // The name of a device that only the other profile needs.
+        let name = format!(
+            "emud-sa-{}",
+            lab.in_a("cat /sys/class/net/va/ifindex").trim()
+        );
+        lab.in_a(&format!("ip link add {name} type dummy"));
+        let said = take(&other).expect(73).err;
+        assert!(said.contains("va has its previous profile again"), "{said}");
+        keeps_all(5_000_000);
+        lab.in_a(&format!("ip link del {name}"));
+    }
+    take(&other).expect(0);
+    keeps_all(6_000_000);
+    lab.detach();
+    take(&other).expect(66);
+}

@@ -43,6 +43,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             senders::a_group_has_its_trains;
         Here:
             background::waits,
+            change::exchange,
             change::set,
             emulated::found,
             ending::after_a_time,
