@@ -55,6 +55,17 @@ ip link add v0 type veth peer name v1
 within 120 listed v0 'engine fq' || failed 'v0 has returned, nothing is attached'
 systemctl stop emud@v0 || failed stop
 ! listed v0 || failed 'stop does not detach'
+echo 'link.delay = "80ms"
+[[rule]]
+match = { host = "later.test" }
+link = "none"' >/etc/emud/v0.toml
+systemctl start --no-block emud@v0
+tried_again() { [ "$(systemctl show -p NRestarts --value emud@v0)" -ge 1 ]; }
+within 120 tried_again || failed 'the name is not resolved, and it is not tried again'
+echo '192.0.2.1 later.test' >>/etc/hosts
+within 120 listed v0 'engine fq' || failed 'the name is resolved, nothing is attached'
+within 120 systemctl is-active -q emud@v0
+systemctl stop emud@v0 || failed 'stop after a failure'
 modprobe -r sch_fq
 rm "/usr/lib/modules/$(uname -r)/kernel/net/sched/sch_fq.ko"
 ip link add br-lan type bridge
