@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Make the crates emud-monitor and emud with compiled BPF programs and bindings in them, and install
-# emud from them without clang.
+# emud from them without clang, with engine qdisc and without.
 #
 # usage: crates.sh [--compare] BUILT OUTPUT
 #   --compare  only make them, and compare their programs with those that clang makes of this tree
@@ -32,15 +32,6 @@ compiled() {
 mkdir "$scratch/tree" "$scratch/crates" "$scratch/fresh"
 git archive --format tar HEAD | tar -x -C "$scratch/tree"
 compiled emud link-all.bpf.o "$scratch/tree/bpf/compiled"
-compiled emud-monitor monitor.bpf.o "$scratch/tree/monitor/bpf/compiled"
-# A crate has the licences beside its Cargo.toml.
-cp -r "$scratch"/tree/LICENSE* "$scratch/tree/monitor/"
-(cd "$scratch/tree" && cargo package -q --locked --offline --no-verify --allow-dirty -p emud-monitor -p emud --target-dir "$scratch/target")
-cp "$scratch"/target/package/*.crate "$output/"
-
-# The programs in the crates are those of this tree.
-for crate in "$output"/*.crate; do tar -C "$scratch/crates" -xf "$crate"; done
-version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 clang=${CLANG:-clang}
 # kptr_clang: the one that build.rs takes for engine qdisc.
 kptr_clang() {
@@ -50,18 +41,36 @@ kptr_clang() {
         [ "${version%%.*}" -lt 15 ] || { echo "$named"; return; }
     done
 }
-multiarch=/usr/include/$(uname -m)-linux-gnu
+# compile CLANG SOURCE OBJECT [ARGUMENT]...: as the build scripts do.
+compile() {
+    "$1" -g -O2 -target bpf -mcpu=v3 "-I/usr/include/$(uname -m)-linux-gnu" "${@:4}" -c "$2" -o "$3"
+}
+# BUILT may be a static binary, which has no engine qdisc; what is built from the crate has.
+kptr=$(kptr_clang)
+qdisc=$scratch/tree/bpf/compiled/qdisc.bpf.o
+if [ ! -s "$qdisc" ] && [ -n "$kptr" ]; then
+    (cd "$scratch/tree" && compile "$kptr" bpf/qdisc.bpf.c "$qdisc")
+fi
+[ -s "$qdisc" ] || echo "crates.sh: no clang 15 or later: the crates are without engine qdisc" >&2
+compiled emud-monitor monitor.bpf.o "$scratch/tree/monitor/bpf/compiled"
+# A crate has the licences beside its Cargo.toml.
+cp -r "$scratch"/tree/LICENSE* "$scratch/tree/monitor/"
+(cd "$scratch/tree" && cargo package -q --locked --offline --no-verify --allow-dirty -p emud-monitor -p emud --target-dir "$scratch/target")
+cp "$scratch"/target/package/*.crate "$output/"
+
+# The programs in the crates are those of this tree.
+for crate in "$output"/*.crate; do tar -C "$scratch/crates" -xf "$crate"; done
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 # same CRATE FOLDER OBJECT SOURCE [ARGUMENT]...: compiled as the build script does. Type information has
 # the names of files.
 same() {
     local object=$scratch/crates/$1-$version/bpf/compiled/$3
     local by=$clang
     if [ "$3" = qdisc.bpf.o ]; then
-        # BUILT may be without engine qdisc, which a static binary cannot have.
         [ -s "$object" ] || return 0
-        by=$(kptr_clang)
+        by=$kptr
     fi
-    (cd "$2" && "$by" -g -O2 -target bpf -mcpu=v3 "-I$multiarch" "${@:5}" -c "bpf/$4" -o "$scratch/fresh/object")
+    (cd "$2" && compile "$by" "bpf/$4" "$scratch/fresh/object" "${@:5}")
     llvm-strip -g -o "$scratch/fresh/a" "$scratch/fresh/object"
     llvm-strip -g -o "$scratch/fresh/b" "$object"
     cmp "$scratch/fresh/a" "$scratch/fresh/b"
@@ -83,14 +92,23 @@ done
 
 [ -n "$installs" ] || exit 0
 
-# No clang, no libclang.
+# No clang, no libclang. After as and ar: what builds libbpf.
 mkdir "$scratch/bin"
-for program in cargo rustc cc ld gcc as ar; do
+for program in cargo rustc cc ld gcc as ar make pkg-config sh cat cp grep install ln mkdir rm sed tr uname; do
     ! command -v "$program" >/dev/null || ln -s "$(command -v "$program")" "$scratch/bin/$program"
 done
-PATH=$scratch/bin CLANG=/nonexistent LIBCLANG_PATH=/nonexistent cargo install -q --debug --no-track --no-default-features \
-    --path "$scratch/crates/emud-$version" --root "$scratch/installed" --target-dir "$kept" \
-    --config "patch.crates-io.emud-monitor.path=\"$scratch/crates/emud-monitor-$version\""
-"$scratch/installed/bin/emud" --version
-"$scratch/installed/bin/emud" profile check lte
+# installed [OPTION]
+installed() {
+    PATH=$scratch/bin CLANG=/nonexistent LIBCLANG_PATH=/nonexistent cargo install -q --debug --no-track --force "$@" \
+        --path "$scratch/crates/emud-$version" --root "$scratch/installed" --target-dir "$kept" \
+        --config "patch.crates-io.emud-monitor.path=\"$scratch/crates/emud-monitor-$version\""
+    "$scratch/installed/bin/emud" --version
+    "$scratch/installed/bin/emud" profile check lte
+}
+installed --no-default-features
+installed
+# Whatever this kernel supports.
+if [ -s "$scratch/crates/emud-$version/bpf/compiled/qdisc.bpf.o" ]; then
+    ! "$scratch/installed/bin/emud" doctor 2>&1 | grep 'this emud was built without' || exit 1
+fi
 find "$kept/debug" -depth -name '*emud*' -exec rm -r {} +

@@ -93,7 +93,7 @@ pub fn install(
 pub fn supported() -> Result<(), String> {
     if QDISC_OBJECT.is_empty() {
         let missing = match cfg!(feature = "qdisc") {
-            true => "the build needs clang 15 or later",
+            true => "build it with clang 15 or later (`make build`), or from a crate that was",
             false => "a static binary has none; `make build` builds it",
         };
         return Err(format!("this emud was built without it: {missing}"));
