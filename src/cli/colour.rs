@@ -2,7 +2,7 @@
 //! Colour on a terminal: the texts that mean that a result or a link is not valid are red.
 
 use std::borrow::Cow;
-use std::io::{self, IsTerminal};
+use std::io::IsTerminal;
 
 /// Written in capitals, and only in these cases.
 const BAD: [&str; 7] = [
@@ -17,12 +17,24 @@ const BAD: [&str; 7] = [
 const RED: &str = "\x1b[1;31m";
 const PLAIN: &str = "\x1b[0m";
 
-/// Returns whether standard output is a terminal, and neither NO_COLOR (<https://no-color.org>) nor
+/// Verdicts by which the figures of a run are not valid.
+const VERDICTS: [&str; 2] = ["contended", "invalid"];
+
+/// Returns whether a stream is a terminal, and neither NO_COLOR (<https://no-color.org>) nor
 /// a terminal without colours says otherwise.
-pub fn is_wanted() -> bool {
+pub fn is_wanted(stream: &impl IsTerminal) -> bool {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    io::stdout().is_terminal() && !set("NO_COLOR") && !dumb
+    stream.is_terminal() && !set("NO_COLOR") && !dumb
+}
+
+/// Returns a text that begins with a verdict, in red if it is a bad one.
+pub fn verdict(text: &str) -> String {
+    let is_first = |word: &&str| text.starts_with(*word);
+    match VERDICTS.into_iter().find(is_first) {
+        Some(word) => format!("{RED}{word}{PLAIN}{}", &text[word.len()..]),
+        None => text.to_owned(),
+    }
 }
 
 /// Returns the text with such texts in red.
@@ -54,6 +66,16 @@ pub fn marked(text: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bad_verdict_is_red() {
+        let text = ": 2 of the measured seconds\n  contended: x\n";
+        let wanted = format!("{RED}contended{PLAIN}{text}");
+        assert_eq!(verdict(&format!("contended{text}")), wanted);
+        for good in ["clean: invalid", "unwatched: x", ""] {
+            assert_eq!(verdict(good), good);
+        }
+    }
 
     #[test]
     fn words_are_marked_and_parts_of_names_are_not() {

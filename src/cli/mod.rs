@@ -140,7 +140,7 @@ fn check_all<T, E: Into<Failure> + Display>(
 fn out(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     let text = printable(text);
-    let text = match colour::is_wanted() {
+    let text = match colour::is_wanted(&stdout) {
         true => colour::marked(&text),
         false => text,
     };

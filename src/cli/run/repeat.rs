@@ -21,7 +21,7 @@ use super::junit::{Suite, junit};
 use super::what::What;
 use super::{Annotations, Args};
 use crate::cli::failure::{EX_CANTCREAT, EX_IOERR};
-use crate::cli::{Failure, hold_run};
+use crate::cli::{Failure, colour, hold_run};
 
 /// How long a run that a signal ended waits for a reader of its messages.
 const AFTER_SIGNAL: Duration = Duration::from_secs(1);
@@ -121,7 +121,7 @@ fn busy(loadavg: Option<&str>, cpus: usize) -> Option<String> {
     (load > cpus as f64 * 2.0 / 3.0).then(|| {
         format!(
             "this host is busy (load {load} on {cpus} CPU{}), so runs may be contended; \
-             --monitor FILE sets other thresholds (docs/run.md)",
+             --monitor shared has thresholds for such a host (docs/ci.md)",
             if cpus == 1 { "" } else { "s" }
         )
     })
@@ -216,7 +216,12 @@ fn once(args: &Args, what: &What, settings: &Settings) -> Result<(Outcome, Optio
         );
     }
     text += &run::exits(&outcome.exits);
-    text += &format!("emud: {}", run::text(&outcome.finished));
+    let verdict = run::text(&outcome.finished);
+    text += "emud: ";
+    text += &match colour::is_wanted(&io::stderr()) {
+        true => colour::verdict(&verdict),
+        false => verdict,
+    };
     say(text, patience_after(outcome.signal));
     let Some(log) = log else {
         return Ok((outcome, None));
