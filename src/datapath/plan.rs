@@ -169,7 +169,7 @@ fn effects(link: &Link, profile: &Profile, saved: &Saved) -> Vec<String> {
     let notes = [
         segments::note(profile, saved),
         damage_note(
-            link.kind.as_deref(),
+            (&link.name, link.kind.as_deref()),
             saved.engine,
             saved.directions,
             profile,
@@ -346,7 +346,7 @@ fn copies_note(profile: &Profile, by_mirred: bool, l3: bool) -> Option<String> {
 
 /// Notes the limits of corrupt on a device of this kind.
 fn damage_note(
-    kind: Option<&str>,
+    (name, kind): (&str, Option<&str>),
     engine: Engine,
     directions: [bool; 2],
     profile: &Profile,
@@ -359,9 +359,15 @@ fn damage_note(
     };
     let trusting = kind == Some("veth") && engine.is_stamped();
     let note = if trusting && DIRECTIONS.into_iter().any(kept) {
-        "corrupt: on a veth a sender on this host leaves its checksum to the device, which never \
-         computes it, so the receiver does not notice the damage; run on the sender's side: ethtool \
-         -K DEVICE tx off"
+        let run = match [EMUD_UP, EMUD_DOWN].map(kept) {
+            [true, false] => format!("ethtool -K {name} tx off"),
+            [true, true] => format!("ethtool -K {name} tx off, and the same for its other end"),
+            _ => format!("ethtool -K with tx off for the other end of {name}"),
+        };
+        return Some(format!(
+            "corrupt: on a veth a sender on this host leaves its checksum to the device, which never \
+             computes it, so the receiver does not notice the damage; run {run}"
+        ));
     } else if kept(EMUD_UP) {
         "corrupt: the checksum of SCTP, and of what this host sends in a tunnel (VXLAN, Geneve, GRE), is \
          computed after the link, so the receiver does not notice the damage; run on the device that \
@@ -400,17 +406,36 @@ mod tests {
     fn damage_that_no_receiver_notices_is_noted_for_each_engine_and_device() {
         let note = |text: &str, kind, engine, directions| {
             let profile = Profile::parse(text, "x").unwrap();
-            let note = damage_note(kind, engine, directions, &profile);
-            note.map(|note| note[..20].to_owned())
+            damage_note(("va", kind), engine, directions, &profile)
         };
         let veth = Some("veth");
-        let [on_a_veth, of_sctp] = ["corrupt: on a veth a", "corrupt: the checksu"];
+        let of_sctp = "that they are sent to: ethtool -K DEVICE tx off";
         let up = "[up]\ncorrupt = \"1%\"\n";
         let down = "[down]\ncorrupt = \"1%\"\n";
+        let both = "[link]\ncorrupt = \"1%\"\n";
         let mended = "[link]\ncorrupt = { probability = \"1%\", checksum = \"mend\" }\n";
         for (text, kind, engine, directions, wanted) in [
-            (up, veth, Engine::Fq, [true; 2], Some(on_a_veth)),
-            (down, veth, Engine::Qdisc, [true; 2], Some(on_a_veth)),
+            (
+                up,
+                veth,
+                Engine::Fq,
+                [true; 2],
+                Some("damage; run ethtool -K va tx off"),
+            ),
+            (
+                down,
+                veth,
+                Engine::Qdisc,
+                [true; 2],
+                Some("with tx off for the other end of va"),
+            ),
+            (
+                both,
+                veth,
+                Engine::Fq,
+                [true; 2],
+                Some("run ethtool -K va tx off, and the same for its other end"),
+            ),
             (down, veth, Engine::Hold, [true; 2], None),
             (up, veth, Engine::Hold, [true; 2], Some(of_sctp)),
             (up, None, Engine::Fq, [true; 2], Some(of_sctp)),
@@ -419,7 +444,11 @@ mod tests {
             (mended, veth, Engine::Fq, [true; 2], None),
         ] {
             let found = note(text, kind, engine, directions);
-            assert_eq!(found.as_deref(), wanted, "{text}{kind:?} {engine:?}");
+            let right = match wanted {
+                Some(end) => found.as_ref().is_some_and(|note| note.ends_with(end)),
+                None => found.is_none(),
+            };
+            assert!(right, "{text}{kind:?} {engine:?}: {found:?}");
         }
     }
 }

@@ -105,15 +105,18 @@ pub(crate) fn sweep(nl: &mut Netlink) -> io::Result<()> {
     let there: BTreeSet<u64> = (links.iter())
         .filter_map(|link| key(&sysfs, link).ok())
         .collect();
-    // The numbers grow: the newest interfaces first.
-    let mut gone: Vec<_> = (copies.into_iter())
-        .filter(|(number, _)| !there.contains(number))
-        .collect();
-    gone.sort_unstable_by(|a, b| b.cmp(a));
-    for (_, name) in gone.iter().skip(MOVED) {
-        delete(&folder, name)?;
+    for name in gone(copies, &there) {
+        delete(&folder, &name)?;
     }
     Ok(())
+}
+
+/// Returns the copies to delete, of interfaces that are not there.
+fn gone(mut copies: Vec<(u64, String)>, there: &BTreeSet<u64>) -> impl Iterator<Item = String> {
+    copies.retain(|(number, _)| !there.contains(number));
+    // The numbers grow.
+    copies.sort_unstable_by(|a, b| b.cmp(a));
+    copies.into_iter().skip(MOVED).map(|(_, name)| name)
 }
 
 fn delete(folder: &OwnedFd, name: &str) -> io::Result<()> {
@@ -186,6 +189,14 @@ fn key(sysfs: &OwnedFd, link: &Link) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_oldest_of_what_is_gone_is_deleted() {
+        let copies: Vec<_> = (1..=20).map(|n| (n, n.to_string())).collect();
+        let there = (1..=13).filter(|n| *n != 7).collect();
+        let deleted: Vec<_> = gone(copies, &there).collect();
+        assert_eq!(deleted, ["16", "15", "14", "7"]);
+    }
 
     #[test]
     fn a_name_has_the_number_and_the_namespace() {

@@ -61,8 +61,8 @@ fn each(links: &mut [LinkSample], mut then: impl FnMut(Which, &mut StreamSample)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::example::snapshot;
     use crate::metrics::{Format, exposition, links, registry};
-    use crate::top::tests::snapshot;
 
     const S: u64 = 1_000_000_000;
 

@@ -118,7 +118,7 @@ pub fn ipv6(engine: Engine) {
 }
 
 /// A socket that sends and gets whole frames of one protocol on a device of the thread's namespace.
-struct Raw {
+pub struct Raw {
     fd: OwnedFd,
 }
 
@@ -126,7 +126,7 @@ const OURS: u16 = 0x88b5; // local experimental
 const IPV4: u16 = 0x0800;
 
 impl Raw {
-    fn open(device: &str, protocol: u16) -> Self {
+    pub fn open(device: &str, protocol: u16) -> Self {
         let name = std::ffi::CString::new(device).expect("no NUL");
         let wait = libc::timeval {
             tv_sec: 1,
@@ -165,7 +165,7 @@ impl Raw {
         }
     }
 
-    fn send(&self, frame: &[u8]) {
+    pub fn send(&self, frame: &[u8]) {
         // SAFETY: the frame outlives the call.
         let sent =
             unsafe { libc::send(self.fd.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };

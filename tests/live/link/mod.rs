@@ -13,6 +13,7 @@ mod emulated;
 mod ending;
 mod forwarded;
 pub mod frames;
+mod garbage;
 mod loss;
 mod malformed;
 mod matching;
@@ -60,6 +61,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             frames::segmentation,
             frames::keep_without_ethernet,
             frames::two_tags,
+            garbage::every_frame_meets_one_fate,
             restore::leaves_no_trace,
             restore::holder_killed,
             restore::attach_killed,
@@ -91,6 +93,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             senders::a_queue_limits_trains,
             senders::a_stamp_stops_nobody,
             senders::trains_are_packets,
+            senders::trains_of_an_older_socket,
             spare::session,
             time::begins_with_the_link,
             tamper::one_detach,
@@ -98,10 +101,10 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             tamper::all_at_once,
             tamper::record_lost,
             tamper::moved,
+            tamper::moved_away,
             tamper::run_is_invalid,
             tamper::monitored;
         Host:
-            tamper::moved_away,
             restore::hostile_user;
         Guest:
             frames::ipsec,

@@ -37,20 +37,7 @@ impl Trains {
     }
 
     /// Sends all, as fast as permitted; returns how long that took.
-    fn send(self, to: SocketAddr) -> Duration {
-        let socket = connected(to);
-        let size = PAYLOAD as libc::c_int;
-        // SAFETY: the option's value is an int, which outlives the call.
-        let set = unsafe {
-            libc::setsockopt(
-                socket.as_raw_fd(),
-                libc::SOL_UDP,
-                libc::UDP_SEGMENT,
-                (&raw const size).cast(),
-                size_of_val(&size) as libc::socklen_t,
-            )
-        };
-        assert_eq!(set, 0, "UDP_SEGMENT");
+    fn send(self, socket: &UdpSocket) -> Duration {
         let begin = Instant::now();
         let mut next = 0;
         for train in 0..self.trains {
@@ -83,12 +70,9 @@ impl Trains {
         address: &'static str,
         then: impl FnOnce() + Send + 'static,
     ) -> (Vec<u32>, Duration) {
-        let to_address = SocketAddr::new(address.parse().expect("an address"), PORT);
-        let receiver = inside(to, move || UdpSocket::bind(to_address).expect("bind"));
-        let socket = receiver.join().expect("a socket");
-        set_buffer(&socket, libc::SO_RCVBUFFORCE);
+        let (socket, to_address) = receiver(to, address);
         let took = inside(from, move || {
-            let took = self.send(to_address);
+            let took = self.send(&segmenting(to_address));
             then();
             took
         });
@@ -101,6 +85,33 @@ fn connected(to: SocketAddr) -> UdpSocket {
     let socket = UdpSocket::bind(("0.0.0.0", 0)).expect("bind");
     socket.connect(to).expect("connect");
     socket
+}
+
+/// With super-packets.
+fn segmenting(to: SocketAddr) -> UdpSocket {
+    let socket = connected(to);
+    let size = PAYLOAD as libc::c_int;
+    // SAFETY: the option's value is an int, which outlives the call.
+    let set = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_UDP,
+            libc::UDP_SEGMENT,
+            (&raw const size).cast(),
+            size_of_val(&size) as libc::socklen_t,
+        )
+    };
+    assert_eq!(set, 0, "UDP_SEGMENT");
+    socket
+}
+
+/// A socket in a namespace, and its address.
+fn receiver(netns: &str, address: &str) -> (UdpSocket, SocketAddr) {
+    let address = SocketAddr::new(address.parse().expect("an address"), PORT);
+    let socket = inside(netns, move || UdpSocket::bind(address).expect("bind"));
+    let socket = socket.join().expect("a socket");
+    set_buffer(&socket, libc::SO_RCVBUFFORCE);
+    (socket, address)
 }
 
 /// Until there is a pause.
@@ -179,6 +190,39 @@ pub fn trains_are_packets(engine: Engine) {
         let supers = lab.shown(&format!("/{name}/counters/super_packets"));
         verdict.same(&format!("{name}: that shared a fate"), 0, supers);
     }
+    lab.detach();
+    verdict.end();
+}
+
+/// A socket that has sent before attach knows nothing of a link.
+pub fn trains_of_an_older_socket(engine: Engine) {
+    let mut verdict = Verdict::default();
+    let lab = Lab::new();
+    let (arrivals, to) = receiver(&lab.b, Lab::B4);
+    let trains = Trains {
+        train: 7,
+        trains: 20,
+        single: false,
+        every: Duration::ZERO,
+    };
+    let older = inside(&lab.a, move || {
+        let socket = segmenting(to);
+        trains.send(&socket);
+        socket
+    });
+    let older = older.join().expect("a sender");
+    let all: Vec<u32> = (0..trains.count()).collect();
+    verdict.same("before attach", all.clone(), receive(&arrivals));
+    let tenth = "loss = { model = \"every\", n = 10 }\ndelay = \"20ms\"\n";
+    lab.attach(engine, &format!("[up]\n{tenth}"), &[]);
+    trains.send(&older);
+    let nine: Vec<u32> = all.into_iter().filter(|n| n % 10 != 9).collect();
+    verdict.same("what arrives", nine, receive(&arrivals));
+    verdict.same(
+        "that shared a fate",
+        0,
+        lab.shown("/up/counters/super_packets"),
+    );
     lab.detach();
     verdict.end();
 }

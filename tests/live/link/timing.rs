@@ -380,9 +380,11 @@ pub fn order_across_queues(engine: Engine) {
     let (stock, came) = overtakings();
     sh(&format!("tc -n {} qdisc del dev va root", lab.a));
     lab.attach(engine, "[up]\ndelay = \"20ms\"", &["--direction", "up"]);
-    let (emulated, _) = overtakings();
+    let (emulated, all) = overtakings();
     lab.detach();
-    println!("    {came} packets: overtaken: netem {stock}, emud {emulated}");
+    println!("    netem: {stock} of {came} packets overtaken; emud: {emulated} of {all}");
+    // What is lost overtakes nothing. A receiver's buffer may be full for a moment.
+    verdict.at_least("packets that came", 0.999 * came as f64, all as f64);
     // The count of rare events is off by its root; 4 of them.
     let most = 2.0 * (stock as f64 + 4.0 * (stock.max(1) as f64).sqrt());
     verdict.at_most("overtaken", most, emulated as f64);
