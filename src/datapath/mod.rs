@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the kernel runs: compiles a profile, attaches it, reads it back, changes it, removes it.
 
+mod ahead;
 pub mod attach;
 pub mod attachment;
 pub mod change;

@@ -13,7 +13,9 @@ use super::maps::{DatapathError, Maps, Program};
 use super::programs::{is_by_tcx, uses_clsact};
 use super::saved::{Saved, Segmenter};
 use super::show::report::running;
-use super::{FILTER_HANDLE, LinkError, ORPHAN_HANDLE, attachment, filter_name, hook, segmenter};
+use super::{
+    FILTER_HANDLE, LinkError, ORPHAN_HANDLE, ahead, attachment, filter_name, hook, segmenter,
+};
 use crate::abi;
 use crate::abi::{DIRECTIONS, direction_name};
 use crate::host::now_ns;
@@ -215,7 +217,15 @@ fn check(
     piece: &Piece,
 ) -> Result<Option<Tampering>, LinkError> {
     Ok(match piece {
-        Piece::Filter(direction) => filter(nl, link, there, *direction)?,
+        Piece::Filter(direction) => match filter(nl, link, there, *direction)? {
+            None => ahead::added(nl, link, &there.saved, *direction)?.and_then(|what| {
+                let (hook, name) = (hook(*direction).name(), filter_name(*direction));
+                Tampering::changed(format!(
+                    "the {hook} {what} was added before {name}: a packet that it accepts is not emulated"
+                ))
+            }),
+            deleted => deleted,
+        },
         Piece::Device { name, direction } => {
             let wanted = there.maps.link(*direction)?.ifindex;
             match nl.find_link(name)? {

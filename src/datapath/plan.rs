@@ -147,6 +147,7 @@ pub(super) fn plan(
             fq::ToIfb::Mirred if engine == Engine::Fq && down => Some(mirred_pref(nl, link)?),
             _ => None,
         },
+        ahead: Default::default(),
         hold_limit: 0,
         root_taken,
         root,

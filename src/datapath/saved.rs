@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::LinkError;
+use super::ahead::Ahead;
 use super::engine::Engine;
 use super::maps::Maps;
 use super::stage::sizes::Sizes;
@@ -50,6 +51,9 @@ pub struct Saved {
     /// Pref of the mirred filter that sends ingress to the ifb, if this kernel's ifb drops packets
     /// that a BPF program redirects.
     pub mirred_pref: Option<u16>,
+    /// Filters and programs of others that run before emud's, indexed by direction.
+    #[serde(default)]
+    pub ahead: [Ahead; 2],
     /// Maximum number of bytes that engine hold buffers per direction.
     #[serde(default)]
     pub hold_limit: u64,

@@ -17,4 +17,4 @@ pub use state::{Top, Watching};
 pub use stations::{Stations, draw_stations};
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

@@ -5,6 +5,8 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::{Action, Key, Top, Watching, draw};
+use crate::datapath::engine::Engine;
+use crate::datapath::survey::Snapshot;
 use crate::metrics::example::snapshot;
 
 fn top() -> Top {

@@ -17,7 +17,7 @@ use crate::datapath::saved::Saved;
 use crate::datapath::stage::compile::Compiled;
 use crate::datapath::stage::features;
 use crate::datapath::{
-    LinkError, attachment, detach, ending, held, pieces, plan, programs, segments, undo,
+    LinkError, ahead, attachment, detach, ending, held, pieces, plan, programs, segments, undo,
 };
 use crate::host::{interface, now_ns};
 use crate::netlink::{self, Link, Netlink};
@@ -137,6 +137,8 @@ impl Session {
             start_holder(self)?;
         }
         self.maps.start_pairs(&self.profile)?;
+        self.saved.ahead = ahead::all(&mut self.nl, &self.link, &self.saved)?;
+        self.saved.write(&mut self.maps)?;
         self.go_live()?;
         self.redirect_ingress()
     }

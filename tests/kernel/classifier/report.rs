@@ -78,6 +78,7 @@ fn saved(profile: &Profile, sizes: Sizes, epoch_ns: u64) -> Saved {
         clsact_created: false,
         devices: [None, None],
         mirred_pref: None,
+        ahead: Default::default(),
         hold_limit: 0,
         root_taken: false,
         root: None,

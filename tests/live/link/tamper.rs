@@ -111,6 +111,15 @@ const KINDS: &[Kind] = &[
         )
     },
     kind("clsact", "tc qdisc del dev va clsact", "clsact was deleted"),
+    Kind {
+        own: "tc qdisc del dev va clsact",
+        ..kind(
+            "filter before",
+            "tc filter add dev va ingress pref 1 protocol all bpf \
+             bytecode '1,6 0 0 4294967295,' flowid 1:1",
+            "filter bpf of pref 1 was added before emud_ingress",
+        )
+    },
     kind("device down", "ip link set $D down", "is down"),
     kind(
         "device renamed",
