@@ -106,4 +106,9 @@ impl Ared {
     pub fn probability(&self) -> u64 {
         self.probability
     }
+
+    /// Lowers the probability at `max` to at most this fraction.
+    pub fn bound(&mut self, most: u64) {
+        self.probability = self.probability.min(most);
+    }
 }
