@@ -119,7 +119,7 @@ fn bands_of_prio() {
     assert_eq!(rules, want.map(|(keys, name)| (keys.to_owned(), to(name))));
 }
 
-/// The usual ways to give prio a rate.
+/// prio with the rate of a shaper above it.
 #[test]
 fn bands_below_a_shaper() {
     let bands = "\
