@@ -98,11 +98,11 @@ else
         # The other tests of `emud run` need what guests lack, and are the same on every kernel.
         guest "$kernel run::repeat" tests/vm/live.sh "$kernel" run::repeat
         guest "$kernel diffserv" tests/vm/live.sh "$kernel" run::reproduce::diffserv
-        guest "$kernel tree" tests/vm/live.sh "$kernel" run::reproduce::tree
         # With the engines that this machine may lack, fq and qdisc.
         guest "$kernel host::expiry" tests/vm/live.sh "$kernel" host::expiry
         [ "$kernel" = 7.2 ] || continue
         guest "$kernel link::qdisc" tests/vm/live.sh "$kernel" link::qdisc
+        guest "$kernel tree" tests/vm/live.sh "$kernel" run::reproduce::tree
         # netem takes a seed since 6.6.
         guest "$kernel netem" tests/vm/live.sh "$kernel" netem
     done
