@@ -372,7 +372,8 @@ fn redirect(filters: &[Filter], pref: u16, ifb: u32) -> Option<Tampering> {
     };
     match filters.iter().find(redirect) {
         None => Tampering::gone("the ingress filter that redirects to the ifb was deleted"),
-        Some(f) if f.redirects_to != Some(ifb) => {
+        // 0: the ifb was deleted; that is reported for the device.
+        Some(f) if f.redirects_to.is_none_or(|to| to != ifb && to != 0) => {
             Tampering::gone("the ingress filter that redirects to the ifb has another action")
         }
         Some(_) if !filters.iter().any(orphan) => Tampering::gone(format!(
@@ -508,7 +509,9 @@ mod tests {
             ..filter("matchall", 4, FILTER_HANDLE)
         };
         let found = |filters: &[Filter]| redirect(filters, 4, 9).map(|one| one.what);
-        assert_eq!(found(&[orphan.clone(), to(Some(9))]), None);
+        for ifb in [9, 0] {
+            assert_eq!(found(&[orphan.clone(), to(Some(ifb))]), None);
+        }
         let other = Some("the ingress filter that redirects to the ifb has another action");
         for elsewhere in [None, Some(8)] {
             assert_eq!(found(&[orphan.clone(), to(elsewhere)]).as_deref(), other);

@@ -23,7 +23,7 @@ pub struct Watch {
     there: Option<There>,
 }
 
-/// A link, as it was read.
+/// A link, with what does not change in a generation.
 struct There {
     generation: u32,
     link: Attachment,

@@ -116,7 +116,7 @@ const KINDS: &[Kind] = &[
         ..kind(
             "filter before",
             "tc filter add dev va ingress pref 1 protocol all bpf \
-             bytecode '1,6 0 0 4294967295,' flowid 1:1",
+             bytecode \"1,6 0 0 4294967295,\" flowid 1:1",
             "filter bpf of pref 1 was added before emud_ingress",
         )
     },
