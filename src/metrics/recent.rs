@@ -15,9 +15,12 @@ const KEPT_EVERY_NS: u64 = 1_000_000_000;
 /// Link, direction and named link.
 type Which = (u32, &'static str, String);
 
+/// Histograms, each with the sum of its delays.
+type Reading = HashMap<Which, (Vec<Bucket>, u64)>;
+
 /// Readings of the histograms of all links, the oldest first.
 #[derive(Debug, Default)]
-pub struct Recent(VecDeque<(u64, HashMap<Which, (Vec<Bucket>, u64)>)>);
+pub struct Recent(VecDeque<(u64, Reading)>);
 
 impl Recent {
     /// Takes a reading, and sets the delays since the last one that is old enough; if there is none, since the
@@ -39,7 +42,7 @@ impl Recent {
         if self.0.back().is_some_and(|(at, _)| kept(*at)) {
             return;
         }
-        let mut reading = HashMap::new();
+        let mut reading = Reading::new();
         each(&mut now.links, |which, stream| {
             let counters = &stream.counters;
             reading.insert(which, (counters.delay_histogram.clone(), counters.delay_ns));
