@@ -5,6 +5,7 @@
 mod engine;
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -14,6 +15,7 @@ use serde_json::json;
 use support::lab::{self, Lab, run, wait_until};
 use support::{named, trial};
 
+use crate::link::names::Resolvers;
 use engine::{Engine, Process, new_id};
 
 const SOON: Duration = Duration::from_secs(30);
@@ -23,6 +25,7 @@ pub fn tests() -> Vec<Trial> {
         Here:
             by::name,
             by::mistakes,
+            by::resolvers,
             everywhere::detached,
             watched::restarted;
         Full:
@@ -102,6 +105,41 @@ mod by {
         // Shorter ones could be names.
         let short = emud(&id[..7], &["list"]);
         assert!([66, 69].contains(&short.code), "{}", short.err);
+    }
+
+    /// Those in the container's file, below its root, and a note if it names none in the network.
+    pub fn resolvers() {
+        let in_network = Ipv4Addr::new(10, 77, 0, 2);
+        for (address, is_learned) in [(in_network, true), (Ipv4Addr::new(127, 0, 0, 11), false)] {
+            let lab = Lab::new();
+            let _resolvers = Resolvers::of(&lab.a, address);
+            let process = Process::start(&lab.a);
+            let comm = format!("/proc/{}/comm", process.id());
+            let id = new_id();
+            let _group = Group::new(&format!("cri-containerd-{id}.scope"), process);
+            let profile = lab
+                .profile("[[rule]]\nmatch = { answer = \"api.example.org\" }\nlink = \"none\"\n");
+            let mut attach = Command::new(lab::emud_path());
+            attach.args([
+                "--container",
+                &id,
+                "attach",
+                "--engine",
+                "hold",
+                "-p",
+                &profile,
+            ]);
+            // Until ip has mounted the file and become the program.
+            wait_until("the program", SOON, || {
+                fs::read_to_string(&comm).is_ok_and(|name| name == "sleep\n")
+            });
+            let said = run(&mut attach).expect(0).out;
+            let noted = said.contains("names no resolver in the network");
+            assert_eq!(noted, !is_learned, "{said}");
+            let shown = lab.emud(&["show", "va"]).expect(0).out;
+            assert_eq!(shown.contains("10.77.0.2"), is_learned, "{shown}");
+            lab.detach();
+        }
     }
 
     pub fn mistakes() {

@@ -19,7 +19,7 @@ mod malformed;
 mod matching;
 mod metrics;
 mod models;
-mod names;
+pub mod names;
 mod odd;
 mod rate;
 mod restore;

@@ -26,17 +26,17 @@ fn ip(last: u8) -> Ipv4Addr {
 }
 
 /// The resolvers of a namespace, as `ip netns exec` shows them to a program.
-struct Resolvers {
+pub struct Resolvers {
     folder: String,
     /// The file of the host, over which that of the namespace is mounted, if it had none.
     created: Option<&'static str>,
 }
 
 impl Resolvers {
-    fn of(space: &str) -> Self {
+    pub fn of(space: &str, address: Ipv4Addr) -> Self {
         let folder = format!("/etc/netns/{space}");
         std::fs::create_dir_all(&folder).expect("a folder");
-        let text = format!("nameserver {}\n", ip(RESOLVER));
+        let text = format!("nameserver {address}\n");
         std::fs::write(format!("{folder}/resolv.conf"), text).expect("write");
         let host = "/etc/resolv.conf";
         let created = (!std::fs::exists(host).expect("a path")).then_some(host);
@@ -141,7 +141,7 @@ pub fn learned(engine: Engine) {
     for last in [FIRST, LATER] {
         lab.in_b(&format!("ip addr add {}/24 dev vb", ip(last)));
     }
-    let _resolvers = Resolvers::of(&lab.a);
+    let _resolvers = Resolvers::of(&lab.a, ip(RESOLVER));
     let current = Arc::new(AtomicU8::new(FIRST));
     let attach = || {
         let mut command = Command::new("ip");
