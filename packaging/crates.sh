@@ -49,7 +49,8 @@ compile() {
 kptr=$(kptr_clang)
 qdisc=$scratch/tree/bpf/compiled/qdisc.bpf.o
 if [ ! -s "$qdisc" ] && [ -n "$kptr" ]; then
-    (cd "$scratch/tree" && compile "$kptr" bpf/qdisc.bpf.c "$qdisc")
+    # Here, as what BUILT has: the type information names the folder.
+    compile "$kptr" bpf/qdisc.bpf.c "$qdisc"
 fi
 [ -s "$qdisc" ] || echo "crates.sh: no clang 15 or later: the crates are without engine qdisc" >&2
 compiled emud-monitor monitor.bpf.o "$scratch/tree/monitor/bpf/compiled"
@@ -94,7 +95,8 @@ done
 
 # No clang, no libclang. After as and ar: what builds libbpf.
 mkdir "$scratch/bin"
-for program in cargo rustc cc ld gcc as ar make pkg-config sh cat cp grep install ln mkdir rm sed tr uname; do
+for program in cargo rustc cc ld gcc as ar make pkg-config sh awk cat cp \
+    cut grep head install ln mkdir rm sed sort tr uname; do
     ! command -v "$program" >/dev/null || ln -s "$(command -v "$program")" "$scratch/bin/$program"
 done
 # installed [OPTION]
@@ -107,8 +109,9 @@ installed() {
 }
 installed --no-default-features
 installed
-# Whatever this kernel supports.
-if [ -s "$scratch/crates/emud-$version/bpf/compiled/qdisc.bpf.o" ]; then
-    ! "$scratch/installed/bin/emud" doctor 2>&1 | grep 'this emud was built without' || exit 1
+# Whatever this kernel supports, and the exit code is.
+doctor=$("$scratch/installed/bin/emud" doctor 2>&1 || true)
+if [ -s "$scratch/crates/emud-$version/bpf/compiled/qdisc.bpf.o" ] && grep 'was built without' <<<"$doctor"; then
+    exit 1
 fi
 find "$kept/debug" -depth -name '*emud*' -exec rm -r {} +
