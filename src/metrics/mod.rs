@@ -2,8 +2,6 @@
 //! Metrics for Prometheus and others: the text of both formats, the server, and the families of
 //! emulated links and of stations. The monitor's own families are in `monitor::session`.
 
-#[cfg(test)]
-pub(crate) mod example;
 mod families;
 pub mod links;
 mod recent;

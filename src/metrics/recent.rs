@@ -64,7 +64,7 @@ fn each(links: &mut [LinkSample], mut then: impl FnMut(Which, &mut StreamSample)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::example::snapshot;
+    use crate::datapath::survey::made_up::snapshot;
     use crate::metrics::{Format, exposition, links, registry};
 
     const S: u64 = 1_000_000_000;

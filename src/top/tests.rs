@@ -7,7 +7,7 @@ use ratatui::backend::TestBackend;
 use super::{Action, Key, Top, Watching, draw};
 use crate::datapath::engine::Engine;
 use crate::datapath::survey::Snapshot;
-use crate::metrics::example::snapshot;
+use crate::datapath::survey::made_up::snapshot;
 
 fn top() -> Top {
     let mut top = Top::new("lab");

@@ -7,6 +7,8 @@
 //! deleted namespace, and its interfaces, alive.
 
 mod containers;
+#[cfg(test)]
+pub(crate) mod made_up;
 mod sample;
 mod tampering;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Made-up links, for tests.
+//! Made-up links, for the tests of what shows them.
 
+use super::{DirectionSample, LinkSample, Snapshot, StreamSample};
 use crate::abi;
 use crate::datapath::engine::Engine;
 use crate::datapath::show::report::{Holder, counters};
-use crate::datapath::survey::{DirectionSample, LinkSample, Snapshot, StreamSample};
 use crate::histogram;
 
 /// Packets of one delay, with counts of the rest.
@@ -78,7 +78,7 @@ fn direction(name: &'static str, late: u64, streams: Vec<StreamSample>) -> Direc
 }
 
 /// Three links, `packets` after attach.
-pub(crate) fn snapshot(mono_ns: u64, packets: u64) -> Snapshot {
+pub fn snapshot(mono_ns: u64, packets: u64) -> Snapshot {
     let up = |late| {
         direction(
             "up",
