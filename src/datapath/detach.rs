@@ -117,7 +117,7 @@ fn detach_within(
     }
 }
 
-/// [`undo`] of an attachment, complete or not.
+/// [`undo()`] of an attachment, complete or not.
 pub(crate) fn undo_attachment(
     nl: &mut Netlink,
     link: &Link,
