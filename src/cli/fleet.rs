@@ -326,10 +326,13 @@ fn carry_out(what: &What, log: Option<&Path>, verdict_first: bool) -> Result<u8,
     let (client, keys) = what.store.client()?;
     let request = what.request()?;
     say(&format!("seed {}", request.options.seed));
-    // Before the run: a mistake in its name does not cost one.
+    // Before the run: a mistake in its name does not cost one. A run that is rejected costs no earlier log.
     let create = |path: &Path| {
         let message = |e| format!("cannot write {}: {e}", path.display());
-        std::fs::File::create(path).map_err(|e| Failure::new(EX_CANTCREAT, message(e)))
+        let mut options = std::fs::File::options();
+        options.write(true).create(true).truncate(false);
+        let file = options.open(path);
+        file.map_err(|e| Failure::new(EX_CANTCREAT, message(e)))
     };
     log.map(create).transpose()?;
     let ended = controller::block_on(controller::run(&client, &keys, &request))?;

@@ -146,8 +146,11 @@ pub fn after_stop() {
 pub fn one_run_at_a_time() {
     let hosts = Hosts::new(1).agents(&[]);
     let mut run = hosts.start(LONG);
+    // That of an earlier run.
+    let log = hosts.folder.file("fleet.log", "kept\n");
     let (code, text) = hosts.run(LONG, &[]);
     assert_eq!(code, 75, "{text}");
+    assert_eq!(fs::read_to_string(log).unwrap(), "kept\n");
     // The first one goes on.
     assert!(hosts.in_progress());
     hosts.emud(&["stop"]);
