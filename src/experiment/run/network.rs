@@ -33,6 +33,9 @@ use super::{ChangeLink, RunError, User, links};
 const MOST_WIRES_WITH_ARP: usize = 128;
 /// Files that stay open for a node, its programs and its links.
 const OPEN_FILES_PER_NODE: u64 = 32;
+/// Links that are changed at the same time: each change waits for packets that use the previous links, some
+/// 10 ms, and the kernel lets all that wait continue together.
+const AT_ONCE: usize = 32;
 /// How long to wait for the end of a holder.
 const HOLDER_END: Duration = Duration::from_secs(2);
 
@@ -184,13 +187,24 @@ impl Network {
         self.each(|interface| ending::end_after(interface, time))
     }
 
-    /// Does something with each link, in its node, and returns the first error.
+    /// Does something with each link, in its node, and returns the first error of all.
     fn each(&self, work: impl Fn(&str) -> Result<(), LinkError> + Sync) -> Result<(), RunError> {
         let one = |(link, _): &(Link, RunLink)| {
             let done = self.place.within(&link.node, || work(&link.interface))?;
             done.map_err(|error| links::failed(link, error))
         };
-        self.links.iter().map(one).fold(Ok(()), Result::and)
+        let all = |links: &[_]| links.iter().map(one).fold(Ok(()), Result::and);
+        let share = self.links.len().div_ceil(AT_ONCE).max(1);
+        thread::scope(|scope| {
+            let threads: Vec<_> = (self.links.chunks(share))
+                .map(|links| scope.spawn(|| all(links)))
+                .collect();
+            let joined = threads.into_iter().map(|thread| match thread.join() {
+                Ok(done) => done,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            joined.fold(Ok(()), Result::and)
+        })
     }
 
     /// Makes the motion in all media begin at a time of CLOCK_MONOTONIC in ns.

@@ -76,12 +76,13 @@ fn carry_out(
     let Some(at_ns) = when(name, together) else {
         return;
     };
-    if let Some(why) = late("a change of links took effect", at_ns, now_ns()) {
-        failed(why);
-    }
     let scheduled: Result<Vec<_>, _> = (prepared.into_iter())
         .map(|change| change.schedule(at_ns))
         .collect();
+    // Now, because the thread could wait for a CPU before.
+    if let Some(why) = late("a change of links took effect", at_ns, now_ns()) {
+        failed(why);
+    }
     sleep_until(at_ns);
     let settled = scheduled.and_then(|all| all.into_iter().try_for_each(Scheduled::settle));
     if let Err(e) = settled {

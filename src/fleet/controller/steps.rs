@@ -2,6 +2,7 @@
 //! The steps of a run: plans, start, end, results.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::slice;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -119,6 +120,17 @@ impl Controller<'_> {
         all
     }
 
+    /// Returns the first host whose condition, of those that begin with one of each host, does not hold.
+    async fn left(&self, when: &[Compare]) -> String {
+        for (host, condition) in self.divided.plans.keys().zip(when) {
+            if let Ok(false) = self.client.txn(slice::from_ref(condition), &[]).await {
+                return host.clone();
+            }
+        }
+        // It is there again, or etcd is not.
+        "a host".into()
+    }
+
     /// Claims the fleet, then writes the plans, and last the run: agents begin with that.
     async fn write_plans(&mut self) -> Result<(), FleetError> {
         let mut puts = vec![];
@@ -152,9 +164,9 @@ impl Controller<'_> {
         match self.client.txn(&when, &[put]).await {
             Ok(true) => {}
             Ok(false) => {
-                return Err(FleetError::Absent(
-                    "an agent left before the run began".into(),
-                ));
+                let host = self.left(&when).await;
+                let why = format!("{host} left before the run began");
+                return Err(FleetError::Absent(why));
             }
             Err(e) => return Err(self.too_many(e)),
         }
@@ -312,9 +324,7 @@ impl Controller<'_> {
                 }
             }
             if let Some(host) = self.gone().pop_first() {
-                return Err(FleetError::Absent(format!(
-                    "{host} was lost before the start"
-                )));
+                return Err(lost_early(&host));
             }
             if self.is_over() {
                 return Err(FleetError::Unmet(STOPPED_EARLY.into()));
@@ -377,11 +387,10 @@ impl Controller<'_> {
                     return Ok(());
                 }
                 Ok(None) if rejected => {
-                    let stopped = self.client.get(&self.keys.over()).await?.is_some();
-                    return Err(match stopped {
-                        true => FleetError::Unmet(STOPPED_EARLY.into()),
-                        false => FleetError::Absent("a host was lost before the start".into()),
-                    });
+                    if self.client.get(&self.keys.over()).await?.is_some() {
+                        return Err(FleetError::Unmet(STOPPED_EARLY.into()));
+                    }
+                    return Err(lost_early(&self.left(&when).await));
                 }
                 Ok(None) | Err(FleetError::Unreachable(_)) => sleep(AGAIN).await,
                 Err(e) => return Err(e),
@@ -506,6 +515,10 @@ impl Controller<'_> {
         // Not those of another run.
         self.client.txn(&[self.is_mine()], &all).await.map(drop)
     }
+}
+
+fn lost_early(host: &str) -> FleetError {
+    FleetError::Absent(format!("{host} was lost before the start"))
 }
 
 /// Divides steps into transactions that etcd takes.

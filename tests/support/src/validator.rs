@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! External validators: JSON Schema and HTML by Python's modules.
 
+use std::collections::HashSet;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -112,7 +113,7 @@ pub fn spoilt(document: &Value, place: &str, maps: &[&str]) -> Vec<(String, Valu
     wrong
 }
 
-/// Pointers to all values in a value.
+/// Pointers to all values in a value; of an array's items with the same keys and types, to those in the first.
 fn places(value: &Value, at: String) -> Vec<String> {
     let below = |(key, value): (String, &Value)| places(value, format!("{at}/{key}"));
     let inner: Vec<_> = match value {
@@ -121,14 +122,30 @@ fn places(value: &Value, at: String) -> Vec<String> {
             .map(|(key, v)| (key.clone(), v))
             .flat_map(below)
             .collect(),
-        Value::Array(all) => (0..)
-            .map(|n: usize| n.to_string())
-            .zip(all)
-            .flat_map(below)
-            .collect(),
+        Value::Array(all) => {
+            let mut shapes = HashSet::new();
+            (0..)
+                .map(|n: usize| n.to_string())
+                .zip(all)
+                .filter(|(_, item)| shapes.insert(shape(item)))
+                .flat_map(below)
+                .collect()
+        }
         _ => vec![],
     };
     [vec![at], inner].concat()
+}
+
+/// Returns a value with each number, string and truth replaced by one of its type.
+fn shape(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => (map.iter().map(|(key, v)| (key.clone(), shape(v)))).collect(),
+        Value::Array(all) => all.iter().map(shape).collect(),
+        Value::String(_) => json!(""),
+        Value::Number(_) => json!(0),
+        Value::Bool(_) => json!(false),
+        Value::Null => json!(null),
+    }
 }
 
 /// Checks that docs/VERB.schema.json rejects each of the documents.
