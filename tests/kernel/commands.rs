@@ -122,3 +122,25 @@ fn every_line_of_top_was_checked_and_has_the_time_of_its_reading() {
     let interval_s = lines[1]["interval_s"].as_f64().unwrap();
     assert_eq!((second - first) as f64 / 1e9, interval_s);
 }
+
+#[test]
+fn pairs_are_applied_and_printed() {
+    let lab = Lab::new();
+    let profile = "[link]\ndelay = \"5ms\"\n[matrix]\ncapacity = 4\n";
+    lab.attach(Engine::Hold, profile, &[]);
+    let pairs = lab.profile("source,destination,delay\n10.0.0.1,10.0.0.2,50ms\n");
+    lab.emud(&["apply", &pairs, "va"]).expect(0);
+    let shown = lab.emud(&["show", "--matrix", "va"]).expect(0).out;
+    assert!(shown.contains("10.0.0.1,10.0.0.2,,50ms,"), "{shown}");
+}
+
+#[test]
+fn reverse_exchanges_the_directions() {
+    let lab = Lab::new();
+    let profile = "[up]\ndelay = \"20ms\"\n[down]\ndelay = \"60ms\"\n";
+    lab.attach(Engine::Hold, profile, &["--reverse"]);
+    let shown = lab.show();
+    let mean = |direction: &str| shown[direction]["delay"]["mean_ns"].as_u64();
+    let expected = [60_000_000, 20_000_000].map(Some);
+    assert_eq!(["up", "down"].map(mean), expected);
+}

@@ -135,7 +135,7 @@ fn a_link_is_changed() {
     let mut nl = Netlink::open().unwrap();
     let v0 = index(&mut nl, "v0");
     nl.set_mtu(v0, 1300).unwrap();
-    shell("ip link set v0 txqueuelen 42");
+    nl.set_txqlen(v0, 42).unwrap();
     nl.set_up(v0, false).unwrap();
     let now = nl.link("v0").unwrap();
     assert_eq!((now.mtu, now.txqlen, now.up), (1300, 42, false));

@@ -477,6 +477,9 @@ fn hostile_text_stays_text() {
     assert!(!page.contains("<script"));
     assert!(!page.contains("<img"));
     assert!(page.contains("&#60;script&#62;"));
+    assert!(page.contains("onerror=&#39;a&#39; alt=&#34;b&#34;"));
+    // What turns the direction of writing could show a text as another one.
+    assert!(page.contains('\u{fffd}') && !page.contains('\u{202e}'));
 
     for plot in plots(&Logged::read(log.write().path()).unwrap()).unwrap() {
         assert_eq!(svg_mistakes(&plot.svg), "", "{}", plot.file);
