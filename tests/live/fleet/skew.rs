@@ -8,13 +8,14 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use super::hosts::Hosts;
 
-/// Two nodes on two hosts send to a third host as fast as they can, some 10,000 packets a second, with
-/// the name of the sender and a number. The links duplicate each packet from some time on: the bridge
-/// sees the last packet of before and the first of after.
+/// Two nodes on two hosts send to a third host, some 4,000 packets a second, with the name of the sender and a
+/// number. Their priority is that of engine hold's threads: at a lower one they wait for CPUs and show less, at a
+/// higher one the threads wait for them. The links duplicate each packet from some time on: the bridge sees the
+/// last packet of before and the first of after.
 fn scenario(seconds: u32, link: &str) -> String {
     let sender = |name: &str, host: &str| {
         format!(
-            "[node.{name}]\nhost = \"{host}\"\ncommand = '''exec python3 -c '\n\
+            "[node.{name}]\nhost = \"{host}\"\ncommand = '''exec chrt -f 1 python3 -c '\n\
              import socket, time\n\
              s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
              s.connect((\"sink\", 9))\n\
@@ -24,7 +25,7 @@ fn scenario(seconds: u32, link: &str) -> String {
              \x20   try: s.send(b\"emud-skew {name} %d \" % n)\n\
              \x20   except OSError: pass\n\
              \x20   n += 1\n\
-             \x20   time.sleep(0.00002)\n\
+             \x20   time.sleep(0.0002)\n\
              ''''\n"
         )
     };
@@ -128,7 +129,13 @@ impl Skews {
             println!("    99 % between {:.3} and {:.3} ms", least[p99], most[p99]);
         }
         assert!(least[p99] <= 1.0, "{least:?}");
-        assert!(most[most.len() / 2] <= 1.0, "{most:?}");
+        // Of fewer runs the most is what a sender waited at worst.
+        let certain = if most.len() >= 100 {
+            p99
+        } else {
+            most.len() / 2
+        };
+        assert!(most[certain] <= 1.0, "{most:?}");
     }
 }
 
@@ -137,7 +144,7 @@ fn runs() -> usize {
 }
 
 pub fn of_the_start() {
-    let hosts = Hosts::new(1).agents(&[]);
+    let hosts = Hosts::new(1).agents(&["--allow-root"]);
     let link = "profile.link.delay = \"5ms\"\n[[link.LINK.profile.phase]]\nfor = \"2s\"\n\
                 [[link.LINK.profile.phase]]\nup.duplicate = \"100%\"\n";
     let mut skews = Skews::default();
@@ -151,7 +158,7 @@ pub fn of_the_start() {
 }
 
 pub fn of_a_change() {
-    let hosts = Hosts::new(1).agents(&[]);
+    let hosts = Hosts::new(1).agents(&["--allow-root"]);
     let link = "profile.link.delay = \"5ms\"\n";
     let mut skews = Skews::default();
     for _ in 0..runs() {
