@@ -414,6 +414,7 @@ impl Agent<'_> {
                     error: Some(message),
                     clock: None,
                     mono_ns: 0,
+                    tunnels: BTreeMap::new(),
                     logs: 0,
                 };
                 self.result(active, result, outbox);

@@ -10,7 +10,7 @@ use std::mem;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use emud_monitor::log::{Clock, mono_ns};
 use serde::{Deserialize, Serialize};
@@ -23,12 +23,10 @@ use crate::socket_option;
 const PROBES: u64 = 100;
 /// Pause between two probes.
 const PAUSE: Duration = Duration::from_millis(5);
-/// Longest wait for an answer.
-const PATIENCE: Duration = Duration::from_millis(300);
+/// How long to wait for the last answers: the other host may have much to do.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Answers below this number are not enough.
 const ENOUGH: usize = 20;
-/// After so many probes without any answer there is nobody.
-const SILENT: u64 = 10;
 
 /// Times of one exchange, each in ns of the clock of its host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +79,18 @@ pub fn estimate(exchanges: &[Exchange]) -> Option<Estimate> {
     })
 }
 
+/// What probes say of the way to another host and back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RoundTrips {
+    /// The shortest round trip in ns, which the load of the hosts does not change; `None`: no probe was
+    /// answered.
+    pub least_ns: Option<u64>,
+    /// Number of probes.
+    pub sent: usize,
+    /// Number of answers.
+    pub answered: usize,
+}
+
 /// Returns a time of another host's clock in that of this one, which is `offset_ns` behind it.
 pub fn here(there_ns: u64, offset_ns: i64) -> u64 {
     there_ns.saturating_add_signed(offset_ns.saturating_neg())
@@ -102,9 +112,14 @@ pub struct Responder {
 impl Responder {
     /// Starts a thread at a free UDP port of this address.
     pub fn start(address: IpAddr) -> io::Result<Self> {
-        let socket = UdpSocket::bind((address, 0))?;
+        Self::at((address, 0).into(), u64::from_ne_bytes(random()?))
+    }
+
+    /// Starts a thread at this address and port; 0 is a free one.
+    pub fn at(address: SocketAddr, token: u64) -> io::Result<Self> {
+        let socket = UdpSocket::bind(address)?;
         stamps(&socket)?;
-        let (port, token) = (socket.local_addr()?.port(), u64::from_ne_bytes(random()?));
+        let port = socket.local_addr()?.port();
         let answer = move || {
             loop {
                 // Of a datagram that is none of ours, or an unreachable sender.
@@ -148,59 +163,130 @@ fn answer(socket: &UdpSocket, token: u64) -> io::Result<()> {
 /// # Errors
 /// Too few answers: the message says how many.
 pub fn probe(peer: SocketAddr, token: u64) -> io::Result<Estimate> {
-    let any: IpAddr = match peer.ip() {
-        IpAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
-        IpAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let socket = UdpSocket::bind((any, 0))?;
-    socket.connect(peer)?;
-    socket.set_read_timeout(Some(PATIENCE))?;
-    stamps(&socket)?;
-    let mut exchanges = Vec::new();
-    for n in 0..PROBES {
-        let mut text = [0; PROBE];
-        text[..8].copy_from_slice(&token.to_be_bytes());
-        text[8..].copy_from_slice(&n.to_be_bytes());
-        let sent = mono_ns().cast_signed();
-        // The answer to an earlier probe may be an ICMP error.
-        if socket.send(&text).is_ok()
-            && let Some(exchange) = answered(&socket, token, n, sent)
-        {
-            exchanges.push(exchange);
-        }
-        if n >= SILENT && exchanges.is_empty() {
-            break;
-        }
-        thread::sleep(PAUSE);
-    }
+    let mut prober = Prober::new(peer, token)?;
+    prober.burst();
+    let exchanges = &prober.exchanges;
     let too_few = || {
         let count = exchanges.len();
         let what = format!("{peer} answered {count} probes over UDP, {ENOUGH} are needed");
         io::Error::new(io::ErrorKind::TimedOut, what)
     };
-    let found = estimate(&exchanges).filter(|_| exchanges.len() >= ENOUGH);
+    let found = estimate(exchanges).filter(|_| exchanges.len() >= ENOUGH);
     found.ok_or_else(too_few)
 }
 
-/// All times are those of CLOCK_MONOTONIC: somebody may set the time of day, in which the kernel
-/// stamps arrivals, between two probes, so that each one is converted at once.
-fn answered(socket: &UdpSocket, token: u64, n: u64, sent: i64) -> Option<Exchange> {
-    loop {
-        let mut answer = [0; ANSWER];
-        let arrival = receive(socket, &mut answer).ok()?;
-        let difference = Clock::now().realtime_minus_mono_ns;
-        if arrival.datagram.len != ANSWER || number(&answer, 0) != token || number(&answer, 8) != n
-        {
-            // Late.
-            continue;
+/// Sends probes to a responder, and collects the answers.
+#[derive(Debug)]
+pub(super) struct Prober {
+    socket: UdpSocket,
+    token: u64,
+    /// Number of the first probe since [`Prober::restart`].
+    first: u64,
+    /// When each probe since then was sent; `None`: it is answered.
+    sent: Vec<Option<i64>>,
+    exchanges: Vec<Exchange>,
+}
+
+impl Prober {
+    pub fn new(peer: SocketAddr, token: u64) -> io::Result<Self> {
+        let any: IpAddr = match peer.ip() {
+            IpAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
+            IpAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let socket = UdpSocket::bind((any, 0))?;
+        socket.connect(peer)?;
+        stamps(&socket)?;
+        Ok(Self {
+            socket,
+            token,
+            first: 0,
+            sent: vec![],
+            exchanges: vec![],
+        })
+    }
+
+    /// Forgets all probes.
+    pub fn restart(&mut self) {
+        self.first += self.sent.len() as u64;
+        self.sent.clear();
+        self.exchanges.clear();
+    }
+
+    /// Sends all probes of a measurement, and waits for the answers.
+    pub fn burst(&mut self) {
+        self.restart();
+        for _ in 0..PROBES {
+            self.send(PAUSE);
         }
+        self.collect();
+    }
+
+    /// Sends a probe, and takes `pause` for it. An answer may be to an earlier one.
+    pub fn send(&mut self, pause: Duration) {
+        let until = Instant::now() + pause;
+        let n = self.sent.len();
+        let mut text = [0; PROBE];
+        text[..8].copy_from_slice(&self.token.to_be_bytes());
+        text[8..].copy_from_slice(&(self.first + n as u64).to_be_bytes());
+        self.sent.push(Some(mono_ns().cast_signed()));
+        // The answer to an earlier probe may be an ICMP error: then this one is lost, too.
+        if self.socket.send(&text).is_ok() {
+            self.receive(until, |prober| prober.sent[n].is_none());
+        }
+        thread::sleep(until.saturating_duration_since(Instant::now()));
+    }
+
+    /// Waits for the answers that are missing.
+    pub fn collect(&mut self) {
+        let all = |prober: &Self| prober.sent.iter().all(Option::is_none);
+        self.receive(Instant::now() + PATIENCE, all);
+    }
+
+    pub fn round_trips(&self) -> RoundTrips {
+        let valid = self.exchanges.iter().map(Exchange::round_trip);
+        RoundTrips {
+            least_ns: valid.filter_map(|ns| u64::try_from(ns).ok()).min(),
+            sent: self.sent.len(),
+            answered: self.exchanges.len(),
+        }
+    }
+
+    /// Receives answers until a time, or a condition holds.
+    fn receive(&mut self, until: Instant, enough: impl Fn(&Self) -> bool) {
+        while !enough(self) {
+            let left = until.saturating_duration_since(Instant::now());
+            // A time of 0 would mean none.
+            if left.is_zero() || self.socket.set_read_timeout(Some(left)).is_err() {
+                return;
+            }
+            // Also an ICMP error, or that nothing has arrived.
+            let _ = self.answer();
+        }
+    }
+
+    /// All times are those of CLOCK_MONOTONIC: somebody may set the time of day, in which the kernel
+    /// stamps arrivals, between two probes, so that each one is converted at once.
+    fn answer(&mut self) -> io::Result<()> {
+        let mut answer = [0; ANSWER];
+        let arrival = receive(&self.socket, &mut answer)?;
+        let difference = Clock::now().realtime_minus_mono_ns;
+        if arrival.datagram.len != ANSWER || number(&answer, 0) != self.token {
+            return Ok(());
+        }
+        let n = number(&answer, 8).wrapping_sub(self.first);
+        let sent = usize::try_from(n).ok().and_then(|n| self.sent.get_mut(n));
+        // One of before the restart, or twice.
+        let Some(sent) = sent.and_then(Option::take) else {
+            return Ok(());
+        };
         let time = |at| number(&answer, at).cast_signed();
-        return Some(Exchange {
+        self.exchanges.push(Exchange {
             sent,
             there: time(16).saturating_sub(time(32)),
             back: time(24).saturating_sub(time(32)),
             arrived: arrival.stamp - difference,
         });
+        Ok(())
     }
 }
 

@@ -24,6 +24,7 @@ mod plan_read;
 pub mod protocol;
 pub mod simulate;
 pub mod status;
+mod tunnels;
 pub mod underlay;
 pub mod verdict;
 

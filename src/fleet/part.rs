@@ -18,6 +18,7 @@ use super::FleetError;
 use super::clock::{Estimate, here, path_mtu, probe};
 use super::plan::{HostPlan, Peer};
 use super::protocol::{Asked, Built, FromChild, HostResult, Ready, SetDone, ToChild, Turn, digest};
+use super::tunnels::{Tunnels, Watched};
 use super::underlay::{self, Added};
 use crate::datapath::attach::HolderStart;
 use crate::experiment::lab::{free_interface, this_network};
@@ -97,7 +98,11 @@ impl<W: Write + Send + 'static> Part<W> {
         setup: Setup,
     ) -> Result<(), FleetError> {
         let begun_ns = mono_ns();
+        // The other hosts wait for answers.
+        let tunnels = Tunnels::build(&self.plan)?;
         let measured = self.measure()?;
+        let tunnels = tunnels.map(|mut tunnels| tunnels.prove(&self.plan.host).map(|()| tunnels));
+        let tunnels = tunnels.transpose()?;
         let interface = free_interface().map_err(crate::experiment::run::RunError::from)?;
         let plan = || self.plan.to_plan(&measured.underlay, &interface);
         // The author of a plan may read no more files here than its programs.
@@ -133,6 +138,8 @@ impl<W: Write + Send + 'static> Part<W> {
             .map(|link| (link.name.clone(), link.added(&measured.underlay)))
             .collect();
         let tolerance_ns = options.tolerance_ns;
+        let tunnels = tunnels.map(|tunnels| tunnels.watch(&heard, tolerance_ns));
+        let mut tunnels = tunnels.transpose()?;
         let change = move |link: &str, before: &Profile, changes: &[String]| {
             let added = added.get(link).cloned().unwrap_or_default();
             underlay::change(before, &added, tolerance_ns, changes)
@@ -160,6 +167,7 @@ impl<W: Write + Send + 'static> Part<W> {
             error: None,
             clock: None,
             mono_ns: mono_ns(),
+            tunnels: BTreeMap::new(),
             logs: 0,
         };
         match done {
@@ -190,7 +198,16 @@ impl<W: Write + Send + 'static> Part<W> {
             }
             result.mono_ns = mono_ns();
         }
+        result.tunnels = tunnels.as_mut().map(Watched::finish).unwrap_or_default();
+        // Other hosts may still probe this one: the agent ends it when all have reported, without the
+        // handler that the run has left. SAFETY: no handler of this process.
+        unsafe { libc::signal(libc::SIGTERM, libc::SIG_DFL) };
         say(&self.to, &FromChild::Result(Box::new(result)));
+        if tunnels.is_some() {
+            loop {
+                thread::park();
+            }
+        }
         Ok(())
     }
 

@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::FleetError;
 use super::facts::Facts;
 use super::underlay::{Crossing, crossing};
-use crate::experiment::scenario::{Bridge, Link, Node, Plan, Program, Route, Tunnel, Wire};
+use crate::experiment::scenario::{
+    Bridge, Link, Node, Plan, PlannedEnd, Program, Route, Tunnel, Wire,
+};
 
 /// Default UDP port of tunnels, IANA's of VXLAN.
 pub const PORT: u16 = 4789;
@@ -76,6 +78,8 @@ pub struct HostPlan {
     pub reference: Option<String>,
     /// Tunnels of this host.
     pub tunnels: Vec<TunnelPlan>,
+    /// VXLAN network identifier of the tunnel for probes to each host of tunnels.
+    pub probe_vnis: BTreeMap<String, u32>,
     /// Lines of `/etc/hosts` about nodes on other hosts.
     pub elsewhere: String,
     /// Nodes of this host for which others wait.
@@ -169,11 +173,18 @@ pub fn divide(
         .collect();
     let used: BTreeSet<usize> = host_of.iter().copied().collect();
     let reference = used.first().copied().unwrap_or(0);
+    let on = |end: &PlannedEnd| of_node.get(end.node.as_deref()?).copied();
+    let pair = |wire: &Wire| {
+        let [one, other] = [on(&wire.ends[0])?, on(&wire.ends[1])?];
+        (one != other).then_some([one.min(other), one.max(other)])
+    };
+    let pairs: BTreeSet<_> = plan.wires.iter().filter_map(pair).collect();
     let mut out = BTreeMap::new();
     for number in &used {
         let part = Part {
             plan,
             of_node: &of_node,
+            pairs: &pairs,
             hosts,
             options,
             id,
@@ -187,6 +198,8 @@ pub fn divide(
 struct Part<'a> {
     plan: &'a Plan,
     of_node: &'a BTreeMap<&'a str, usize>,
+    /// Hosts with wires between them.
+    pairs: &'a BTreeSet<[usize; 2]>,
     hosts: &'a [(String, Facts)],
     options: &'a Options,
     id: u32,
@@ -216,6 +229,7 @@ impl Part<'_> {
                 .collect(),
             reference,
             tunnels,
+            probe_vnis: self.probe_vnis(),
             elsewhere: self.elsewhere(),
             awaited: self.awaited(),
             ready_within_ns: nanoseconds(self.plan.ready_within),
@@ -273,9 +287,7 @@ impl Part<'_> {
             wires.push(Wire {
                 ends,
                 tunnel: Some(Tunnel {
-                    // 12 bits of the run, 12 of the wire: tunnels of an earlier run, which its host
-                    // has not removed yet, are others.
-                    vni: (self.id & 0xfff) << 12 | (number as u32 & 0xfff),
+                    vni: self.vni(number),
                     local,
                     remote,
                     port: self.options.port,
@@ -284,6 +296,25 @@ impl Part<'_> {
             });
         }
         Ok((wires, tunnels))
+    }
+
+    /// 12 bits of the run, 12 of the wire: tunnels of an earlier run, which its host has not removed yet,
+    /// are others.
+    fn vni(&self, number: usize) -> u32 {
+        (self.id & 0xfff) << 12 | (number as u32 & 0xfff)
+    }
+
+    /// Behind those of the wires.
+    fn probe_vnis(&self) -> BTreeMap<String, u32> {
+        let of = |(number, pair): (usize, &[usize; 2])| {
+            let other = match *pair {
+                [own, other] | [other, own] if own == self.own => other,
+                _ => return None,
+            };
+            let vni = self.vni(self.plan.wires.len() + number);
+            Some((self.hosts[other].0.clone(), vni))
+        };
+        self.pairs.iter().enumerate().filter_map(of).collect()
     }
 
     fn links(&self) -> Vec<LinkPlan> {

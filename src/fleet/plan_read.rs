@@ -9,7 +9,9 @@ use super::FleetError;
 use super::clock::Estimate;
 use super::plan::{HostPlan, LinkPlan, NodePlan};
 use super::underlay::{Added, reduce, too_short};
-use crate::experiment::scenario::{Link, Medium, Node, NodeNames, Overrides, Plan, Scenario};
+use crate::experiment::scenario::{
+    Link, Medium, Node, NodeNames, Overrides, Plan, Scenario, Tunnel,
+};
 use crate::profile::Profile;
 
 impl HostPlan {
@@ -19,6 +21,13 @@ impl HostPlan {
         let commands: usize = self.nodes.iter().map(|node| node.clean_up.len()).sum();
         let commands = u32::try_from(commands.max(1)).unwrap_or(u32::MAX);
         Duration::from_nanos(self.clean_up_within_ns).saturating_mul(commands)
+    }
+
+    /// Returns a tunnel to another host.
+    pub fn tunnel_to(&self, host: &str) -> Option<Tunnel> {
+        let address = self.peers.get(host)?.address;
+        let mut tunnels = self.wires.iter().filter_map(|wire| wire.tunnel);
+        tunnels.find(|tunnel| tunnel.remote == address)
     }
 
     /// Returns the plan of this host, with links shorter by what the underlay adds, and sentences

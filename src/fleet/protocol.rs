@@ -121,6 +121,8 @@ pub struct HostResult {
     pub mono_ns: u64,
     /// The clocks at the end; `None`: this is the reference, or it was not measured.
     pub clock: Option<Estimate>,
+    /// What is wrong with the tunnels to other hosts.
+    pub tunnels: BTreeMap<String, String>,
     /// Number of parts of the log.
     pub logs: u32,
 }

@@ -296,6 +296,7 @@ pub(super) async fn part(
                     error: None,
                     mono_ns: mono_ns(),
                     clock,
+                    tunnels: BTreeMap::new(),
                     logs: 0,
                 };
                 let _ = say.send(FromChild::Result(Box::new(result)));

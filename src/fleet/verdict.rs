@@ -62,8 +62,8 @@ pub struct FleetVerdict {
     pub exit_code: u8,
 }
 
-/// Judges a run: invalid if a host is lost, failed, or its clock is not known well enough; contended
-/// if any host was; clean only if all hosts are.
+/// Judges a run: invalid if a host is lost, failed, its clock is not known well enough, or a tunnel was not
+/// what it was before the start; contended if any host was; clean only if all hosts are.
 pub fn judge(
     hosts: &BTreeMap<String, HostEnd>,
     clock_bound_ns: u64,
@@ -89,6 +89,13 @@ pub fn judge(
             result.clock.as_ref(),
             clock_bound_ns,
         ));
+        // That of a host that is lost, or whose part failed, is gone.
+        let is_there = |peer: &String| match hosts.get(peer) {
+            Some(HostEnd::Reported { result, .. }) => result.judgement.is_some(),
+            _ => false,
+        };
+        let tunnels = result.tunnels.iter().filter(|(peer, _)| is_there(peer));
+        wrong.extend(tunnels.map(|(_, why)| why.clone()));
         match &result.judgement {
             Some(judgement) => {
                 wrong.extend(judgement.invalid.clone());

@@ -204,6 +204,23 @@ impl Hosts {
         format!("{}{host}", self.tag)
     }
 
+    /// Attaches a profile to a host's interface in the underlay.
+    pub fn attach(&self, host: &str, profile: &str) {
+        let profile = self.folder.file("underlay.toml", profile);
+        self.in_host(host, &["attach", "eth0", "--profile", &profile]);
+    }
+
+    /// Carries out a verb of emud on a host.
+    pub fn in_host(&self, host: &str, words: &[&str]) {
+        let status = Command::new("ip")
+            .args(["netns", "exec", &self.netns(host)])
+            .arg(emud_path())
+            .args(words)
+            .status()
+            .unwrap();
+        assert!(status.success(), "{words:?}");
+    }
+
     /// A command of `emud fleet` beside the store.
     pub fn fleet(&self, words: &[&str]) -> Command {
         let mut command = Command::new("ip");

@@ -14,6 +14,7 @@ mod simulate;
 mod skew;
 mod store;
 mod tls;
+mod tunnels;
 
 use libtest_mimic::Trial;
 use support::{named, trial};
@@ -34,6 +35,8 @@ pub fn tests() -> Vec<Trial> {
             same::a_hog_is_named_on_every_host,
             same::slow_underlay_is_refused,
             same::narrow_underlay_is_refused,
+            tunnels::dropped_before_the_start,
+            tunnels::changed_during_the_run,
             same::starts_together,
             same::phases_count_from_one_time,
             late::start_is_named,

@@ -339,22 +339,7 @@ pub fn a_hog_is_named_on_every_host() {
 /// 3 ms on the underlay, 5 ms configured: met. 2 ms: rejected before the start, with the link.
 pub fn slow_underlay_is_refused() {
     let hosts = Hosts::new(1).agents(&[]);
-    let slow = [
-        "netns",
-        "exec",
-        &hosts.netns("c"),
-        &emud_path().to_string_lossy(),
-        "attach",
-        "eth0",
-    ]
-    .map(str::to_owned);
-    let profile = hosts.folder.file("slow.toml", "[link]\ndelay = \"3ms\"\n");
-    let status = Command::new("ip")
-        .args(&slow)
-        .args(["--profile", &profile])
-        .status()
-        .unwrap();
-    assert!(status.success());
+    hosts.attach("c", "[link]\ndelay = \"3ms\"\n");
     let text = |delay: &str| {
         format!(
             "[node.one]\nhost = \"a\"\ncommand = \"ping -q -c 20 -i 0.1 two\"\n[node.two]\nhost = \"c\"\n\

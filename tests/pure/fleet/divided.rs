@@ -80,6 +80,33 @@ fn nothing_is_lost_or_twice() {
     }
 }
 
+/// Both hosts of a pair with links between them have the same one, which is no link's, and no other pair has.
+#[test]
+fn each_pair_of_hosts_has_a_tunnel_for_probes() {
+    for name in ["chain", "dumbbell", "star"] {
+        let parts = parts(&shipped(name), 3);
+        let of_links = parts.values().flat_map(|part| &part.wires);
+        let mut others: BTreeSet<u32> =
+            of_links.filter_map(|wire| Some(wire.tunnel?.vni)).collect();
+        for (host, part) in &parts {
+            let to: BTreeSet<_> = part.tunnels.iter().map(|tunnel| &tunnel.host).collect();
+            assert_eq!(
+                part.probe_vnis.keys().collect::<BTreeSet<_>>(),
+                to,
+                "{name}"
+            );
+            for (peer, vni) in &part.probe_vnis {
+                assert_eq!(parts[peer].probe_vnis[host], *vni, "{name}");
+                assert!(host > peer || others.insert(*vni), "{name}");
+                assert_eq!(
+                    part.tunnel_to(peer).unwrap().remote,
+                    part.peers[peer].address
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn a_part_is_the_same_behind_etcd() {
     for name in ["chain", "star"] {
@@ -322,6 +349,7 @@ fn one_host_has_neither_tunnels_nor_peers() {
     let parts = parts(&shipped("dumbbell"), 1);
     let part = &parts["h0"];
     assert!(part.tunnels.is_empty() && part.peers.is_empty() && part.reference.is_none());
+    assert!(part.probe_vnis.is_empty());
     let (own, _) = part.to_plan(&BTreeMap::new(), "x").unwrap();
     let whole = shipped("dumbbell");
     for (link, asked) in own.links.iter().zip(&whole.links) {

@@ -26,6 +26,7 @@ fn result(verdict: RunVerdict) -> HostResult {
         error: None,
         mono_ns: 9,
         clock: Some(clock(5)),
+        tunnels: BTreeMap::new(),
         logs: 0,
     }
 }
@@ -131,6 +132,32 @@ fn a_clock_beyond_the_bound_is_invalid() {
         ..result(RunVerdict::Clean)
     };
     assert_eq!(judged(reported(unknown)).verdict, RunVerdict::Invalid);
+}
+
+/// The tunnel to a host that is lost is gone with it: the cause is that.
+#[test]
+fn a_tunnel_to_a_host_that_is_there_is_invalid() {
+    let why = "the tunnel to a (UDP port 4789): none of 100 packets came back";
+    let b = |peer: &str| {
+        reported(HostResult {
+            tunnels: BTreeMap::from([(peer.into(), why.into())]),
+            ..result(RunVerdict::Clean)
+        })
+    };
+    let found = judged(b("a"));
+    assert_eq!((found.verdict, found.exit_code), (RunVerdict::Invalid, 4));
+    assert_eq!(found.reasons, [format!("b: {why}")]);
+    let of = |c: HostEnd| {
+        let hosts = BTreeMap::from([("b".into(), b("c")), ("c".into(), c)]);
+        judge(&hosts, BOUND_NS, ExitCode::Program, None).reasons
+    };
+    assert_eq!(of(HostEnd::Lost("gone".into())), ["c: lost: gone"]);
+    let failed = HostResult {
+        judgement: None,
+        error: Some("no".into()),
+        ..result(RunVerdict::Clean)
+    };
+    assert_eq!(of(reported(failed)), ["c: no"]);
 }
 
 #[test]

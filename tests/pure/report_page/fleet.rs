@@ -55,6 +55,7 @@ fn three(names: [&str; 3], contended: &str) -> Vec<(String, Log, HostEnd)> {
             error: None,
             clock,
             mono_ns: MEASURED + 12 * SECOND,
+            tunnels: BTreeMap::new(),
             logs: 1,
         };
         let result = Box::new(result);
