@@ -5,7 +5,8 @@ use std::fs;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use support::host::soon;
+use emud::fleet::LEASE;
+use support::host::{parent, pids, soon};
 
 use super::hosts::{HOSTS, Hosts, completed};
 
@@ -46,6 +47,38 @@ pub fn after_a_killed_agent() {
     soon("b is back", || hosts.emud(&["status"]).contains("\nb "));
     let (code, text) = hosts.run(&LONG.replace("-i 0.2", "-c 3 -i 0.2"), &[]);
     completed(code, &text);
+}
+
+/// Its agent reports that at once.
+pub fn after_a_killed_part() {
+    let hosts = Hosts::new(1).agents(&[]);
+    let mut run = hosts.start(LONG);
+    let agent = hosts.agents[1].id();
+    let part = *pids(|pid| parent(pid) == Some(agent))
+        .first()
+        .expect("a part");
+    let since = Instant::now();
+    support::lab::sh(&format!("kill -KILL {part}"));
+    let log = hosts.folder.path("agent.b");
+    soon("its agent notices it", || {
+        let said = fs::read_to_string(&log).unwrap();
+        said.contains("its part ended unexpectedly (signal: 9")
+    });
+    let noticed = since.elapsed();
+    let (code, text) = ended(&hosts, &mut run);
+    println!(
+        "    noticed after {noticed:?}, ended after {:?}",
+        since.elapsed()
+    );
+    // No lease of 6 s has to expire.
+    assert!(noticed < Duration::from_secs(1), "{noticed:?}");
+    assert!(since.elapsed() < LEASE, "{:?}", since.elapsed());
+    assert!(
+        text.contains("  b: its part ended unexpectedly (signal: 9"),
+        "{text}"
+    );
+    assert_eq!(code, 4, "{text}");
+    hosts.all_clean(&HOSTS);
 }
 
 pub fn after_a_killed_controller() {

@@ -51,6 +51,7 @@ pub fn tests() -> Vec<Trial> {
             set::delay_of_a_star_between_hosts,
             simulate::thirty_agents,
             clean::after_a_killed_agent,
+            clean::after_a_killed_part,
             clean::after_a_killed_controller,
             clean::after_a_partition,
             clean::with_a_killed_member,
