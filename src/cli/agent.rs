@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     host: String,
 
-    /// Address for tunnels and probes between hosts [default: the one that reaches etcd]
+    /// Address for tunnels and probes between hosts; not a loopback one, if there are others [default: the one that reaches etcd]
     #[arg(long, value_name = "IP")]
     address: Option<IpAddr>,
 

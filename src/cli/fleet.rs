@@ -198,7 +198,7 @@ struct What {
     #[arg(long, value_name = "PORT", default_value_t = PORT)]
     port: u16,
 
-    /// MTU of links between hosts
+    /// MTU of all links
     #[arg(long, value_name = "BYTES", default_value_t = MTU, value_parser = clap::value_parser!(u32).range(576..=65000))]
     mtu: u32,
 

@@ -9,6 +9,7 @@ use emud::experiment::run::User;
 use emud::fleet::part;
 use emud::monitor::settings;
 use emud_monitor::Config;
+use emud_monitor::config::GroupBy;
 
 use super::{Failure, agent, hold_run, run};
 
@@ -48,10 +49,15 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The thresholds of a text, or those of `emud run`.
+/// The thresholds of a text, or those of `emud run`. By control group, as the reader of the verdict does not
+/// know what else runs on a host: all programs of the experiment are in that of the agent.
 fn config(text: Option<&str>) -> Result<Config, String> {
     match text {
-        None => run::config(None).map_err(|failure| failure.message),
+        None => {
+            let mut config = run::config(None).map_err(|failure| failure.message)?;
+            config.alarms.group_by = GroupBy::Cgroup;
+            Ok(config)
+        }
         Some(text) => settings::parse(text, "--monitor").map_err(|e| e.to_string()),
     }
 }

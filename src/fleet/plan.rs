@@ -28,7 +28,7 @@ pub struct Options {
     pub size: Option<u32>,
     /// UDP port of tunnels.
     pub port: u16,
-    /// MTU of tunnels, inside.
+    /// MTU of all wires; of tunnels, inside.
     pub mtu: u32,
     /// How much longer than configured the underlay may take, in ns.
     pub tolerance_ns: u64,
@@ -155,6 +155,28 @@ pub struct TunnelPlan {
     pub host: String,
     /// Smallest one-way delay that the scenario configures on it, in ns.
     pub asked_ns: u64,
+}
+
+/// Checks that the hosts with nodes can reach each other, if there are several.
+///
+/// # Errors
+/// [`FleetError::Plan`]: one has a loopback address, because it reaches etcd there.
+pub fn reachable(host_of: &[usize], hosts: &[(String, Facts)]) -> Result<(), FleetError> {
+    let used: BTreeSet<usize> = host_of.iter().copied().collect();
+    let mut used = used.iter().filter_map(|number| hosts.get(*number));
+    let local = |(_, facts): &&(String, Facts)| {
+        facts.address.is_loopback() || facts.address.is_unspecified()
+    };
+    if used.clone().count() < 2 {
+        return Ok(());
+    }
+    used.find(local).map_or(Ok(()), |(host, facts)| {
+        Err(FleetError::Plan(format!(
+            "{host} has the address {}, at which other hosts do not reach it: start its agent with \
+             --address and one of the network between the hosts",
+            facts.address
+        )))
+    })
 }
 
 /// Returns the part of each host; hosts without nodes have none.

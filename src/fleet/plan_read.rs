@@ -76,6 +76,8 @@ impl HostPlan {
             clean_up_within: Duration::from_nanos(self.clean_up_within_ns),
             measure_for: self.measure_ns.map(Duration::from_nanos),
             elsewhere: self.elsewhere.clone(),
+            // A bridge drops what is larger than the MTU of the port behind which the receiver is.
+            mtu: Some(self.options.mtu),
         };
         Ok((plan, notes))
     }

@@ -62,6 +62,8 @@ pub struct Lab {
     /// Indices of the host's ends of wires.
     host_ends: Vec<u32>,
     uplinks: Vec<Uplink>,
+    /// Of wires; `None`: the kernel's default.
+    mtu: Option<u32>,
 }
 
 impl Lab {
@@ -79,7 +81,13 @@ impl Lab {
             nodes: Vec::new(),
             host_ends: Vec::new(),
             uplinks: Vec::new(),
+            mtu: None,
         })
+    }
+
+    /// Sets the MTU of wires that are added later; `None`: the kernel's default.
+    pub fn set_mtu(&mut self, mtu: Option<u32>) {
+        self.mtu = mtu;
     }
 
     /// Adds a node with separate network, mount and process namespaces. Only lo is up.
@@ -353,8 +361,12 @@ impl Lab {
 
     /// Adds the address of one end of a wire and brings it up.
     fn connect(&mut self, end: &PlannedEnd) -> Result<(), LabError> {
+        let mtu = self.mtu;
         let netlink = self.netlink(end.node.as_deref())?;
         let index = netlink.link(&end.interface)?.index;
+        if let Some(mtu) = mtu {
+            netlink.set_mtu(index, mtu)?;
+        }
         if end.node.is_none() {
             let failed = |e| LabError::system(format!("disable IPv6 on {}", end.interface), e);
             setting::disable_ipv6(&end.interface).map_err(failed)?;

@@ -47,6 +47,7 @@ pub fn plan(profile: Profile, asked: &str, program: Program, interface: &str) ->
         clean_up_within: std::time::Duration::ZERO,
         measure_for: None,
         elsewhere: String::new(),
+        mtu: None,
     }
 }
 

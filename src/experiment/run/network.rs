@@ -76,6 +76,7 @@ impl Network {
             scratch: folders.scratch().map(str::to_owned),
         };
         let mut lab = Lab::new()?;
+        lab.set_mtu(plan.mtu);
         open_files::allow(OPEN_FILES_PER_NODE * (plan.nodes.len() + plan.links.len()) as u64);
         for node in &plan.nodes {
             lab.add_node(&node.name, &files)?;

@@ -37,6 +37,8 @@ pub struct Plan {
     pub measure_for: Option<Duration>,
     /// Lines of `/etc/hosts` about nodes on other hosts; empty without.
     pub elsewhere: String,
+    /// MTU of all wires; `None`: the kernel's default.
+    pub mtu: Option<u32>,
 }
 
 table! {

@@ -68,6 +68,7 @@ impl Plan {
             clean_up_within: Duration::ZERO,
             measure_for: None,
             elsewhere: String::new(),
+            mtu: None,
         }
     }
 }

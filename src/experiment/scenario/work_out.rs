@@ -109,6 +109,7 @@ impl Scenario {
             clean_up_within: self.top.clean_up_within,
             measure_for: None,
             elsewhere: String::new(),
+            mtu: None,
         })
     }
 

@@ -16,7 +16,7 @@ use crate::fleet::facts::Facts;
 use crate::fleet::keys::Keys;
 use crate::fleet::merge::HostLog;
 use crate::fleet::placement::{Host, place};
-use crate::fleet::plan::{HostPlan, Options, divide};
+use crate::fleet::plan::{HostPlan, Options, divide, reachable};
 use crate::fleet::protocol::{Ready, Revision};
 use crate::fleet::verdict::{EarlyEnd, HostEnd};
 use crate::fleet::{FleetError, LEASE};
@@ -145,6 +145,7 @@ pub async fn divided(
         .into_iter()
         .map(|(host, (_, facts))| (host, facts))
         .collect();
+    reachable(&host_of, &agents)?;
     let id = crate::host::random_seed().map_err(FleetError::system("draw a number"))?;
     let plans = divide(
         &request.plan,

@@ -104,6 +104,30 @@ pub fn registers_though_the_answer_is_lost() {
     }
 }
 
+/// As of an agent beside etcd. Alone, such a host needs no other address.
+pub fn loopback_address_is_rejected() {
+    let mut hosts = Hosts::new(1).agents(&[]);
+    hosts.kill("c");
+    hosts.agents[2] = hosts.agent("c", &["--address", "127.0.0.1"]);
+    soon("c is back", || {
+        let log = fs::read_to_string(hosts.folder.path("agent.c"));
+        log.unwrap().contains("is registered")
+    });
+    let node =
+        |name: &str, host: &str| format!("[node.{name}]\nhost = \"{host}\"\ncommand = \"true\"\n");
+    let link = "[link.l]\nbetween = [\"one\", \"two\"]\nprofile.link.delay = \"5ms\"\n";
+    let (code, text) = hosts.run(
+        &format!("{}{}{link}", node("one", "a"), node("two", "c")),
+        &[],
+    );
+    assert_eq!(code, 65, "{text}");
+    for what in ["c has the address 127.0.0.1", "--address"] {
+        assert!(text.contains(what), "no {what}: {text}");
+    }
+    let (code, text) = hosts.run(&node("one", "c"), &[]);
+    completed(code, &text);
+}
+
 /// As above, for the key that excludes other runs.
 pub fn runs_though_the_answer_is_lost() {
     let mut hosts = Hosts::new(1).agents(&[]);

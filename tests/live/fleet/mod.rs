@@ -35,6 +35,8 @@ pub fn tests() -> Vec<Trial> {
             same::a_hog_is_named_on_every_host,
             same::slow_underlay_is_refused,
             same::narrow_underlay_is_refused,
+            same::mtu_of_a_star,
+            agent::loopback_address_is_rejected,
             tunnels::dropped_before_the_start,
             tunnels::changed_during_the_run,
             same::starts_together,

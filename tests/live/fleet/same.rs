@@ -301,9 +301,6 @@ pub fn contended_host_is_named() {
 /// network namespace. Each names the group.
 pub fn a_hog_is_named_on_every_host() {
     let hosts = Hosts::new(3).agents(&[]);
-    let monitor = hosts
-        .folder
-        .file("monitor.toml", "[alarms]\ngroup-by = \"cgroup\"\n");
     let node = |name: &str, host: &str| {
         format!("[node.{name}]\nhost = \"{host}\"\ncommand = \"sleep 10\"\n")
     };
@@ -313,7 +310,7 @@ pub fn a_hog_is_named_on_every_host() {
         node("two", "b"),
         node("three", "c")
     );
-    let mut run = hosts.start_with(&text, &["--monitor", &monitor, "--verdict-first"]);
+    let mut run = hosts.start_with(&text, &["--verdict-first"]);
     let group = Group::new("hog");
     // Whatever else this machine does.
     group.cpu_weight(10_000);
@@ -382,6 +379,24 @@ pub fn narrow_underlay_is_refused() {
     );
     let (code, said) = hosts.run(&text, &["--mtu", "1450", "--port", "4790"]);
     completed(code, &said);
+}
+
+/// A packet for another host passes the bridge, whose other ports are on its own host: what it does not
+/// forward, no ICMP error reports.
+pub fn mtu_of_a_star() {
+    let hosts = Hosts::with(&Setup {
+        mtu: 1500,
+        ..Setup::default()
+    })
+    .agents(&[]);
+    let text = "[topology]\nkind = \"star\"\n[topology.class.far]\npeers = 1\n\
+                [topology.class.far.profile.link]\ndelay = \"5ms\"\n\
+                [topology.class.near]\npeers = 1\n[topology.class.near.profile.link]\ndelay = \"5ms\"\n\
+                [node.hub]\nhost = \"a\"\n[node.far1]\nhost = \"c\"\n[node.near1]\nhost = \"a\"\n\
+                command = \"ping -q -c 5 -i 0.1 -W 2 -s 1472 -M dont far1\"\n";
+    let (code, said) = hosts.run(text, &["--mtu", "1400"]);
+    completed(code, &said);
+    assert!(said.contains(" 5 received"), "{said}");
 }
 
 /// The hosts are one kernel here, so the true offset of their clocks is 0: what is measured is the
