@@ -76,7 +76,7 @@ impl HostPlan {
             clean_up_within: Duration::from_nanos(self.clean_up_within_ns),
             measure_for: self.measure_ns.map(Duration::from_nanos),
             elsewhere: self.elsewhere.clone(),
-            // A bridge drops what is larger than the MTU of the port behind which the receiver is.
+            // Also those on one host: the first packets that are larger than a tunnel would be lost.
             mtu: Some(self.options.mtu),
         };
         Ok((plan, notes))

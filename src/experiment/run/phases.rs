@@ -123,7 +123,7 @@ impl Programs {
                 node: node.name.clone(),
                 command: text.to_owned(),
                 status: exit.status(),
-                hint: self.common.preparing().map_or_else(String::new, hint),
+                hint: (self.common.preparing()).map_or_else(String::new, |user| self.hint(user)),
             }),
             Ok(Err(e)) => Err(e),
             Err(_) => Err(self.too_slow(node, &format!("`{text}` did not end"))),
@@ -226,13 +226,15 @@ impl Programs {
         let (_, exit) = self.start(node, phase, &program, self.common.preparing())?;
         Ok(told(exit).await)
     }
-}
 
-fn hint(user: &User) -> String {
-    format!(
-        " (it ran as {}; with --root=prepare it runs as root)",
-        user.name
-    )
+    /// Says how a command of the preparation runs as root.
+    fn hint(&self, user: &User) -> String {
+        let root = match self.common.together {
+            Some(_) => "`emud agent --allow-root`",
+            None => "--root=prepare",
+        };
+        format!(" (it ran as {}; with {root} it runs as root)", user.name)
+    }
 }
 
 /// Waits for the exit of a program. Its task only ends early with the whole run.

@@ -128,7 +128,20 @@ pub fn loopback_address_is_rejected() {
     completed(code, &text);
 }
 
-/// As above, for the key that excludes other runs.
+/// As `prepare` of s-window, t-tree and t-scale.
+pub fn prepares_as_root_if_allowed() {
+    let text = "[node.one]\nhost = \"a\"\nprepare = \"ip address add 10.1.1.1/32 dev lo\"\ncommand = \"true\"\n";
+    let (code, said) = Hosts::new(1).agents(&[]).run(text, &[]);
+    assert_eq!(code, 69, "{said}");
+    assert!(
+        said.contains("it ran as nobody; with `emud agent --allow-root` it runs as root"),
+        "{said}"
+    );
+    let (code, said) = Hosts::new(1).agents(&["--allow-root"]).run(text, &[]);
+    completed(code, &said);
+}
+
+/// As [`registers_though_the_answer_is_lost`], for the key that excludes other runs.
 pub fn runs_though_the_answer_is_lost() {
     let mut hosts = Hosts::new(1).agents(&[]);
     let mut lossy = Lossy::new(&hosts, "/emud/default/claim");

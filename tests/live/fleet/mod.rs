@@ -37,6 +37,7 @@ pub fn tests() -> Vec<Trial> {
             same::narrow_underlay_is_refused,
             same::mtu_of_a_star,
             agent::loopback_address_is_rejected,
+            agent::prepares_as_root_if_allowed,
             tunnels::dropped_before_the_start,
             tunnels::changed_during_the_run,
             same::starts_together,

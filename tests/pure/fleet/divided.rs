@@ -7,7 +7,7 @@ use emud::experiment::scenario::{Overrides, Plan, shipped};
 use emud::fleet::clock::Estimate;
 use emud::fleet::facts::Facts;
 use emud::fleet::placement::place;
-use emud::fleet::plan::{HostPlan, divide};
+use emud::fleet::plan::{HostPlan, divide, reachable};
 use emud::fleet::status::plan_text;
 
 use super::{facts, hosts, options, plan};
@@ -342,6 +342,24 @@ fn others_wait_only_for_what_is_reported() {
         .to_plan(&underlay(&parts["h1"], 1000), "x")
         .unwrap();
     assert_eq!(own.nodes[0].waits_for.iter().collect::<Vec<_>>(), ["a"]);
+}
+
+#[test]
+fn only_hosts_that_others_reach_take_part_together() {
+    let mut all = vec![("a".to_owned(), facts(0)), ("b".to_owned(), facts(1))];
+    reachable(&[0, 1], &all).unwrap();
+    for local in ["127.0.0.1", "::1", "0.0.0.0"] {
+        all[1].1.address = local.parse().unwrap();
+        let error = reachable(&[0, 1, 0], &all).unwrap_err();
+        assert_eq!(error.exit_code(), 65);
+        let error = error.to_string();
+        assert!(
+            error.starts_with(&format!("b has the address {local}")) && error.contains("--address"),
+            "{error}"
+        );
+        reachable(&[1, 1], &all).unwrap();
+        reachable(&[0], &all).unwrap();
+    }
 }
 
 #[test]
