@@ -198,6 +198,8 @@ impl<W: Write + Send + 'static> Part<W> {
             }
             result.mono_ns = mono_ns();
         }
+        // Of a part that failed or was ended, nobody uses them.
+        let mut tunnels = tunnels.take_if(|_| result.error.is_none());
         result.tunnels = tunnels.as_mut().map(Watched::finish).unwrap_or_default();
         // Other hosts may still probe this one: the agent ends it when all have reported, without the
         // handler that the run has left. SAFETY: no handler of this process.

@@ -71,8 +71,7 @@ pub fn after_a_killed_part() {
         since.elapsed()
     );
     // No lease of 6 s has to expire.
-    assert!(noticed < Duration::from_secs(1), "{noticed:?}");
-    assert!(since.elapsed() < LEASE, "{:?}", since.elapsed());
+    assert!(noticed < LEASE / 2, "{noticed:?}");
     assert!(
         text.contains("  b: its part ended unexpectedly (signal: 9"),
         "{text}"

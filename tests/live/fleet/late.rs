@@ -24,6 +24,11 @@ fn gated(hosts: &Hosts) -> (String, Child) {
     (gate, run)
 }
 
+/// Whether these are the words of the shell that waits for the file.
+fn is_gate(words: &[u8], gate: &str) -> bool {
+    String::from_utf8_lossy(words).contains(&format!("until [ -e {gate} ]"))
+}
+
 /// The number of hosts whose line of the status ends so.
 fn in_state(hosts: &Hosts, state: &str) -> usize {
     let status = hosts.emud(&["status"]);
@@ -58,6 +63,12 @@ pub fn reports_do_not_delay_the_start() {
     let hosts = Hosts::new(1).agents(&[]);
     let (gate, mut run) = gated(&hosts);
     soon("c is built", || in_state(&hosts, " built") == 1);
+    // It has little left to do then.
+    soon("a prepares", || {
+        let waits =
+            |pid| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|w| is_gate(&w, &gate));
+        !pids(waits).is_empty()
+    });
     // `ip netns exec` becomes the command.
     let controller = run.id();
     sh(&format!("kill -STOP {controller}"));

@@ -344,7 +344,9 @@ pub fn slow_underlay_is_refused() {
         )
     };
     let bound = ["--clock-bound", "10ms"];
-    let (code, said) = hosts.run(&text("5ms"), &bound);
+    // The slow network is a process here, which is later while the machine is busy.
+    let more = ["--tolerance", "500us"];
+    let (code, said) = hosts.run(&text("5ms"), &[bound, more].concat());
     completed(code, &said);
     let [rtt, _] = rtts(&hosts.folder.path("fleet.log"))[0].1;
     // Twice --tolerance, and the time of processes on a busy machine.
