@@ -24,7 +24,7 @@ fn gated(hosts: &Hosts) -> (String, Child) {
     (gate, run)
 }
 
-/// Whether these are the words of the shell that waits for the file.
+/// Whether these are the arguments of the shell that waits for the file.
 fn is_gate(words: &[u8], gate: &str) -> bool {
     String::from_utf8_lossy(words).contains(&format!("until [ -e {gate} ]"))
 }
