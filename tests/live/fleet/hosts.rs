@@ -170,15 +170,18 @@ impl Hosts {
             let agent = self.agent(host, arguments);
             self.agents.push(agent);
         }
-        soon("all agents are registered", || {
-            let status = self.emud(&["status"]);
-            HOSTS.iter().all(|host| {
-                status
-                    .lines()
-                    .any(|line| line.starts_with(&format!("{host} ")))
-            })
-        });
+        soon("all agents are registered", || self.are_registered(&HOSTS));
         self
+    }
+
+    /// Whether the status has all of these hosts.
+    pub fn are_registered(&self, hosts: &[&str]) -> bool {
+        let status = self.emud(&["status"]);
+        let has = |host: &&str| {
+            let begin = format!("{host} ");
+            status.lines().any(|line| line.starts_with(&begin))
+        };
+        hosts.iter().all(has)
     }
 
     pub fn agent(&self, host: &str, arguments: &[&str]) -> Child {

@@ -217,14 +217,10 @@ pub fn priority() {
         let (_, loser) = counts[1 - winner];
         // Its queue of 250 is sent when they have ended, by senders that are not exactly in time. Beside other
         // tests they can wait for a CPU until the queue is empty.
-        let (most, loser) = (left + 250.0, loser as f64);
-        verdict.at_most("of the loser", 1.03 * left + 255.0, loser);
-        let least = if full() {
-            0.97 * left + 245.0
-        } else {
-            most / 2.0
-        };
-        verdict.at_least("of the loser", least, loser);
+        let (expected, most_off) = (left + 250.0, 0.03 * left + 5.0);
+        let less = if full() { most_off } else { expected / 2.0 };
+        verdict.at_most("of the loser", expected + most_off, loser as f64);
+        verdict.at_least("of the loser", expected - less, loser as f64);
         verdict.same("dropped of the winner", 0, dropped);
     }
     let shown = lab.show();
