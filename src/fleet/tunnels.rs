@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
@@ -158,8 +159,10 @@ impl Watched {
     /// Probes all hosts again, and returns what is wrong with the tunnels to them.
     pub fn finish(&mut self) -> BTreeMap<String, String> {
         self.stop.store(true, Relaxed);
-        let watched = self.threads.drain(..);
-        let ended: Vec<_> = watched.filter_map(|thread| thread.join().ok()).collect();
+        // A thread that panicked has measured nothing: the part fails, too.
+        let ended: Vec<_> = (self.threads.drain(..))
+            .map(|thread| (thread.join()).unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect();
         let tolerance_ns = self.tolerance_ns;
         let at_end = |(mut probes, found): (Probes, Option<String>)| {
             probes.prober.burst();
@@ -176,7 +179,9 @@ impl Watched {
             let threads: Vec<_> = (ended.into_iter())
                 .map(|one| scope.spawn(move || at_end(one)))
                 .collect();
-            let found = threads.into_iter().filter_map(|thread| thread.join().ok());
+            let found = threads
+                .into_iter()
+                .map(|thread| (thread.join()).unwrap_or_else(|panic| resume_unwind(panic)));
             found.filter_map(|(host, why)| Some((host, why?))).collect()
         })
     }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
+use std::panic::resume_unwind;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -200,11 +201,9 @@ impl Network {
             let threads: Vec<_> = (self.links.chunks(share))
                 .map(|links| scope.spawn(|| all(links)))
                 .collect();
-            let joined = threads.into_iter().map(|thread| match thread.join() {
-                Ok(done) => done,
-                Err(panic) => std::panic::resume_unwind(panic),
-            });
-            joined.fold(Ok(()), Result::and)
+            (threads.into_iter())
+                .map(|thread| (thread.join()).unwrap_or_else(|panic| resume_unwind(panic)))
+                .fold(Ok(()), Result::and)
         })
     }
 
