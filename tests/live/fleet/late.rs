@@ -81,26 +81,6 @@ pub fn reports_do_not_delay_the_start() {
     completed(code, &text);
 }
 
-/// A change of one link waits some 10 ms for the kernel. That of 171 one after the other took longer than
-/// the 2 s that the start is ahead.
-pub fn many_links_begin_in_time() {
-    let mut hosts = Hosts::new(1);
-    hosts.agents.push(hosts.agent("a", &[]));
-    soon("a is registered", || hosts.are_registered(&["a"]));
-    let nodes: String = (0..19).map(|n| format!("[node.n{n}]\n")).collect();
-    let links: String = (0..19)
-        .flat_map(|n| (0..n).map(move |m| (n, m)))
-        .map(|(n, m)| {
-            format!(
-                "[link.l{n}x{m}]\nbetween = [\"n{n}\", \"n{m}\"]\nprofile.link.delay = \"5ms\"\n"
-            )
-        })
-        .collect();
-    let (code, said) = hosts.run(&format!("{nodes}command = \"sleep 0.5\"\n{links}"), &[]);
-    assert!(!said.contains("the measured phase began"), "{said}");
-    completed(code, &said);
-}
-
 /// Nothing has run: that is no result.
 pub fn stopped_before_the_start() {
     let hosts = Hosts::new(1).agents(&[]);

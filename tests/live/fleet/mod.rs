@@ -44,7 +44,6 @@ pub fn tests() -> Vec<Trial> {
             same::phases_count_from_one_time,
             late::start_is_named,
             late::reports_do_not_delay_the_start,
-            late::many_links_begin_in_time,
             late::stopped_before_the_start,
             skew::of_the_start,
             skew::of_a_change,
