@@ -58,6 +58,9 @@ if [ -z "${EMUD_TEST_FULL-}" ]; then
     start guest-7.2 tests/vm/live.sh 7.2 --skip link::hold::senders
     # The monitor's arithmetic and the trains are the same on both.
     start guest-6.1 tests/vm/live.sh 6.1 --skip shares --skip senders
+    # Most of its time it waits.
+    start live-links env EMUD_LIVE_SCALE=0.2 "$EMUD_LIVE" --skip run:: --skip monitor:: --skip fleet:: \
+        --skip host:: --skip container:: --skip netem::
     begin 4
 fi
 job build cargo test --locked "${all[@]}" --no-run
@@ -67,8 +70,6 @@ job mutants tests/mutants.sh --check
 
 if [ -z "${EMUD_TEST_FULL-}" ]; then
     # The longest first; what waits most of its time is beside what computes.
-    start live-links env EMUD_LIVE_SCALE=0.2 "$EMUD_LIVE" --skip run:: --skip monitor:: --skip fleet:: \
-        --skip host:: --skip container:: --skip netem::
     start live-runs env EMUD_LIVE_SCALE=0.2 "$EMUD_LIVE" --skip link:: --skip lab::
     start readme tests/readme.sh "$EMUD_BIN"
     start kernel "$EMUD_KERNEL" --test-threads=2

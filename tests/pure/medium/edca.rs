@@ -189,7 +189,7 @@ fn categories_share_the_air_as_in_the_reference() {
     let equal: &[&[usize]] = &[&[2][..]; 8];
     let low: &[&[usize]] = &[&[2], &[2], &[3], &[3], &[2, 3]];
     // The tolerances are three standard errors of the counts in 20 s.
-    let seconds = if full() { 600 } else { 20 };
+    let seconds = if full() { 600 } else { 8 };
     let scale = (20.0 / seconds as f64).sqrt();
     for (what, stations) in [
         ("all", all),
@@ -197,7 +197,7 @@ fn categories_share_the_air_as_in_the_reference() {
         ("equal", equal),
         ("low", low),
     ] {
-        let (expected, collided) = Reference::new(stations).run(seconds.max(30));
+        let (expected, collided) = Reference::new(stations).run(seconds);
         let (found, internal) = measured(edca(1), stations, seconds);
         // Four standard errors of the difference of two counts.
         let bound = 4.0 * (2.0 * collided / seconds as f64).sqrt();

@@ -3,6 +3,7 @@
 
 use emud::medium::air::Plan;
 use emud::medium::phy::{Matrix, Reach};
+use support::count;
 
 use super::traffic::{Cell, S, hidden, near, plan, saturated};
 
@@ -11,7 +12,7 @@ fn goodput(senders: usize, kbit: u32, matrix: Matrix, rts: bool) -> f64 {
         rts_bytes: rts.then_some(0),
         ..plan("802.11b", 5)
     };
-    let cell = saturated(plan, matrix, &vec![kbit; senders + 1], 100 * S);
+    let cell = saturated(plan, matrix, &vec![kbit; senders + 1], count(100) * S);
     cell.sent_mbit().iter().sum()
 }
 

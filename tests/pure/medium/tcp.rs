@@ -4,6 +4,7 @@
 
 use emud::medium::air::{Air, Fate, Frame, Outcome, Plan, To};
 use emud::medium::phy::Matrix;
+use support::count;
 
 use super::traffic::{Cell, S, megabits, near, plan, timing};
 
@@ -115,7 +116,7 @@ fn tcp_is_below_its_bounds_by_its_collisions() {
         ("802.11g", 54_000, 24.26),
     ];
     for (standard, kbit, expected) in rows {
-        let until_ns = 60 * S;
+        let until_ns = count(60) * S;
         let (cell, received) = flow(plan(standard, 7), Matrix::full(2), kbit, until_ns);
         let goodput = megabits(received, until_ns);
         near(
