@@ -58,7 +58,8 @@ if [ -z "${EMUD_TEST_FULL-}" ]; then
     start guest-7.2 tests/vm/live.sh 7.2 --skip link::hold::senders
     # The monitor's arithmetic and the trains are the same on both.
     start guest-6.1 tests/vm/live.sh 6.1 --skip shares --skip senders
-    # Most of its time it waits.
+    # These wait most of their time.
+    start live-runs env EMUD_LIVE_SCALE=0.2 "$EMUD_LIVE" --skip link:: --skip lab::
     start live-links env EMUD_LIVE_SCALE=0.2 "$EMUD_LIVE" --skip run:: --skip monitor:: --skip fleet:: \
         --skip host:: --skip container:: --skip netem::
     begin 4
@@ -69,8 +70,7 @@ programs "${all[@]}"
 job mutants tests/mutants.sh --check
 
 if [ -z "${EMUD_TEST_FULL-}" ]; then
-    # The longest first; what waits most of its time is beside what computes.
-    start live-runs env EMUD_LIVE_SCALE=0.2 "$EMUD_LIVE" --skip link:: --skip lab::
+    # The longest first.
     start readme tests/readme.sh "$EMUD_BIN"
     start kernel "$EMUD_KERNEL" --test-threads=2
     start pure "$EMUD_PURE" --test-threads=4
