@@ -62,7 +62,7 @@ if [ -z "${EMUD_TEST_FULL-}" ]; then
     start live-runs env EMUD_LIVE_SCALE=0.2 "$EMUD_LIVE" --skip link:: --skip lab::
     start live-links env EMUD_LIVE_SCALE=0.2 "$EMUD_LIVE" --skip run:: --skip monitor:: --skip fleet:: \
         --skip host:: --skip container:: --skip netem::
-    begin 4
+    begin 5
 fi
 job build cargo test --locked "${all[@]}" --no-run
 [ "$failed" -eq 0 ] || finish

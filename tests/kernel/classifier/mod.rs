@@ -90,14 +90,19 @@ impl Bench {
     }
 
     fn with(up: &Link, seed: u64, place: Place) -> Self {
-        let mut bench = Self::empty(&Sizes::default());
-        bench.set(up, seed, place);
-        bench
+        Self::loaded(up, seed, place, &Sizes::default())
     }
 
     fn sized(up: &Link, sizes: Sizes) -> Self {
-        let mut bench = Self::empty(&sizes);
-        bench.set(up, 42, stamp_place());
+        Self::loaded(up, 42, stamp_place(), &sizes)
+    }
+
+    /// As after an attach of this link.
+    fn loaded(up: &Link, seed: u64, place: Place, sizes: &Sizes) -> Self {
+        let [up, down] = both(up, seed, place, START);
+        let both: [&[Compiled]; 2] = [&[up], &[down]];
+        let mut bench = Self::for_features(sizes, features::of(both));
+        bench.apply(both).unwrap();
         bench
     }
 
@@ -127,8 +132,7 @@ impl Bench {
     }
 
     fn set(&mut self, up: &Link, seed: u64, place: Place) {
-        let up = self.compile(up, seed, abi::EMUD_UP, place);
-        let down = self.compile(&Link::default(), seed, abi::EMUD_DOWN, place);
+        let [up, down] = both(up, seed, place, self.start);
         self.apply([&[up], &[down]]).unwrap();
     }
 
@@ -153,10 +157,7 @@ impl Bench {
     }
 
     fn compile(&self, link: &Link, seed: u64, direction: u32, place: Place) -> Compiled {
-        let mut c = compile(link, seed, direction, self.start, place).unwrap();
-        // The test run has a socket and no device to clone to.
-        c.link.flags &= !abi::EMUD_F_CLONE;
-        c
+        compiled(link, seed, direction, place, self.start)
     }
 
     /// Sends one frame that arrives `at` ns after the start.
@@ -173,6 +174,20 @@ impl Bench {
     fn counters(&self) -> abi::emud_counters {
         *self.maps.counters(abi::EMUD_UP).unwrap()
     }
+}
+
+fn compiled(link: &Link, seed: u64, direction: u32, place: Place, start: u64) -> Compiled {
+    let mut c = compile(link, seed, direction, start, place).unwrap();
+    // The test run has a socket and no device to clone to.
+    c.link.flags &= !abi::EMUD_F_CLONE;
+    c
+}
+
+/// This link, and the other direction, which does nothing.
+fn both(up: &Link, seed: u64, place: Place, start: u64) -> [Compiled; 2] {
+    let up = compiled(up, seed, abi::EMUD_UP, place, start);
+    let down = compiled(&Link::default(), seed, abi::EMUD_DOWN, place, start);
+    [up, down]
 }
 
 /// The context of a packet that arrives then.
