@@ -49,6 +49,8 @@ fetching=$!
 # tests of the verbs and of the benchmarks, which took 9 s of a processor to compile.
 live=(-p emud -p emud-monitor --test live)
 all=("${live[@]}" --lib --test pure --test kernel)
+of_links=(--skip run:: --skip monitor:: --skip fleet:: --skip host:: --skip container:: --skip netem::)
+of_runs=(--skip link:: --skip lab::)
 job build-live cargo test --locked "${live[@]}" --no-run
 [ "$failed" -eq 0 ] || finish
 wait "$fetching" || { cat "$jobs/kernels.log"; add_failure kernels; }
@@ -59,9 +61,8 @@ if [ -z "${EMUD_TEST_FULL-}" ]; then
     # The monitor's arithmetic and the trains are the same on both.
     start guest-6.1 tests/vm/live.sh 6.1 --skip shares --skip senders
     # These wait most of their time.
-    start live-runs env EMUD_LIVE_SCALE=0.2 "$EMUD_LIVE" --skip link:: --skip lab::
-    start live-links env EMUD_LIVE_SCALE=0.2 "$EMUD_LIVE" --skip run:: --skip monitor:: --skip fleet:: \
-        --skip host:: --skip container:: --skip netem::
+    start live-runs env EMUD_LIVE_SCALE=0.2 "$EMUD_LIVE" "${of_runs[@]}"
+    start live-links env EMUD_LIVE_SCALE=0.2 "$EMUD_LIVE" "${of_links[@]}"
     begin 5
 fi
 job build cargo test --locked "${all[@]}" --no-run
@@ -80,7 +81,7 @@ else
     # This machine has to be quiet for its own timings.
     job timings cargo test --locked --release --lib -- --ignored --test-threads=1
     job benches cargo test --locked -p emud-benches
-    job live-runs env EMUD_LIVE_SCALE=1 "$EMUD_LIVE" --skip link:: --skip lab::
+    job live-runs env EMUD_LIVE_SCALE=1 "$EMUD_LIVE" "${of_runs[@]}"
     for kernel in "${kernels[@]}"; do
         # The longest first.
         guest "$kernel link::fq" env EMUD_TEST_HERE="$([ "$kernel" = 6.12 ] && echo no || echo yes)" \
@@ -113,8 +114,7 @@ else
     job unit unit
     job pure "$EMUD_PURE"
     job kernel "$EMUD_KERNEL" --include-ignored --test-threads=1
-    job live-links env EMUD_LIVE_SCALE=1 "$EMUD_LIVE" --skip run:: --skip monitor:: --skip fleet:: \
-        --skip host:: --skip container:: --skip netem::
+    job live-links env EMUD_LIVE_SCALE=1 "$EMUD_LIVE" "${of_links[@]}"
     job ci tests/ci.sh "$EMUD_BIN"
     job containers tests/containers.sh "$EMUD_BIN"
     if command -v go >/dev/null; then

@@ -90,15 +90,15 @@ impl Bench {
     }
 
     fn with(up: &Link, seed: u64, place: Place) -> Self {
-        Self::loaded(up, seed, place, &Sizes::default())
+        Self::for_link(up, seed, place, &Sizes::default())
     }
 
     fn sized(up: &Link, sizes: Sizes) -> Self {
-        Self::loaded(up, 42, stamp_place(), &sizes)
+        Self::for_link(up, 42, stamp_place(), &sizes)
     }
 
     /// As after an attach of this link.
-    fn loaded(up: &Link, seed: u64, place: Place, sizes: &Sizes) -> Self {
+    fn for_link(up: &Link, seed: u64, place: Place, sizes: &Sizes) -> Self {
         let [up, down] = both(up, seed, place, START);
         let both: [&[Compiled]; 2] = [&[up], &[down]];
         let mut bench = Self::for_features(sizes, features::of(both));
