@@ -39,17 +39,33 @@ fn main() -> anyhow::Result<()> {
 
 /// Compiles bpf/link.bpf.c once for each of [`CLASSIFIERS`], and lists them in classifiers.rs.
 fn compile_classifiers(out: &Path) -> anyhow::Result<()> {
-    let mut list = "[".to_owned();
-    for (name, built) in CLASSIFIERS {
-        let file = format!("link-{name}.bpf.o");
-        let defined = [format!("EMUD_BUILT=({built})")];
-        let source = Path::new("bpf/link.bpf.c");
-        bpf::compile_by(&bpf::clang(), source, &out.join(&file), &defined)?;
-        list += &format!(
+    let file = |name: &str| format!("link-{name}.bpf.o");
+    // At once: the crate waits for them, and little else of the build is left by then.
+    std::thread::scope(|scope| {
+        let compilers = CLASSIFIERS.map(|(name, built)| {
+            let (object, defined) = (out.join(file(name)), [format!("EMUD_BUILT=({built})")]);
+            scope.spawn(move || {
+                bpf::compile_by(
+                    &bpf::clang(),
+                    Path::new("bpf/link.bpf.c"),
+                    &object,
+                    &defined,
+                )
+            })
+        });
+        let mut done = compilers.into_iter().map(|compiler| compiler.join());
+        done.try_for_each(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })?;
+    let list = CLASSIFIERS.map(|(name, built)| {
+        let file = file(name);
+        format!(
             "({built}, aya::include_bytes_aligned!(concat!(env!(\"OUT_DIR\"), \"/{file}\"))),\n"
-        );
-    }
-    Ok(fs::write(out.join("classifiers.rs"), list + "]")?)
+        )
+    });
+    Ok(fs::write(
+        out.join("classifiers.rs"),
+        format!("[{}]", list.concat()),
+    )?)
 }
 
 /// Compiles `source` to `object` by the first clang that is new enough for kptrs. The object is empty

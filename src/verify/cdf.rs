@@ -65,10 +65,11 @@ impl Cdf {
             return 0.0;
         }
         let i = place as usize;
-        match (self.below.get(i), self.below.get(i + 1)) {
-            (Some(a), Some(b)) => a + (b - a) * (place - i as f64),
-            _ => 1.0,
+        if i >= self.below.len() - 1 {
+            return 1.0;
         }
+        let (a, b) = (self.below[i], self.below[i + 1]);
+        a + (b - a) * (place - i as f64)
     }
 
     /// The share with the shortest delay: above 0 if only some packets are delayed.

@@ -90,22 +90,77 @@ pub fn simulate(ways: &[&Asked], pace: Pace, cdf: &Cdf, runs: usize) -> Chance {
     let mut chance = Chance::default();
     let mut delays = vec![0.0; pace.count];
     let latest = latest_ns(ways);
+    let near = ways.iter().map(|way| way.mean_ns).sum();
     let loss = lost(ways);
+    let reorders = ways.iter().any(|way| way.reorders());
     for _ in 0..runs {
         delays.fill(0.0);
         for way in ways {
             add(way, pace, &mut random, &mut delays);
         }
-        let (mean, sd) = kept_moments(&delays, latest);
-        chance.mean_ns.add(mean);
+        let sums = Sums::of(&delays, near, latest, cdf);
+        let (mean, sd) = sums.moments();
+        chance.mean_ns.add(near + mean);
         chance.sd_ns.add(sd);
-        chance.ks.add(distance(&delays, cdf));
-        chance.slope.add(slope(&delays, mean, pace));
-        chance.overtaken.add(overtaken(&delays, pace, || {
-            loss > 0.0 && random.uniform() < loss
-        }));
+        chance.ks.add(distance(&sums.cells, delays.len(), cdf));
+        chance.slope.add(sums.slope(pace));
+        chance.overtaken.add(match reorders {
+            true => overtaken(&delays, pace, || loss > 0.0 && random.uniform() < loss),
+            false => 0.0,
+        });
     }
     chance
+}
+
+/// One measurement, added up in one pass: most of the time of a simulation. Delays are less a value near their mean, which keeps all digits.
+struct Sums {
+    /// Delays that are not beyond the latest.
+    kept: f64,
+    sum: f64,
+    squares: f64,
+    /// With the place, counted from the middle.
+    product: f64,
+    /// How many delays there are between the edges.
+    cells: [u32; EDGES],
+}
+
+impl Sums {
+    fn of(delays: &[f64], near: f64, latest: f64, cdf: &Cdf) -> Self {
+        let mut sums = Self {
+            kept: 0.0,
+            sum: 0.0,
+            squares: 0.0,
+            product: 0.0,
+            cells: [0; EDGES],
+        };
+        let mut place = -0.5 * (delays.len() as f64 - 1.0);
+        for delay in delays {
+            let off = delay - near;
+            if *delay <= latest {
+                sums.kept += 1.0;
+                sums.sum += off;
+                sums.squares += off * off;
+            }
+            sums.product += place * off;
+            place += 1.0;
+            let cell = (cdf.at(*delay) * EDGES as f64) as usize;
+            sums.cells[if cell < EDGES { cell } else { EDGES - 1 }] += 1;
+        }
+        sums
+    }
+
+    /// Mean, less the value near it, and standard deviation (n - 1).
+    fn moments(&self) -> (f64, f64) {
+        let mean = self.sum / self.kept;
+        let squares = self.squares - mean * self.sum;
+        (mean, (squares.max(0.0) / (self.kept - 1.0)).sqrt())
+    }
+
+    /// Of a fitted line.
+    fn slope(&self, pace: Pace) -> f64 {
+        let n = pace.count as f64;
+        self.product / (n * (n * n - 1.0) / 12.0) / pace.interval_ns
+    }
 }
 
 /// The probability that a probe is lost in one of these directions, if losses are independent.
@@ -174,14 +229,6 @@ pub fn latest_ns(ways: &[&Asked]) -> f64 {
     ways.iter().map(|w| w.delay_ns(LATEST_Z)).sum()
 }
 
-fn kept_moments(delays: &[f64], latest: f64) -> (f64, f64) {
-    if delays.iter().all(|d| *d <= latest) {
-        return moments(delays);
-    }
-    let kept: Vec<f64> = delays.iter().copied().filter(|d| *d <= latest).collect();
-    moments(&kept)
-}
-
 /// Returns mean and standard deviation (n - 1) of a sample.
 pub fn moments(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
@@ -190,36 +237,19 @@ pub fn moments(values: &[f64]) -> (f64, f64) {
     (mean, (squares / (n - 1.0)).sqrt())
 }
 
-/// The largest difference between the sample's distribution function and `cdf`, at the edges.
-fn distance(values: &[f64], cdf: &Cdf) -> f64 {
-    let mut cells = [0u32; EDGES];
-    for value in values {
-        let cell = (cdf.at(*value) * EDGES as f64) as usize;
-        cells[cell.min(EDGES - 1)] += 1;
-    }
-    let (mut below, mut largest) = (0, 0f64);
+/// The largest difference between the distribution function of `count` values and `cdf`, at the edges.
+fn distance(cells: &[u32; EDGES], count: usize, cdf: &Cdf) -> f64 {
     // An edge that the function jumps over carries no information.
     let first = (cdf.atom() * EDGES as f64) as usize;
-    for (i, count) in cells.iter().enumerate() {
-        below += count;
-        if i < first {
-            continue;
+    // In shares of 1 / (count * EDGES).
+    let (mut above, mut largest) = (0, 0);
+    for (i, cell) in cells.iter().enumerate() {
+        above += i64::from(*cell) * EDGES as i64 - count as i64;
+        if i >= first && (above > largest || -above > largest) {
+            largest = above.abs();
         }
-        let difference = f64::from(below) / values.len() as f64 - (i + 1) as f64 / EDGES as f64;
-        largest = largest.max(difference.abs());
     }
-    largest
-}
-
-fn slope(delays: &[f64], mean: f64, pace: Pace) -> f64 {
-    let n = delays.len() as f64;
-    let middle = (n - 1.0) / 2.0;
-    let product: f64 = delays
-        .iter()
-        .enumerate()
-        .map(|(i, d)| (i as f64 - middle) * (d - mean))
-        .sum();
-    product / (n * (n * n - 1.0) / 12.0) / pace.interval_ns
+    largest as f64 / (count * EDGES) as f64
 }
 
 /// The share of packets that arrive after one that was sent later, as the measurement counts them:
@@ -259,7 +289,7 @@ impl Random {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let x = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((x ^ (x >> 31)) >> 11) as f64 / 2f64.powi(53)
+        ((x ^ (x >> 31)) >> 11) as f64 * (f64::EPSILON / 2.0)
     }
 
     fn normal(&mut self) -> f64 {

@@ -5,7 +5,7 @@ use super::check::What;
 use super::unjudged::{Unjudged, left_out};
 use crate::abi;
 use crate::datapath::stage::compile::{Beside, decode};
-use crate::profile::quantile::{normal_cdf, normal_quantile, table_x};
+use crate::profile::quantile::{TABLE_MIN, TABLE_STEP, normal_cdf, normal_quantile, table_x};
 use crate::profile::{self, Reorder, Stage};
 
 /// The source of a delay.
@@ -188,11 +188,14 @@ fn source(delay: &profile::Delay, table: &abi::emud_table, sd_ns: f64) -> Source
 }
 
 fn at(table_ns: &[f64], z: f64) -> f64 {
-    let per_sd = 1.0 / (table_x(1) - table_x(0));
     let last = table_ns.len() - 1;
-    let place = ((z - table_x(0)) * per_sd).clamp(0.0, last as f64);
-    let i = (place as usize).min(last - 1);
-    table_ns[i] + (table_ns[i + 1] - table_ns[i]) * (place - i as f64)
+    let place = (z - TABLE_MIN) * (1.0 / TABLE_STEP);
+    let i = place as usize;
+    match place >= 0.0 {
+        true if i < last => table_ns[i] + (table_ns[i + 1] - table_ns[i]) * (place - i as f64),
+        true => table_ns[last],
+        false => table_ns[0],
+    }
 }
 
 #[cfg(test)]

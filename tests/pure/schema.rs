@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! docs/*.schema.json are those of the types, and tables of keys those of the code. `EMUD_BLESS=1 cargo test --test pure schema` writes them.
+//! docs/*.schema.json are those of the types, and tables of keys those of the code. `EMUD_BLESS=1 cargo test --test pure schema` writes them. Needs
+//! python3-jsonschema, Debian's validator.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use emud::schema::{key_tables, schemas};
+use support::validator::schema_mistakes;
 
 const BLESS: &str = "EMUD_BLESS=1 cargo test --test pure schema";
 
@@ -52,6 +54,19 @@ fn the_schemas_are_those_of_the_types() {
         wrong.is_empty(),
         "not current (write them with {BLESS}):\n{wrong}"
     );
+}
+
+#[test]
+fn the_schemas_are_json_schemas() {
+    let files = std::fs::read_dir(docs())
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let files = files.map(|path| path.to_str().unwrap().to_owned());
+    let files: Vec<_> = files
+        .filter(|name| name.ends_with(".schema.json"))
+        .collect();
+    assert!(files.len() > 5, "{files:?}");
+    assert_eq!(schema_mistakes(&files), "");
 }
 
 #[test]

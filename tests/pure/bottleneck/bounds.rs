@@ -185,7 +185,7 @@ fn guaranteed_rates_are_met_in_every_interval() {
     let mut random = Random(13);
     // What was reached of the bounds.
     let mut reached = [0.0f64; 2];
-    for round in 0..300 {
+    for round in 0..support::count(300) {
         let rate = 10_000_000;
         let priorities = if round % 3 == 0 { 4 } else { 1 };
         let (plan, leaves) = guaranteed(&mut random, rate, priorities);

@@ -3,6 +3,7 @@
 
 use emud::medium::air::{Frame, Outcome, To};
 use emud::medium::phy::{Disk, Matrix, PathLoss, Position, Radio, Standard, Watts, dbm};
+use support::count;
 
 use super::traffic::{Cell, S, megabits, near, plan};
 
@@ -92,7 +93,7 @@ fn relays_share_the_channel() {
     for (hops, share) in rows {
         near(
             &format!("{hops} hops"),
-            goodput(hops, 40) / one,
+            goodput(hops, count(40)) / one,
             share,
             0.04,
         );

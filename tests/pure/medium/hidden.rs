@@ -57,7 +57,7 @@ fn captured(times: f64) -> Cell {
         (0, _) => Some(Reach::full(to)),
         _ => None,
     });
-    saturated(plan("802.11b", 5), matrix, &[11_000; 3], 60 * S)
+    saturated(plan("802.11b", 5), matrix, &[11_000; 3], count(60) * S)
 }
 
 /// What a station counts says why its frames failed: others at the receiver, or bit errors.
@@ -72,7 +72,7 @@ fn failures_have_their_cause() {
     }
     // 14.2 % of full frames at 1.27e-5; an ACK of 14 bytes has 0.14 %.
     let lossy = Matrix::new(2, |_, to| Some(Reach::full(to).with_ber(1.27e-5)));
-    let cell = saturated(plan("802.11b", 5), lossy, &[11_000; 2], 60 * S);
+    let cell = saturated(plan("802.11b", 5), lossy, &[11_000; 2], count(60) * S);
     let count = cell.counts()[1];
     assert_eq!(count.collided, 0);
     let expected = 1.0 - (1.0 - 1.27e-5_f64).powi(8 * 1536);

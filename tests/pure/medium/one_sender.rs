@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use emud::medium::air::{Access, Frame, Outcome, Plan, To};
 use emud::medium::phy::Matrix;
+use support::count;
 
 use super::traffic::{Cell, MS, S, near, plan, saturated};
 
@@ -23,7 +24,7 @@ fn udp_of_one_sender() {
     ];
     for (standard, kbit, expected) in rows {
         let plan = plan(standard, 1);
-        let cell = saturated(plan, Matrix::full(2), &[kbit; 2], 30 * S);
+        let cell = saturated(plan, Matrix::full(2), &[kbit; 2], count(30) * S);
         let udp = cell.sent_mbit()[1] * 1472.0 / 1500.0;
         near(&format!("{standard} at {kbit} kbit/s"), udp, expected, 0.01);
         assert_eq!(cell.counts()[1].failed, 0);
@@ -37,7 +38,7 @@ fn rts_of_one_sender() {
             rts_bytes: Some(0),
             ..plan(standard, 1)
         };
-        let cell = saturated(plan, Matrix::full(2), &[kbit; 2], 20 * S);
+        let cell = saturated(plan, Matrix::full(2), &[kbit; 2], count(20) * S);
         near(standard, cell.sent_mbit()[1], expected, 0.01);
     }
 }

@@ -56,7 +56,7 @@ fn every_topology_of_every_size_is_connected() {
     ] {
         let text = format!("[topology]\n{text}\n");
         // That of all pairs took 12 s of the usual run.
-        let most = if full() { most } else { most.min(24) };
+        let most = if full() { most } else { most.min(16) };
         for nodes in [2, 3, 7, most] {
             // Two nodes have one link.
             let nodes = if text.contains("ring") {
