@@ -185,7 +185,7 @@ collect() {
 # The unit tests are in several programs.
 unit() {
     local program status=0
-    for program in $EMUD_UNIT; do "$program" || status=$?; done
+    for program in $EMUD_UNIT; do nice -n 5 "$program" || status=$?; done
     return "$status"
 }
 

@@ -51,21 +51,23 @@ live=(-p emud -p emud-monitor --test live)
 all=("${live[@]}" --lib --test pure --test kernel)
 of_links=(--skip run:: --skip monitor:: --skip fleet:: --skip host:: --skip container:: --skip netem::)
 of_runs=(--skip link:: --skip lab::)
+# What needs a processor most of its time goes behind what waits: live tests took half as long again beside it.
+behind=(nice -n 5)
 job build-live cargo test --locked "${live[@]}" --no-run
 [ "$failed" -eq 0 ] || finish
 wait "$fetching" || { cat "$jobs/kernels.log"; add_failure kernels; }
 if [ -z "${EMUD_TEST_FULL-}" ]; then
     programs "${live[@]}"
     # Engine hold's trains are those of this machine. One test of the shares shows that this kernel has them.
-    start guest-7.2 tests/vm/live.sh 7.2 --skip link::hold::senders --skip shares::cpu_
+    start guest-7.2 "${behind[@]}" tests/vm/live.sh 7.2 --skip link::hold::senders --skip shares::cpu_
     # The monitor's arithmetic, the trains, applications and names are the same on both.
-    start guest-6.1 tests/vm/live.sh 6.1 --skip shares --skip senders --skip applications --skip learned
+    start guest-6.1 "${behind[@]}" tests/vm/live.sh 6.1 --skip shares --skip senders --skip applications --skip learned
     # These wait most of their time.
     start live-runs env EMUD_LIVE_SCALE=0.2 "$EMUD_LIVE" "${of_runs[@]}"
     start live-links env EMUD_LIVE_SCALE=0.2 "$EMUD_LIVE" "${of_links[@]}"
     begin 5
 fi
-job build cargo test --locked "${all[@]}" --no-run
+job build "${behind[@]}" cargo test --locked "${all[@]}" --no-run
 [ "$failed" -eq 0 ] || finish
 programs "${all[@]}"
 job mutants tests/mutants.sh --check
@@ -74,7 +76,7 @@ if [ -z "${EMUD_TEST_FULL-}" ]; then
     # The longest first.
     start readme tests/readme.sh "$EMUD_BIN"
     start kernel "$EMUD_KERNEL" --test-threads=2
-    start pure "$EMUD_PURE" --test-threads=4
+    start pure "${behind[@]}" "$EMUD_PURE" --test-threads=4
     start unit unit
     collect
 else
