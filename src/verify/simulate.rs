@@ -112,13 +112,14 @@ pub fn simulate(ways: &[&Asked], pace: Pace, cdf: &Cdf, runs: usize) -> Chance {
     chance
 }
 
-/// One measurement, added up in one pass: most of the time of a simulation. Delays are less a value near their mean, which keeps all digits.
+/// One measurement, added up in one pass, which is most of the time of a simulation. A value near the mean
+/// is subtracted from each delay, so that no digits are lost.
 struct Sums {
     /// Delays that are not beyond the latest.
     kept: f64,
     sum: f64,
     squares: f64,
-    /// With the place, counted from the middle.
+    /// Each times its number, counted from the middle.
     product: f64,
     /// How many delays there are between the edges.
     cells: [u32; EDGES],
@@ -133,7 +134,7 @@ impl Sums {
             product: 0.0,
             cells: [0; EDGES],
         };
-        let mut place = -0.5 * (delays.len() as f64 - 1.0);
+        let mut number = -0.5 * (delays.len() as f64 - 1.0);
         for delay in delays {
             let off = delay - near;
             if *delay <= latest {
@@ -141,8 +142,8 @@ impl Sums {
                 sums.sum += off;
                 sums.squares += off * off;
             }
-            sums.product += place * off;
-            place += 1.0;
+            sums.product += number * off;
+            number += 1.0;
             let cell = (cdf.at(*delay) * EDGES as f64) as usize;
             sums.cells[if cell < EDGES { cell } else { EDGES - 1 }] += 1;
         }
