@@ -85,7 +85,7 @@ pub fn guest() -> bool {
 
 /// How many random cases to run of `all`, which the full run uses.
 pub fn cases(all: u32) -> u32 {
-    if full() { all } else { all / 8 }
+    if full() { all } else { all / 12 }
 }
 
 /// A number from an environment variable.
