@@ -18,16 +18,16 @@ for name in sys.argv[1:]:
         print(name, e.json_path, e.message)
 "#;
 
-/// Of an array of documents: an array with what is wrong with each, "" for nothing.
+/// Of an array of documents: an array with the first mistake of each, "" for none.
 const ALL: &str = r#"
 import json, sys
 from jsonschema import Draft202012Validator
 check = Draft202012Validator(json.load(open(sys.argv[1])))
-wrong = lambda one: "; ".join(e.json_path + " " + e.message for e in check.iter_errors(one))
+wrong = lambda one: next((e.json_path + " " + e.message for e in check.iter_errors(one)), "")
 print(json.dumps([wrong(one) for one in json.load(sys.stdin)]))
 "#;
 
-/// Of an array of lines: an array with what is wrong with each, "" for nothing.
+/// Of an array of lines: an array with the first mistake of each, "" for none.
 const LINES: &str = r##"
 import json, sys
 from jsonschema import Draft202012Validator
@@ -42,13 +42,13 @@ of = {name: Draft202012Validator({"$ref": "#/$defs/" + name, "$defs": schema["$d
 accepted = set()
 def wrong(line):
     name = line["type"]
-    found = list(of[name].iter_errors(line))
+    found = next((e.json_path + " " + e.message for e in of[name].iter_errors(line)), "")
     # The root tries all definitions: once for each type.
     if not found and name not in accepted:
         accepted.add(name)
         if not root.is_valid(line):
             return "the root and the definition differ"
-    return "; ".join(e.json_path + " " + e.message for e in found)
+    return found
 print(json.dumps([wrong(line) for line in json.load(sys.stdin)]))
 "##;
 
