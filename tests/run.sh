@@ -47,18 +47,17 @@ guest() {
 fetching=$!
 # What guests need, first: they boot while the other tests are compiled. `make check` also runs the few
 # tests of the verbs and of the benchmarks, which took 9 s of a processor to compile.
-# The unit tests are a second library, compiled beside the first one where that needs only one processor.
-first=(-p emud -p emud-monitor --test live --lib)
-all=("${first[@]}" --test pure --test kernel)
+live=(-p emud -p emud-monitor --test live)
+all=("${live[@]}" --lib --test pure --test kernel)
 of_links=(--skip run:: --skip monitor:: --skip fleet:: --skip host:: --skip container:: --skip netem::)
 of_runs=(--skip link:: --skip lab::)
 # What needs a processor most of its time goes behind what waits: live tests took half as long again beside it.
 behind=(nice -n 5)
-job build-live cargo test --locked "${first[@]}" --no-run
+job build-live cargo test --locked "${live[@]}" --no-run
 [ "$failed" -eq 0 ] || finish
 wait "$fetching" || { cat "$jobs/kernels.log"; add_failure kernels; }
 if [ -z "${EMUD_TEST_FULL-}" ]; then
-    programs "${first[@]}"
+    programs "${live[@]}"
     # Applications and names are the same in every engine, and engine hold's trains those of this machine. One
     # test of the shares shows that this kernel has them.
     start guest-7.2 "${behind[@]}" tests/vm/live.sh 7.2 --skip applications --skip learned --skip link::hold::senders \
@@ -68,8 +67,7 @@ if [ -z "${EMUD_TEST_FULL-}" ]; then
     # These wait most of their time.
     start live-runs env EMUD_LIVE_SCALE=0.2 "$EMUD_LIVE" "${of_runs[@]}"
     start live-links env EMUD_LIVE_SCALE=0.2 "$EMUD_LIVE" "${of_links[@]}"
-    start unit unit
-    begin 5
+    begin 6
 fi
 job build "${behind[@]}" cargo test --locked "${all[@]}" --no-run
 [ "$failed" -eq 0 ] || finish
@@ -81,6 +79,7 @@ if [ -z "${EMUD_TEST_FULL-}" ]; then
     start readme tests/readme.sh "$EMUD_BIN"
     start kernel "$EMUD_KERNEL" --test-threads=2
     start pure "${behind[@]}" "$EMUD_PURE" --test-threads=4
+    start unit unit
     collect
 else
     # This machine has to be quiet for its own timings.
