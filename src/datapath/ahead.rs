@@ -30,7 +30,7 @@ pub(super) fn all(
 
 fn of(nl: &mut Netlink, link: &Link, saved: &Saved, direction: u32) -> Result<Ahead, NetlinkError> {
     let by_tcx = is_by_tcx(saved.engine, direction);
-    let programs = match tcx_programs(&link.name, hook(direction)) {
+    let programs = match tcx_programs(link.index, hook(direction)) {
         // Only root can list them.
         Err(NetlinkError::Denied(_)) => vec![],
         programs => programs?,

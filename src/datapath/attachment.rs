@@ -36,12 +36,12 @@ pub struct Attachment {
 /// Returns emud's filters on a device, and its programs of tcx.
 pub(crate) fn filters(nl: &mut Netlink, ifindex: u32) -> Result<Vec<Ours>, LinkError> {
     let egress = hook(abi::EMUD_UP);
-    let name = match nl.link_by_index(ifindex) {
+    match nl.link_by_index(ifindex) {
         // It has gone meanwhile, and its filters and programs with it.
         Err(NetlinkError::NoInterface(_)) => return Ok(vec![]),
-        link => link?.name,
+        link => link?,
     };
-    let by_tcx = match netlink::tcx_programs(&name, egress) {
+    let by_tcx = match netlink::tcx_programs(ifindex, egress) {
         // Filters are listed for every user, programs of tcx are not: where none of emud's can be,
         // that is no failure.
         Err(NetlinkError::Denied(_)) if !has_own_root(nl, ifindex)? => vec![],

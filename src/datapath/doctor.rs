@@ -13,6 +13,9 @@ use super::stage::sizes::Sizes;
 use crate::host::in_namespace;
 use crate::netlink::{BpfFilter, Hook, IfbOptions, Netlink, NetlinkError, tcx_programs};
 
+/// The kernel gives `lo` this index in every network namespace.
+const LO: u32 = 1;
+
 /// The number increases when a key is removed or changes its meaning.
 pub const DOCTOR_SCHEMA: &str = "emud-doctor/1";
 
@@ -138,7 +141,7 @@ pub fn examine() -> Examination {
     let tcx = check(
         "tcx",
         "list tcx programs of lo",
-        in_namespace(|| text(tcx_programs("lo", Hook::Egress).map(drop))),
+        in_namespace(|| text(tcx_programs(LO, Hook::Egress).map(drop))),
         "not needed: only to warn of tcx programs that run before emud",
     );
     let btf = check(

@@ -293,7 +293,7 @@ fn others(
     for direction in DIRECTIONS.into_iter().filter(|d| directions[*d as usize]) {
         let hook = hook(direction);
         let later = is_by_tcx(engine, direction);
-        let programs = tcx_programs(&link.name, hook)?;
+        let programs = tcx_programs(link.index, hook)?;
         for program in programs.into_iter().filter(|_| !later) {
             notes.push(format!(
                 "{}: the tcx program {} (id {}) runs before emud: a packet that it passes with TCX_PASS is not emulated",

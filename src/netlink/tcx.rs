@@ -3,23 +3,27 @@
 //! deleted, as filters do; aya attaches them to a file descriptor only.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::{io, mem};
-
-use aya::programs::tc::TcAttachType;
-use aya::programs::{ProgramError, SchedClassifier};
+use std::{io, mem, result};
 
 use super::{Hook, NetlinkError, OsFailure, Result};
+
+type Called<T> = result::Result<T, OsFailure>;
 
 /// Of enum bpf_cmd and enum bpf_attach_type, include/uapi/linux/bpf.h.
 const BPF_PROG_ATTACH: libc::c_long = 8;
 const BPF_PROG_DETACH: libc::c_long = 9;
 const BPF_PROG_GET_FD_BY_ID: libc::c_long = 13;
+const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
+const BPF_PROG_QUERY: libc::c_long = 16;
 const BPF_TCX_INGRESS: u32 = 46;
 const BPF_TCX_EGRESS: u32 = 47;
 const BPF_F_REPLACE: u32 = 1 << 2;
 const BPF_F_BEFORE: u32 = 1 << 3;
 
-/// The part of union bpf_attr for both commands.
+/// Programs at a hook, of all users (BPF_MPROG_MAX, kernel/bpf/mprog.c).
+const MOST: usize = 64;
+
+/// The part of union bpf_attr for attach and detach.
 #[repr(C)]
 #[derive(Default)]
 struct Attr {
@@ -33,9 +37,41 @@ struct Attr {
     revision: u64,
 }
 
+/// The same for BPF_PROG_QUERY.
+#[repr(C)]
+#[derive(Default)]
+struct Query {
+    ifindex: u32,
+    attach_type: u32,
+    query_flags: u32,
+    attach_flags: u32,
+    ids: u64,
+    count: u32,
+    unused: u32,
+    /// Arrays that are not wanted.
+    others: [u64; 3],
+    revision: u64,
+}
+
+/// The same for BPF_OBJ_GET_INFO_BY_FD.
+#[repr(C)]
+struct GetInfo {
+    program: u32,
+    length: u32,
+    info: u64,
+}
+
+/// The begin of struct bpf_prog_info.
+#[repr(C)]
+#[derive(Default)]
+struct Info {
+    before: [u64; 8],
+    name: [u8; 16],
+}
+
 /// Attaches a program before all others at this hook of a device.
 pub fn attach_tcx(ifindex: u32, hook: Hook, program: BorrowedFd<'_>) -> Result<()> {
-    let attr = Attr {
+    let mut attr = Attr {
         program: number(program),
         flags: BPF_F_BEFORE,
         ..of(ifindex, hook)
@@ -46,7 +82,7 @@ pub fn attach_tcx(ifindex: u32, hook: Hook, program: BorrowedFd<'_>) -> Result<(
             hook.name()
         )
     };
-    call(BPF_PROG_ATTACH, attr, attempted).map(drop)
+    done(call(BPF_PROG_ATTACH, &mut attr, attempted))
 }
 
 /// Replaces a program by another one at its position: every packet sees one of them.
@@ -57,14 +93,14 @@ pub fn replace_tcx(ifindex: u32, hook: Hook, id: u32, program: BorrowedFd<'_>) -
             hook.name()
         )
     };
-    let replaced = by_id(id, attempted)?;
-    let attr = Attr {
+    let replaced = by_id(id, attempted).map_err(NetlinkError::of)?;
+    let mut attr = Attr {
         program: number(program),
         flags: BPF_F_REPLACE,
         replaced: number(replaced.as_fd()),
         ..of(ifindex, hook)
     };
-    call(BPF_PROG_ATTACH, attr, attempted).map(drop)
+    done(call(BPF_PROG_ATTACH, &mut attr, attempted))
 }
 
 /// Detaches a program.
@@ -75,22 +111,30 @@ pub fn detach_tcx(ifindex: u32, hook: Hook, id: u32) -> Result<()> {
             hook.name()
         )
     };
-    let program = by_id(id, attempted)?;
-    let attr = Attr {
+    let program = by_id(id, attempted).map_err(NetlinkError::of)?;
+    let mut attr = Attr {
         program: number(program.as_fd()),
         ..of(ifindex, hook)
     };
-    call(BPF_PROG_DETACH, attr, attempted).map(drop)
+    done(call(BPF_PROG_DETACH, &mut attr, attempted))
+}
+
+fn done(called: Called<i32>) -> Result<()> {
+    called.map(drop).map_err(NetlinkError::of)
 }
 
 fn of(ifindex: u32, hook: Hook) -> Attr {
     Attr {
         ifindex,
-        attach_type: match hook {
-            Hook::Egress => BPF_TCX_EGRESS,
-            Hook::Ingress => BPF_TCX_INGRESS,
-        },
+        attach_type: attach_type(hook),
         ..Attr::default()
+    }
+}
+
+fn attach_type(hook: Hook) -> u32 {
+    match hook {
+        Hook::Egress => BPF_TCX_EGRESS,
+        Hook::Ingress => BPF_TCX_INGRESS,
     }
 }
 
@@ -98,34 +142,35 @@ fn number(fd: BorrowedFd<'_>) -> u32 {
     fd.as_raw_fd().cast_unsigned()
 }
 
-fn by_id(id: u32, attempted: impl Fn() -> String) -> Result<OwnedFd> {
+fn by_id(id: u32, attempted: impl Fn() -> String) -> Called<OwnedFd> {
     // The command's first field is the id.
-    let attr = Attr {
+    let mut attr = Attr {
         ifindex: id,
         ..Attr::default()
     };
-    let fd = call(BPF_PROG_GET_FD_BY_ID, attr, attempted)?;
+    let fd = call(BPF_PROG_GET_FD_BY_ID, &mut attr, attempted)?;
     // SAFETY: the kernel has just opened it for this process.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-fn call(command: libc::c_long, mut attr: Attr, attempted: impl Fn() -> String) -> Result<i32> {
-    // SAFETY: the attributes outlive the call, and contain no pointer.
-    let done = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            command,
-            &raw mut attr,
-            mem::size_of::<Attr>(),
-        )
-    };
+fn call<T>(command: libc::c_long, attr: &mut T, attempted: impl Fn() -> String) -> Called<i32> {
+    // SAFETY: the attributes are those of the command, and outlive the call as what they point to.
+    let done =
+        unsafe { libc::syscall(libc::SYS_bpf, command, &raw mut *attr, mem::size_of::<T>()) };
     match done {
         0.. => Ok(done as i32),
-        _ => Err(NetlinkError::of(OsFailure {
-            attempted: attempted(),
-            errno: io::Error::last_os_error().raw_os_error().unwrap_or(0),
-            message: String::new(),
-        })),
+        _ => {
+            let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
+            Err(failure(attempted(), errno))
+        }
+    }
+}
+
+fn failure(attempted: String, errno: i32) -> OsFailure {
+    OsFailure {
+        attempted,
+        errno,
+        message: String::new(),
     }
 }
 
@@ -142,55 +187,55 @@ pub struct TcxProgram {
 const ATTEMPTS: usize = 10;
 
 /// Returns the programs in their order of execution; empty on kernels before 6.6, which have no
-/// tcx, and if the device has gone meanwhile.
-pub fn tcx_programs(ifname: &str, hook: Hook) -> Result<Vec<TcxProgram>> {
-    let attach_type = match hook {
-        Hook::Egress => TcAttachType::Egress,
-        Hook::Ingress => TcAttachType::Ingress,
-    };
-    let query = || SchedClassifier::query_tcx(ifname, attach_type);
-    let has_gone = |e: &ProgramError| errno(e) == libc::ENOENT;
-    let mut found = query();
+/// tcx, and if the device has gone.
+///
+/// By index: aya lists by name, and a device that is being renamed has neither name for some milliseconds
+/// (`netif_change_name`).
+pub fn tcx_programs(ifindex: u32, hook: Hook) -> Result<Vec<TcxProgram>> {
+    let mut found = listed(ifindex, hook);
     for _ in 1..ATTEMPTS {
-        if !found.as_ref().is_err_and(has_gone) {
+        if !found.as_ref().is_err_and(|e| e.errno == libc::ENOENT) {
             break;
         }
-        found = query();
+        found = listed(ifindex, hook);
     }
-    match found {
-        Ok((_revision, programs)) => Ok(programs
-            .iter()
-            .map(|p| TcxProgram {
-                id: p.id(),
-                name: String::from_utf8_lossy(p.name()).into_owned(),
-            })
-            .collect()),
-        Err(err) => match errno(&err) {
-            // The kernel does not support the attach type.
-            libc::EINVAL | libc::ENODEV => Ok(Vec::new()),
-            number => Err(NetlinkError::of(OsFailure {
-                attempted: format!("list tcx programs on {ifname}"),
-                errno: number,
-                message: if number == 0 {
-                    err.to_string()
-                } else {
-                    String::new()
-                },
-            })),
-        },
-    }
+    found.map_err(NetlinkError::of)
 }
 
-fn errno(err: &ProgramError) -> i32 {
-    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(err);
-    while let Some(e) = source {
-        if let Some(number) = e
-            .downcast_ref::<std::io::Error>()
-            .and_then(std::io::Error::raw_os_error)
-        {
-            return number;
+fn listed(ifindex: u32, hook: Hook) -> Called<Vec<TcxProgram>> {
+    let attempted = || format!("list tcx programs on interface {ifindex}");
+    let mut ids = [0u32; MOST];
+    let mut query = Query {
+        ifindex,
+        attach_type: attach_type(hook),
+        ids: ids.as_mut_ptr() as u64,
+        count: MOST as u32,
+        ..Query::default()
+    };
+    match call(BPF_PROG_QUERY, &mut query, attempted) {
+        Ok(_) => {}
+        // A kernel that does not know the attach type; no such device, or nothing at it.
+        Err(e) if [libc::EINVAL, libc::ENODEV, libc::ENOENT].contains(&e.errno) => {
+            return Ok(vec![]);
         }
-        source = e.source();
+        Err(e) => return Err(e),
     }
-    0
+    let ids = ids.iter().take(query.count as usize);
+    ids.map(|id| named(*id, attempted)).collect()
+}
+
+fn named(id: u32, attempted: impl Fn() -> String) -> Called<TcxProgram> {
+    let program = by_id(id, &attempted)?;
+    let mut info = Info::default();
+    let mut attr = GetInfo {
+        program: number(program.as_fd()),
+        length: mem::size_of::<Info>() as u32,
+        info: (&raw mut info) as u64,
+    };
+    call(BPF_OBJ_GET_INFO_BY_FD, &mut attr, attempted)?;
+    let name = info.name.split(|byte| *byte == 0).next();
+    Ok(TcxProgram {
+        id,
+        name: String::from_utf8_lossy(name.unwrap_or_default()).into_owned(),
+    })
 }

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use emud::netlink::*;
 
@@ -234,7 +235,7 @@ fn comes_and_goes(hook: Hook, other: Hook) {
     let mut nl = Netlink::open().unwrap();
     let v0 = index(&mut nl, "v0");
     let there = |hook| -> Vec<u32> {
-        let programs = tcx_programs("v0", hook).unwrap();
+        let programs = tcx_programs(v0, hook).unwrap();
         programs.iter().map(|program| program.id).collect()
     };
     assert!(there(hook).is_empty());
@@ -261,5 +262,45 @@ fn comes_and_goes(hook: Hook, other: Hook) {
     detach_tcx(v0, hook, now[0]).unwrap();
     assert_eq!(there(hook), replaced[1..]);
     assert!(detach_tcx(v0, hook, now[0]).is_err());
-    assert!(tcx_programs("v9", hook).is_err());
+    // A device that is not there.
+    assert_eq!(tcx_programs(u32::MAX, hook).unwrap(), []);
+}
+
+/// aya lists by name: the list is that of the device, whatever its name is by then, or whose it was.
+#[test]
+fn a_device_that_is_renamed_keeps_its_programs() {
+    let _space = Space::new();
+    let v0 = index(&mut Netlink::open().unwrap(), "v0");
+    shell("ip link set v0 down; ip link add other type veth peer name o2");
+    let program = program(TC_ACT_UNSPEC);
+    if attach_tcx(v0, Hook::Egress, program.as_fd()).is_err() {
+        assert!(kernel_release() < (6, 6), "tcx came with Linux 6.6");
+        return;
+    }
+    let done = AtomicBool::new(false);
+    let (mut listed, mut wrong) = (0, Vec::new());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..25 {
+                shell(
+                    "ip -b - <<E\nlink set v0 name v2\nlink set other name v0\nlink set v0 name other\n\
+                     link set v2 name v0\nE",
+                );
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        while !done.load(Ordering::Relaxed) {
+            let found = tcx_programs(v0, Hook::Egress);
+            listed += 1;
+            if !matches!(&found, Ok(programs) if programs.len() == 1) {
+                wrong.push(found);
+            }
+        }
+    });
+    assert!(
+        wrong.is_empty(),
+        "{} of {listed}: {:?}",
+        wrong.len(),
+        wrong[0]
+    );
 }

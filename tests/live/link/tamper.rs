@@ -225,7 +225,7 @@ pub fn spoil(lab: &Lab, engine: Engine, kind: &Kind) {
 fn detach_tcx(namespace: &str) -> usize {
     let work = || {
         let va = Netlink::open()?.link("va")?.index;
-        let programs = tcx_programs("va", Hook::Egress)?;
+        let programs = tcx_programs(va, Hook::Egress)?;
         for program in &programs {
             netlink::detach_tcx(va, Hook::Egress, program.id)?;
         }
