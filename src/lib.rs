@@ -6,6 +6,7 @@
 
 pub mod abi;
 pub mod bottleneck;
+mod bpf;
 pub mod catalogue;
 pub mod container;
 pub mod convert;

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use aya::maps::MapError;
 
-use super::syscall::bpf;
+use crate::bpf::bpf;
 
 /// enum bpf_cmd (include/uapi/linux/bpf.h).
 const BPF_MAP_LOOKUP_BATCH: libc::c_int = 24;

@@ -4,7 +4,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{DatapathError, Program, by_id};
+use super::{DatapathError, Program};
+use crate::bpf::by_id;
 
 /// Lists the classifiers repeatedly.
 #[derive(Debug, Default)]

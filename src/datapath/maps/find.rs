@@ -6,8 +6,9 @@ use aya::programs::ProgramError;
 use emud_monitor::denied::is_denied;
 
 use super::generation::{of_links, slot};
-use super::{DatapathError, Maps, at, by_id};
+use super::{DatapathError, Maps, at};
 use crate::abi;
+use crate::bpf::by_id;
 
 const CONTROL: &str = "emud_control";
 const LINKS: &str = "emud_links";

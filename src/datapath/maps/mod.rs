@@ -4,7 +4,6 @@
 
 mod accounts;
 mod batch;
-mod by_id;
 mod classifiers;
 mod error;
 mod find;
@@ -16,7 +15,6 @@ mod pins;
 mod record;
 mod rows;
 mod rules;
-mod syscall;
 
 use aya::maps::{Array, CgroupArray, HashMap, Map, MapData, MapError, PerCpuArray};
 

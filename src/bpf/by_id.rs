@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use aya::sys::SyscallError;
 
-use super::syscall::bpf;
+use super::bpf;
 
 /// enum bpf_cmd (include/uapi/linux/bpf.h).
 const BPF_PROG_GET_NEXT_ID: libc::c_int = 11;
@@ -36,7 +36,7 @@ struct ProgramInfo {
 }
 
 /// A loaded program.
-pub(super) struct ById {
+pub(crate) struct ById {
     /// The first 15 characters.
     pub name: String,
     /// The maps that it uses.
@@ -62,7 +62,7 @@ struct ByFd {
 ///
 /// # Errors
 /// This process may not see programs.
-pub(super) fn after(program: u32) -> Result<Option<u32>, SyscallError> {
+pub(crate) fn after(program: u32) -> Result<Option<u32>, SyscallError> {
     let mut attr = IdAttr {
         id: program,
         next_id: 0,
@@ -80,16 +80,16 @@ pub(super) fn after(program: u32) -> Result<Option<u32>, SyscallError> {
 /// Returns the ids of the maps that a program uses.
 ///
 /// # Errors
-/// As [`program`].
-pub(super) fn map_ids(program: u32) -> Result<Vec<u32>, SyscallError> {
+/// As [`open`].
+pub(crate) fn map_ids(program: u32) -> Result<Vec<u32>, SyscallError> {
     Ok(self::program(program)?.map_ids)
 }
 
-/// Returns a loaded program.
+/// Opens a loaded program.
 ///
 /// # Errors
 /// There is no such program, or this process may not see it.
-pub(super) fn program(program: u32) -> Result<ById, SyscallError> {
+pub(crate) fn open(program: u32) -> Result<OwnedFd, SyscallError> {
     let mut attr = IdAttr {
         id: program,
         next_id: 0,
@@ -98,7 +98,15 @@ pub(super) fn program(program: u32) -> Result<ById, SyscallError> {
     // SAFETY: numbers only.
     let fd = unsafe { bpf(BPF_PROG_GET_FD_BY_ID, "bpf_prog_get_fd_by_id", &mut attr) }?;
     // SAFETY: the kernel has just returned it.
-    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Returns a loaded program.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn program(program: u32) -> Result<ById, SyscallError> {
+    let fd = open(program)?;
     let mut ids = vec![0u32; MOST];
     // SAFETY: numbers only.
     let mut info: ProgramInfo = unsafe { zeroed() };

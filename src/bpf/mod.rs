@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! bpf(2), for what aya does not support.
 
+pub(crate) mod by_id;
+
 use std::io;
 
 use aya::sys::SyscallError;
@@ -9,7 +11,7 @@ use aya::sys::SyscallError;
 ///
 /// # Safety
 /// The pointers in `attr` must be valid for `command`.
-pub(super) unsafe fn bpf<T>(
+pub(crate) unsafe fn bpf<T>(
     command: libc::c_int,
     name: &'static str,
     attr: &mut T,
