@@ -176,7 +176,7 @@ mod tests {
     /// All rows in the full run.
     #[test]
     fn mean_delays_are_the_published_ones_or_explained() {
-        let full = std::env::var_os("EMUD_TEST_FULL").is_some();
+        let full = support::full();
         let rows = PUBLISHED.into_iter();
         for (flows, published) in rows.filter(|row| full || [100, 500].contains(&row.0)) {
             let figures = row(flows, published);

@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn the_rows_of_the_pilot() {
-        let full = std::env::var_os("EMUD_TEST_FULL").is_some();
+        let full = support::full();
         let until_ns = if full { 60 * S } else { 10 * S };
         for figure in [standing(until_ns), walking(), by_tos(until_ns)].concat() {
             println!("{}: {:?}", figure.figure, figure.measured);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Judgements of simulated measurements: correct links agree, changed ones do not.
 
+use support::full;
+
 use super::*;
 use crate::profile::Profile;
 use crate::profile::shipped::SHIPPED;
@@ -13,10 +15,6 @@ use crate::verify::theory::{Asked, Source};
 const RUNS: usize = 1_000;
 const PROBE: usize = 66;
 const TRAIN: usize = 1442;
-
-fn full() -> bool {
-    std::env::var_os("EMUD_TEST_FULL").is_some()
-}
 
 fn judge(way: &Asked) -> Judge<'_> {
     Judge {

@@ -91,7 +91,7 @@ pub fn schema_mistakes(files: &[String]) -> String {
     )
 }
 
-/// Returns the problems according to docs/VERB.schema.json.
+/// Returns the first mistake according to docs/VERB.schema.json, "" for none.
 pub fn json_mistakes(verb: &str, document: &str) -> String {
     all_mistakes(verb, &[serde_json::from_str(document).unwrap()]).remove(0)
 }
@@ -181,7 +181,7 @@ pub fn assert_valid(verb: &str, document: &Value) {
     assert_eq!(mistakes, [""], "{document:#}");
 }
 
-/// Returns the problems of each line of a log according to docs/log.schema.json.
+/// Returns the first mistake of each line of a log according to docs/log.schema.json, "" for none.
 pub fn log_mistakes(lines: &[Value]) -> Vec<String> {
     let text = serde_json::to_string(lines).unwrap();
     let said = python(&["-c", LINES, &schema("log")], &text);
