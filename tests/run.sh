@@ -51,8 +51,6 @@ live=(-p emud -p emud-monitor --test live)
 all=("${live[@]}" --lib --test pure --test kernel)
 of_links=(--skip run:: --skip monitor:: --skip fleet:: --skip host:: --skip container:: --skip netem::)
 of_runs=(--skip link:: --skip lab::)
-# What needs a processor most of its time goes behind what waits: live tests took half as long again beside it.
-behind=(nice -n 5)
 job build-live cargo test --locked "${live[@]}" --no-run
 [ "$failed" -eq 0 ] || finish
 wait "$fetching" || { cat "$jobs/kernels.log"; add_failure kernels; }
