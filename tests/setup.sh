@@ -23,8 +23,8 @@ published='aria2 opentracker mktorrent strace'
 # musl-tools: the C code of ring in a static binary.
 dist='musl-tools debootstrap podman runc conmon groff-base xz-utils binutils jq'
 check='clang-format bpftool python3-jsonschema'
-# git fetches the advisory database, jq reads what the examples of docs/ print.
-lint='clang-format shellcheck codespell jq git ca-certificates'
+# git fetches the advisory database, jq reads what the examples of docs/ print; pure tests check schemas.
+lint='clang-format shellcheck codespell jq git ca-certificates python3-jsonschema'
 
 die() {
     echo "setup.sh: $*" >&2
