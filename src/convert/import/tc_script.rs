@@ -78,13 +78,15 @@ pub(crate) fn read(text: &str) -> Result<Script, Mistake> {
         }
         let under = under(&all, &all[i]);
         let shaper = match shaper_of(&all, &all[i]) {
-            Some((at, below)) => Shaper::read(&mut all[at].clone())?
-                .filter(|shaper| shaper.bits() >= 1.0)
-                .map(|shaper| Shaper {
-                    // A netem below it is its queue.
-                    limit: shaper.limit.filter(|_| below),
-                    ..shaper
-                }),
+            Some((at, below)) => {
+                shaper(&all, at)?
+                    .filter(|shaper| shaper.bits() >= 1.0)
+                    .map(|shaper| Shaper {
+                        // A netem below it is its queue.
+                        limit: shaper.limit.filter(|_| below),
+                        ..shaper
+                    })
+            }
             None => None,
         };
         let made = &mut all[i];
@@ -203,14 +205,13 @@ fn rules(filters: Vec<Filter>, all: &[Made], script: &mut Script) -> Result<(), 
             To::Nothing
         };
         if to == To::Nothing {
-            let limits = all.iter().filter(|made| made.device == device);
-            let is_limit = |made: &&Made| match made.is_class {
-                true => made.handle.as_ref() == Some(&filter.class),
+            let is_limit = |made: &Made| match made.is_class {
+                true => made.device == device && made.handle.as_ref() == Some(&filter.class),
                 false => is_in(made),
             };
-            let limit = limits.filter(is_limit).find(|made| shapes(made));
+            let limit = all.iter().position(|made| is_limit(made) && shapes(made));
             if let Some(limit) = limit
-                && let Some(shaper) = Shaper::read(&mut limit.clone())?
+                && let Some(shaper) = shaper(all, limit)?
             {
                 let text = format!(
                     "the {} of {} bit/s in class {}, which has no netem",
@@ -323,6 +324,27 @@ fn shaper_of(all: &[Made], netem: &Made) -> Option<(usize, bool)> {
     };
     let found = || all.iter().position(|made| shapes(made) && below(made));
     above.map(|i| (i, false)).or_else(|| Some((found()?, true)))
+}
+
+/// Reads a rate limiter. A class of htb borrows up to its ceil and to that of each class above it; the highest has
+/// nobody to borrow from and sends no more than its rate, whatever its ceil (`htb_activate_prios`).
+fn shaper(all: &[Made], at: usize) -> Result<Option<Shaper>, Mistake> {
+    let Some(mut shaper) = Shaper::read(&mut all[at].clone())? else {
+        return Ok(None);
+    };
+    if all[at].is_class {
+        let (mut most, mut highest) = (shaper.bits(), shaper.rate);
+        let above = parents(all, &all[at]).into_iter().map(|i| &all[i]);
+        for class in above.take_while(|made| made.is_class) {
+            let Some(lender) = Shaper::read(&mut class.clone())? else {
+                break;
+            };
+            most = most.min(lender.bits());
+            highest = lender.rate;
+        }
+        shaper.ceil = Some(highest.map_or(most, |rate| rate.min(most)));
+    }
+    Ok(Some(shaper))
 }
 
 /// Returns which packets it receives.

@@ -384,6 +384,33 @@ fn what_tc_prints_means_what_was_given() {
     }
 }
 
+/// What a class of htb borrows ends at the rate of the highest class, and at each ceil below it.
+#[test]
+fn what_htb_lends() {
+    let of = |top: &str, middle: &str| {
+        import(&format!(
+            "tc qdisc add dev eth0 root handle 1: htb default 12\n\
+             tc class add dev eth0 parent 1: classid 1:1 htb {top}\n\
+             tc class add dev eth0 parent 1:1 classid 1:2 htb {middle}\n\
+             tc class add dev eth0 parent 1:2 classid 1:12 htb rate 1mbit ceil 9mbit\n\
+             tc qdisc add dev eth0 parent 1:12 handle 12: netem loss 1%"
+        ))
+    };
+    for (top, middle, rate) in [
+        ("rate 20mbit", "rate 2mbit ceil 20mbit", 9),
+        ("rate 20mbit", "rate 2mbit ceil 7mbit", 7),
+        ("rate 5mbit ceil 20mbit", "rate 2mbit ceil 7mbit", 5),
+    ] {
+        let imported = of(top, middle);
+        assert_eq!(keys(&imported)[0], format!("rate = \"{rate}Mbit\""));
+        let warning = &imported.warnings[0];
+        assert!(
+            warning.contains(&format!("may grow to {rate}000000 if")),
+            "{warning}"
+        );
+    }
+}
+
 /// A tbf or an htb beside netem determines the link's rate.
 #[test]
 #[rustfmt::skip]
@@ -398,6 +425,10 @@ fn shapers_beside_netem() {
                tc class add dev eth0 parent 1: classid 1:1 htb rate 100mbit\n\
                tc class add dev eth0 parent 1:1 classid 1:12 htb rate 8mbit ceil 8mbit\n\
                tc qdisc add dev eth0 parent 1:12 handle 12: netem delay 100ms";
+    // Nobody lends to the highest class: its ceil has no effect.
+    let alone = "tc qdisc add dev eth0 root handle 1: htb default 12\n\
+                 tc class add dev eth0 parent 1: classid 1:12 htb rate 8mbit ceil 80mbit\n\
+                 tc qdisc add dev eth0 parent 1:12 handle 12: netem delay 100ms";
     let shown = "qdisc tbf 1: dev eth0 root refcnt 2 rate 8Mbit burst 4Kb lat 400ms\n\
                  qdisc netem 10: dev eth0 parent 1:1 limit 1000 delay 100ms";
     let delay = "delay = \"100ms\"";
@@ -411,6 +442,7 @@ fn shapers_beside_netem() {
         (limit, &["rate = { rate = \"256kbit\", burst = \"1600B\" }", "queue = \"3000B\"", delay]),
         (htb, &["rate = \"8Mbit\"", queue, delay]),
         (shown, &[burst, queue, delay]),
+        (alone, &["rate = \"8Mbit\"", queue, delay]),
     ] {
         let imported = import(text);
         assert_eq!(keys(&imported), want, "{text}");

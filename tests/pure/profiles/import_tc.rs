@@ -119,6 +119,28 @@ fn bands_of_prio() {
     assert_eq!(rules, want.map(|(keys, name)| (keys.to_owned(), to(name))));
 }
 
+/// Nobody lends to a class without a class above it: its ceil has no effect, and is no limit of the server.
+#[test]
+fn the_highest_class_has_its_rate() {
+    let slow = TREE.replace("htb rate 100mbit", "htb rate 50mbit ceil 100mbit");
+    assert_ne!(slow, TREE);
+    assert_eq!(
+        parse(&import(&slow, None).toml).bottlenecks[0].plan().rate,
+        50 * MBIT
+    );
+    let two = "tc qdisc add dev eth0 root handle 1: htb default 10\n\
+               tc class add dev eth0 parent 1: classid 1:10 htb rate 1mbit ceil 8mbit\n\
+               tc class add dev eth0 parent 1: classid 1:20 htb rate 2mbit\n";
+    let plan = parse(&import(two, Some(10 * MBIT)).toml).bottlenecks[0].plan();
+    let of: Vec<_> = plan
+        .classes
+        .iter()
+        .map(|class| (class.rate, class.ceil))
+        .collect();
+    let both = |rate| (Some(rate), Some(rate));
+    assert_eq!(of, [both(MBIT), both(2 * MBIT)]);
+}
+
 /// prio with the rate of a shaper above it.
 #[test]
 fn bands_below_a_shaper() {
