@@ -292,6 +292,12 @@ impl Lab {
 
     /// Everything that attach changes and detach must restore, as ip, tc and ethtool print it.
     pub fn snapshot(&self) -> String {
+        // An interface that has a carrier and is not in operation yet: the kernel notices within a second
+        // (linkwatch).
+        wait_until("links are in operation", Duration::from_secs(10), || {
+            !(self.in_a("ip -o link show").lines())
+                .any(|line| line.contains("NO-CARRIER") && line.contains("LOWER_UP"))
+        });
         self.in_a(
             "ip -d link show
              tc qdisc show
