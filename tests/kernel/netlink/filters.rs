@@ -117,6 +117,22 @@ fn the_first_filter_brings_its_clsact() {
     assert_eq!(nl.filters(v0, Hook::Egress).unwrap().len(), 1);
 }
 
+/// The kernel has one of both, and clsact instead of it would remove the filters of another.
+#[test]
+fn a_qdisc_ingress_stays() {
+    let _space = Space::new();
+    let mut nl = Netlink::open().unwrap();
+    let v0 = index(&mut nl, "v0");
+    shell("tc qdisc add dev v0 ingress");
+    let pass = program(TC_ACT_UNSPEC);
+    let failed = nl.attach_bpf_filter(v0, &filter(&pass, 7, 1, "emud_egress"));
+    let Err(NetlinkError::Exists(failure)) = failed else {
+        panic!("{failed:?}");
+    };
+    assert!(failure.message.contains("excludes clsact"), "{failure}");
+    assert!(shell("tc qdisc show dev v0").contains("qdisc ingress ffff:"));
+}
+
 #[test]
 fn a_clsact_without_its_filter_does_not_stay() {
     let _space = Space::new();
