@@ -108,11 +108,26 @@ fn compile_direction(
     let later_ns = origin.restarted_ns.unwrap_or(origin.epoch_ns);
     let later_ns = later_ns.wrapping_sub(origin.epoch_ns);
     for compiled in &mut links {
-        timeline::shift(&mut compiled.link.timeline, later_ns);
-        let background = &mut compiled.link.background;
-        background.epoch_ns = background.epoch_ns.wrapping_add(later_ns);
+        shift(&mut compiled.link, later_ns);
     }
     Ok(links)
+}
+
+/// Lets the time of compiled links begin so much later, as if they had been attached then.
+pub(super) fn begin_later(both: &mut [Vec<Compiled>; 2], later_ns: u64) {
+    for compiled in both.iter_mut().flatten() {
+        let link = &mut compiled.link;
+        link.epoch_ns = link.epoch_ns.wrapping_add(later_ns);
+        shift(link, later_ns);
+    }
+}
+
+/// Traces, phases and background begin so much later; jitter in order does not.
+fn shift(link: &mut abi::emud_link, later_ns: u64) {
+    timeline::shift(&mut link.timeline, later_ns);
+    if link.background.count > 0 {
+        link.background.epoch_ns = link.background.epoch_ns.wrapping_add(later_ns);
+    }
 }
 
 /// Sets what a link has to know about the other links and about the rules.
@@ -144,4 +159,47 @@ pub fn matching(profile: &Profile, direction: u32, links: &mut [Compiled]) {
 pub fn compile_rules(profile: &Profile) -> Result<rule_keys::Compiled, rule_keys::RulesError> {
     let number_of = |name: &str| profile.number_of(name);
     rule_keys::compile(&profile.rules, number_of, |class| profile.service(class))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::shipped::SHIPPED;
+
+    const PHASES: &str = "[link]\ndelay = { mean = \"20ms\", jitter = \"5ms\" }\n\
+                          [links.slow]\nrate = \"1Mbit\"\n\
+                          [[phase]]\nfor = \"3s\"\n[[phase]]\nlink = \"slow\"\nfor = \"2s\"\n";
+    const BACKGROUND: &str = "[link]\nrate = \"8Mbit\"\nbackground = \"40%\"\n";
+
+    #[test]
+    fn to_begin_later_is_to_be_attached_later() {
+        let shipped = SHIPPED.iter().map(|shipped| shipped.text);
+        let mut timed = 0;
+        for toml in shipped.chain([PHASES, BACKGROUND]) {
+            let profile = Profile::parse(toml, "a profile").unwrap();
+            timed += u32::from(profile.is_timed());
+            let at = |epoch_ns| {
+                let origin = Origin {
+                    seed: 7,
+                    epoch_ns,
+                    restarted_ns: None,
+                };
+                compile_new(&profile, origin).unwrap()
+            };
+            let mut both = at(1_000);
+            begin_later(&mut both, 5_000_000_000);
+            let links = |both: [Vec<Compiled>; 2]| {
+                let links = both.into_iter().flatten();
+                links
+                    .map(|compiled| format!("{:?}", compiled.link))
+                    .collect::<Vec<_>>()
+            };
+            assert_ne!(links(at(1_000)), links(at(5_000_001_000)));
+            let wanted = links(at(5_000_001_000));
+            for (shifted, wanted) in links(both).iter().zip(wanted) {
+                assert_eq!(*shifted, wanted, "{}", profile.name);
+            }
+        }
+        assert!(timed > 0);
+    }
 }

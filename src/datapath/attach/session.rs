@@ -9,7 +9,7 @@ use rustix::thread::{CapabilitySet, capabilities};
 use super::{Done, Request};
 use crate::abi;
 use crate::abi::DIRECTIONS;
-use crate::datapath::compiled::{compile_new, compile_rules, place};
+use crate::datapath::compiled::{begin_later, compile_new, compile_rules, place};
 use crate::datapath::engine::hold::Direction;
 use crate::datapath::engine::{Engine, Kernel, qdisc};
 use crate::datapath::maps::{Loaded, Maps};
@@ -143,8 +143,8 @@ impl Session {
         self.redirect_ingress()
     }
 
-    /// Traces and phases start when the link becomes active. Two million rows take seconds to
-    /// write, so they are written to the kernel before that, into a link that passes every packet.
+    /// Traces and phases start when the link becomes active. Two million rows take seconds to compile and to
+    /// write, so they are in the kernel before that, in a link that passes every packet.
     fn go_live(&mut self) -> Result<(), LinkError> {
         let rules = compile_rules(&self.profile)?;
         if self.profile.is_timed() {
@@ -153,8 +153,8 @@ impl Session {
             }
             let [up, down] = &self.both;
             self.maps.apply_with([up, down], &rules)?;
-            self.saved.epoch_ns = now_ns();
-            self.both = compile_new(&self.profile, (&self.saved).into())?;
+            let began_ns = std::mem::replace(&mut self.saved.epoch_ns, now_ns());
+            begin_later(&mut self.both, self.saved.epoch_ns - began_ns);
         }
         place(&mut self.both, &self.saved, self.targets);
         if let Some(time) = self.lasts {
