@@ -87,19 +87,27 @@ impl Work {
     }
 
     fn failures(&mut self, link: &Link, direction: &str, before: &Counts, now: &Counts) {
+        let of = format!("link {}, {direction}", link.name);
+        let since = (self.foreign_since.entry(of.clone())).or_insert_with(|| before.clone());
+        let foreign = foreign(since, now);
         let failed = failed(before, now, link.profile.offload).into_iter();
-        let failed = failed.filter(|(number, ..)| *number > 0);
+        let failed = failed.map(|failing| (before.mono_ns, failing));
+        let failed = failed
+            .chain([foreign])
+            .filter(|(_, (number, ..))| *number > 0);
         self.found
             .failures
-            .extend(failed.map(|(number, explained_by, what)| Failure {
-                since_mono_ns: before.mono_ns,
-                // The counters were read after the time of the report.
-                until_mono_ns: mono_ns(),
-                explained_by,
-                of: format!("link {}, {direction}", link.name),
-                number,
-                what,
-            }));
+            .extend(
+                failed.map(|(since_mono_ns, (number, explained_by, what))| Failure {
+                    since_mono_ns,
+                    // The counters were read after the time of the report.
+                    until_mono_ns: mono_ns(),
+                    explained_by,
+                    of: of.clone(),
+                    number,
+                    what,
+                }),
+            );
     }
 }
 
@@ -107,7 +115,7 @@ impl Work {
 type Failing = (u64, &'static [Resource], &'static str);
 
 /// Returns the failures of an interval.
-fn failed(before: &Counts, now: &Counts, offload: Offload) -> [Failing; 7] {
+fn failed(before: &Counts, now: &Counts, offload: Offload) -> [Failing; 6] {
     let grown = now.counted.since(&before.counted);
     let failed = now.failed.saturating_sub(before.failed);
     // A link that has just been changed has no count of before; with `keep` it is intended.
@@ -125,11 +133,6 @@ fn failed(before: &Counts, now: &Counts, offload: Offload) -> [Failing; 7] {
             failed,
             &[],
             "packets passed without emulation, since the kernel could not hand them to the engine",
-        ),
-        (
-            foreign(now.not_ip.saturating_sub(before.not_ip), grown.packets),
-            &[],
-            "packets were not emulated, which are not IP: only engine hold delays them at ingress, and at egress without their socket",
         ),
         (
             now.disordered.saturating_sub(before.disordered),
@@ -150,12 +153,21 @@ fn failed(before: &Counts, now: &Counts, offload: Offload) -> [Failing; 7] {
 }
 
 /// Protocols of the network itself, such as LLDP and spanning trees, send a packet now and then. More
-/// of them, and more than a hundredth of all, are somebody's traffic.
-fn foreign(not_ip: u64, others: u64) -> u64 {
-    match not_ip >= 10 && not_ip > others / 100 {
-        true => not_ip,
-        false => 0,
+/// of them, and more than a hundredth of all, are somebody's traffic: since a second or more ago, so that a shorter
+/// interval of samples hides none. Returns since when, too.
+fn foreign(since: &mut Counts, now: &Counts) -> (u64, Failing) {
+    const SECOND_NS: u64 = 1_000_000_000;
+    let since_ns = since.mono_ns;
+    let others = now.counted.since(&since.counted).packets;
+    let not_ip = now.not_ip.saturating_sub(since.not_ip);
+    let is_much = not_ip >= 10 && not_ip > others / 100;
+    if is_much || now.mono_ns.saturating_sub(since_ns) >= SECOND_NS {
+        *since = now.clone();
     }
+    let number = if is_much { not_ip } else { 0 };
+    let what = "packets were not emulated, which are not IP: only engine hold delays them at ingress, and at egress \
+                without their socket";
+    (since_ns, (number, &[], what))
 }
 
 #[cfg(test)]
@@ -170,7 +182,7 @@ mod tests {
         let [mut before, mut now] = [Counts::default(), Counts::default()];
         before.super_packets = Some(0);
         now.super_packets = Some(5);
-        (now.not_ip, now.disordered, now.failed, now.unaltered) = (30, 4, 6, 7);
+        (now.disordered, now.failed, now.unaltered) = (4, 6, 7);
         now.counted = Counted {
             engine_dropped: 1,
             untouched: 8,
@@ -184,21 +196,39 @@ mod tests {
             (1, LOAD),
             (2, LOAD),
             (6, none),
-            (30, none),
             (4, LOAD),
             (5, none),
             (7, none),
         ];
         assert_eq!(of(Offload::Auto), want);
-        want[5].0 = 0;
+        want[4].0 = 0;
         assert_eq!(of(Offload::Keep), want);
     }
 
     #[test]
     fn traffic_is_not_the_networks_own() {
-        assert_eq!(foreign(9, 0), 0);
-        assert_eq!(foreign(10, 0), 10);
-        assert_eq!(foreign(10, 1_000), 0);
-        assert_eq!(foreign(11, 1_000), 11);
+        assert_eq!(of_a_second(9, 0, 1), [0]);
+        assert_eq!(of_a_second(10, 0, 1), [10]);
+        assert_eq!(of_a_second(10, 1_000, 1), [0]);
+        assert_eq!(of_a_second(11, 1_000, 1), [11]);
+        // However often somebody checks.
+        for checks in [2, 10, 100] {
+            let found: u64 = of_a_second(200, 1_000, checks).iter().sum();
+            assert_eq!(found, 200, "{checks}");
+            let found: u64 = of_a_second(8, 0, checks).iter().sum();
+            assert_eq!(found, 0, "{checks}");
+        }
+    }
+
+    /// What is found in a second with so many packets, at each of so many checks.
+    fn of_a_second(not_ip: u64, packets: u64, checks: u64) -> Vec<u64> {
+        let mut since = Counts::default();
+        let check = |check: u64| {
+            let mut now = Counts::default();
+            (now.mono_ns, now.not_ip) = (check * 1_000_000_000 / checks, check * not_ip / checks);
+            now.counted.packets = check * packets / checks;
+            foreign(&mut since, &now).1.0
+        };
+        (1..=checks).map(check).collect()
     }
 }

@@ -93,6 +93,8 @@ struct Work {
     next_watch: Instant,
     /// Keyed by the link's name, class and direction.
     before: BTreeMap<(String, Option<String>, &'static str), Counts>,
+    /// From which packets that are not IP are counted, keyed by the link's name and direction or class.
+    foreign_since: BTreeMap<String, Counts>,
     /// With their time, keyed by the names of link, bottleneck and class.
     classes_before: BTreeMap<(String, String, Option<String>), (u64, ClassCounted)>,
     state: BTreeMap<String, State>,
@@ -111,6 +113,7 @@ impl Work {
             next_watch: Instant::now(),
             parts,
             before: BTreeMap::new(),
+            foreign_since: BTreeMap::new(),
             classes_before: BTreeMap::new(),
             state: BTreeMap::new(),
             identity: BTreeMap::new(),
