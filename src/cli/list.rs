@@ -2,8 +2,7 @@
 
 use emud::datapath::attachment;
 use emud::datapath::host_wide::Host;
-use emud::datapath::show::list::List;
-use emud::datapath::show::report::Report;
+use emud::datapath::show::list::{List, Listed};
 use emud::text::{printable, to_stderr};
 
 use super::{DONE, Failure};
@@ -27,12 +26,12 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     if args.all {
         return all(args.json);
     }
-    let reports = attachment::reports(None)?;
+    let listed = attachment::list()?;
     if args.json {
-        super::out(&super::json(&List::of(&reports))?)?;
+        super::out(&super::json(&List::of(listed))?)?;
         return Ok(DONE);
     }
-    let lines: String = reports.iter().map(line).collect();
+    let lines: String = listed.iter().map(line).collect();
     super::out(&lines)?;
     Ok(DONE)
 }
@@ -41,9 +40,9 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
 fn all(json: bool) -> Result<u8, Failure> {
     let host = Host::read()?;
     let (mut found, mut code) = (vec![], DONE);
-    for (space, reports) in host.reports() {
-        match reports {
-            Ok(reports) => found.push((space, reports)),
+    for (space, listed) in host.list() {
+        match listed {
+            Ok(listed) => found.push((space, listed)),
             Err(e) if json => return Err(Failure::new(e.exit_code(), format!("{space}: {e}"))),
             Err(e) => {
                 to_stderr(format_args!(
@@ -57,36 +56,43 @@ fn all(json: bool) -> Result<u8, Failure> {
     for note in host.notes.iter().chain(&host.unreachable) {
         to_stderr(format_args!("emud: {}", printable(note)));
     }
-    let each = (found.iter()).flat_map(|(space, reports)| reports.iter().map(|r| (*space, r)));
     if json {
-        let list = List::of_all(each.map(|(space, report)| (Some(space), report)));
-        super::out(&super::json(&list)?)?;
+        let each = found.into_iter().flat_map(|(space, listed)| {
+            let of_space = move |one| Listed {
+                namespace: Some(space.clone()),
+                ..one
+            };
+            listed.into_iter().map(of_space)
+        });
+        super::out(&super::json(&List::of(each.collect()))?)?;
     } else {
+        let each =
+            (found.iter()).flat_map(|(space, listed)| listed.iter().map(move |r| (space, r)));
         let lines: String = each
-            .map(|(space, r)| format!("{space}\t{}", line(r)))
+            .map(|(space, one)| format!("{space}\t{}", line(one)))
             .collect();
         super::out(&lines)?;
     }
     Ok(code)
 }
 
-fn line(r: &Report) -> String {
-    let directions = match (&r.up, &r.down) {
-        (Some(_), Some(_)) => "both",
-        (Some(_), None) => "up",
+fn line(one: &Listed) -> String {
+    let directions = match (one.up, one.down) {
+        (true, true) => "both",
+        (true, false) => "up",
         _ => "down",
     };
-    let ends = match r.ends_in_s {
+    let ends = match one.ends_in_s {
         Some(0.0) => "\tENDED".to_owned(),
         Some(left) => format!("\tends in {left:.0} s"),
         None => String::new(),
     };
-    let tampered = match &r.tampered[..] {
+    let tampered = match &one.tampered[..] {
         [] => String::new(),
         what => format!("\tTAMPERED: {}", what.join("; ")),
     };
     format!(
         "{}\t{}\t{directions}\tengine {}{ends}{tampered}\n",
-        r.interface, r.profile, r.engine
+        one.interface, one.profile, one.engine
     )
 }

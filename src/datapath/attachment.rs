@@ -5,6 +5,7 @@
 use super::engine::{Engine, qdisc};
 use super::maps::{Maps, Program};
 use super::saved::Saved;
+use super::show::list::Listed;
 use super::show::report::{Report, report};
 use super::{
     FILTER_HANDLE, KEEPER_NAME, LinkError, devices, ending, filter_name, hook, pieces, undo,
@@ -192,6 +193,31 @@ pub fn reports(interface: Option<&str>) -> Result<Vec<Report>, LinkError> {
             // It went after the listing.
             Err(LinkError::Netlink(e)) if e.is_no_device() => {}
             report => all.extend(report?),
+        }
+    }
+    Ok(all)
+}
+
+/// Lists the links of this namespace, also those that other processes have deleted whole.
+///
+/// # Errors
+/// As [`reports`].
+pub fn list() -> Result<Vec<Listed>, LinkError> {
+    let mut listed: Vec<_> = reports(None)?.into_iter().map(Listed::from).collect();
+    for link in deleted(&mut Netlink::open()?)? {
+        listed.extend(undo::find(&link).map(|undo| Listed::deleted(&link, &undo.saved)));
+    }
+    listed.sort_by_key(|one| one.ifindex);
+    Ok(listed)
+}
+
+/// Returns the interfaces whose links other processes have deleted whole.
+pub(crate) fn deleted(nl: &mut Netlink) -> Result<Vec<Link>, LinkError> {
+    let links = nl.links()?;
+    let mut all = vec![];
+    for link in undo::kept(links).unwrap_or_default() {
+        if program_of(nl, link.index)?.is_none() {
+            all.push(link);
         }
     }
     Ok(all)

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::detach::{self, Done};
 use super::emulated::Search;
 use super::engine::hold::signal;
-use super::show::report::Report;
+use super::show::list::Listed;
 use super::{LinkError, attachment, devices, sweep};
 use crate::container::{self, Container};
 use crate::netlink::{Namespace, Netlink, NetlinkError};
@@ -140,9 +140,9 @@ impl Host {
         }));
     }
 
-    /// Returns the links of each namespace that has any, or why they cannot be read.
-    pub fn reports(&self) -> OfEach<'_, Report> {
-        self.each(|| attachment::reports(None))
+    /// Lists the links of each namespace that has any, or why they cannot be read.
+    pub fn list(&self) -> OfEach<'_, Listed> {
+        self.each(attachment::list)
     }
 
     /// Detaches all links of all namespaces. Returns for each interface how that ended.
@@ -204,10 +204,11 @@ fn detach_here() -> Result<Vec<Detached>, LinkError> {
     sweep::sweep(&mut nl)?;
     let links = nl.links()?;
     let served: Vec<u32> = links.iter().filter_map(devices::serves).collect();
+    let deleted = attachment::deleted(&mut nl)?;
     let mut all = vec![];
     for link in links {
         let there = !matches!(attachment::find(&mut nl, link.index), Ok(None));
-        if !there && !served.contains(&link.index) {
+        if !there && !served.contains(&link.index) && !deleted.contains(&link) {
             continue;
         }
         match detach::detach(&link.name) {

@@ -81,6 +81,19 @@ pub(crate) fn find(link: &Link) -> Option<Undo> {
     read().ok().flatten()
 }
 
+/// Returns those of the interfaces of which there is a copy.
+pub(crate) fn kept(mut links: Vec<Link>) -> io::Result<Vec<Link>> {
+    let names = names(&lock::folder()?)?;
+    let of_name = |name: &String| name.strip_prefix("undo-")?.split_once('-')?.0.parse().ok();
+    let numbers: BTreeSet<u64> = names.iter().filter_map(of_name).collect();
+    if numbers.is_empty() {
+        return Ok(vec![]);
+    }
+    let sysfs = sysfs()?;
+    links.retain(|link| key(&sysfs, link).is_ok_and(|number| numbers.contains(&number)));
+    Ok(links)
+}
+
 /// Deletes the copies for an interface.
 pub(crate) fn forget(link: &Link) -> io::Result<()> {
     let folder = lock::folder()?;

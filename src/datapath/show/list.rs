@@ -7,72 +7,91 @@ use serde::Serialize;
 use super::report::Report;
 use crate::datapath::engine::Engine;
 use crate::datapath::host_wide::Space;
+use crate::datapath::saved::Saved;
+use crate::netlink::Link;
 
 /// The number increases when a key is removed or changes its meaning.
 pub const LIST_SCHEMA: &str = "emud-list/1";
 
 /// The interfaces with an emulated link, in one network namespace or, with `--all`, in all.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct List<'a> {
+pub struct List {
     /// Version of the format.
     #[schemars(extend("const" = LIST_SCHEMA))]
     schema: &'static str,
     /// The interfaces.
-    interfaces: Vec<Listed<'a>>,
+    interfaces: Vec<Listed>,
+}
+
+impl List {
+    /// Lists these interfaces.
+    pub fn of(interfaces: Vec<Listed>) -> Self {
+        let schema = LIST_SCHEMA;
+        Self { schema, interfaces }
+    }
 }
 
 /// An interface with an emulated link.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Listed<'a> {
+pub struct Listed {
     /// Network namespace of the interface; null without `--all`: that in which emud acted.
-    namespace: Option<&'a Space>,
+    pub namespace: Option<Space>,
     /// Name of the interface in its network namespace.
     #[schemars(length(min = 1))]
-    interface: &'a str,
+    pub interface: String,
     /// Index of the interface.
     #[schemars(range(min = 1))]
-    ifindex: u32,
-    /// Name of the profile.
-    profile: &'a str,
+    pub ifindex: u32,
+    /// Name of the profile; empty if every part of the link was deleted.
+    pub profile: String,
     /// Where packets wait for their departure time.
-    engine: Engine,
+    pub engine: Engine,
     /// What the interface sends is emulated.
-    up: bool,
+    pub up: bool,
     /// What the interface receives is emulated.
-    down: bool,
+    pub down: bool,
     /// Time in s until the link ends by itself; 0: it has ended, and packets pass unchanged; null:
     /// it does not.
     #[schemars(range(min = 0))]
-    ends_in_s: Option<f64>,
+    pub ends_in_s: Option<f64>,
     /// Sentences on the parts of the link that another process deleted or changed; empty: none.
-    tampered: &'a [String],
+    pub tampered: Vec<String>,
     /// Sentences on the attach and on later failures.
-    notes: &'a [String],
+    pub notes: Vec<String>,
 }
 
-impl<'a> List<'a> {
-    /// Lists these interfaces, which are in the namespace in which emud acted.
-    pub fn of(reports: &'a [Report]) -> Self {
-        Self::of_all(reports.iter().map(|report| (None, report)))
-    }
-
-    /// Lists interfaces of several namespaces.
-    pub fn of_all(reports: impl Iterator<Item = (Option<&'a Space>, &'a Report)>) -> Self {
-        let one = |(namespace, r): (Option<&'a Space>, &'a Report)| Listed {
-            namespace,
-            interface: &r.interface,
-            ifindex: r.ifindex,
-            profile: &r.profile,
-            engine: r.engine,
-            up: r.up.is_some(),
-            down: r.down.is_some(),
-            ends_in_s: r.ends_in_s,
-            tampered: &r.tampered,
-            notes: &r.notes,
-        };
+impl Listed {
+    /// Of a link that other processes have deleted whole; detach restores what was before it.
+    pub(crate) fn deleted(link: &Link, saved: &Saved) -> Self {
+        let [up, down] = saved.directions;
         Self {
-            schema: LIST_SCHEMA,
-            interfaces: reports.map(one).collect(),
+            namespace: None,
+            interface: link.name.clone(),
+            ifindex: link.index,
+            profile: String::new(),
+            engine: saved.engine,
+            up,
+            down,
+            ends_in_s: None,
+            tampered: vec!["every part of the link was deleted".to_owned()],
+            notes: vec![],
+        }
+    }
+}
+
+impl From<Report> for Listed {
+    fn from(report: Report) -> Self {
+        Self {
+            namespace: None,
+            interface: report.interface,
+            ifindex: report.ifindex,
+            profile: report.profile,
+            engine: report.engine,
+            up: report.up.is_some(),
+            down: report.down.is_some(),
+            ends_in_s: report.ends_in_s,
+            tampered: report.tampered,
+            notes: report.notes,
         }
     }
 }

@@ -271,7 +271,8 @@ mod everywhere {
         assert!(text.contains(&other), "{text}");
     }
 
-    /// In process and mount namespaces of the test: other tests have links, too.
+    /// In process and mount namespaces of the test: other tests have links, too. Of the link in c, all that leads to
+    /// it is deleted.
     pub fn detached() {
         let emud = lab::emud_path();
         let lab = Lab::new();
@@ -283,11 +284,14 @@ mod everywhere {
              for n in a b c; do ip netns add $n; ip -n $n link add v0 type veth peer name v1; done
              ip link add w0 type veth peer name w1
              {emud} attach w0 -p lte --engine hold >/dev/null
-             for n in a b; do {emud} --netns $n attach v0 -p lte --engine hold >/dev/null; done
+             for n in a b c; do {emud} --netns $n attach v0 -p lte --engine hold >/dev/null; done
              ip netns exec b tc qdisc del dev v0 clsact
+             ip netns exec c tc qdisc del dev v0 clsact
+             for d in $(ip -n c -o link | grep -o 'emud-[^:@]*'); do ip -n c link del $d 2>/dev/null || true; done
+             {emud} --netns c list --json | grep -o 'every part[^\"]*'
              {emud} list --all 2>/dev/null | cut -f 1,2,3
              {emud} detach --all >/run/said 2>/run/failed || echo code $?
-             grep restored /run/said
+             grep 'detached, ' /run/said
              grep -o \"network namespace {elsewhere} cannot be reached\" /run/failed
              {emud} list --all 2>/dev/null
              for n in a b c; do ip -n $n -o link | wc -l; done",
@@ -307,7 +311,13 @@ mod everywhere {
             .args(["sh", "-ec", &script]))
         .expect(0);
         let restored = "detached, previous state restored";
-        let listed = ["here\tw0\tlte", "netns a\tv0\tlte", "netns b\tv0\tlte"];
+        let listed = [
+            "every part of the link was deleted",
+            "here\tw0\tlte",
+            "netns a\tv0\tlte",
+            "netns b\tv0\tlte",
+            "netns c\tv0\t",
+        ];
         // That of the laboratory stays, and of other tests.
         let mut expected: Vec<String> = listed
             .into_iter()
@@ -315,7 +325,8 @@ mod everywhere {
             .map(str::to_owned)
             .collect();
         expected.extend(
-            ["here: w0", "netns a: v0", "netns b: v0"].map(|at| format!("{at}: {restored}")),
+            ["here: w0", "netns a: v0", "netns b: v0", "netns c: v0"]
+                .map(|at| format!("{at}: {restored}")),
         );
         let lost = format!("network namespace {} cannot be reached", elsewhere.ino());
         expected.push(lost);
