@@ -196,6 +196,7 @@ fn mistakes_in_a_trace_name_the_line() {
             "line 3",
             "time does not go on",
         ),
+        ("time_s,rate_mbit\n-1,1\n0,2\n", "line 2", "-1"),
         ("time,speed\n0s,1\n", "line 1", "no column `speed`"),
         ("rate\n1Mbit\n", "line 1", "no column `time`"),
         ("time_s,rate\n0,5\n", "line 2", "has no unit"),

@@ -176,7 +176,6 @@ mod tests {
 
     use super::*;
 
-    /// A busy host makes no packet another protocol.
     #[test]
     fn what_load_cannot_cause() {
         let [mut before, mut now] = [Counts::default(), Counts::default()];
@@ -227,7 +226,10 @@ mod tests {
             let mut now = Counts::default();
             (now.mono_ns, now.not_ip) = (check * 1_000_000_000 / checks, check * not_ip / checks);
             now.counted.packets = check * packets / checks;
-            foreign(&mut since, &now).1.0
+            let (_, (number, explained_by, _)) = foreign(&mut since, &now);
+            // A busy host makes no packet another protocol.
+            assert_eq!(explained_by, []);
+            number
         };
         (1..=checks).map(check).collect()
     }
