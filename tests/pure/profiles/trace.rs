@@ -188,6 +188,15 @@ fn every_unit_of_a_column_is_that_unit_whole_or_with_a_point() {
     }
 }
 
+/// As in a capture that was cut to the part behind a mark.
+#[test]
+fn time_counts_from_the_first_row() {
+    let early = traced("early.csv", "time_s,rate_mbit\n-1,1\n0,2\n").unwrap();
+    let (rows, period_ns) = rows(&early);
+    let times: Vec<_> = rows.iter().map(|row| row.at_ns).collect();
+    assert_eq!((times, period_ns), (vec![0, 1_000 * MS], 2_000 * MS));
+}
+
 #[test]
 fn mistakes_in_a_trace_name_the_line() {
     for (text, place, what) in [
@@ -196,7 +205,6 @@ fn mistakes_in_a_trace_name_the_line() {
             "line 3",
             "time does not go on",
         ),
-        ("time_s,rate_mbit\n-1,1\n0,2\n", "line 2", "-1"),
         ("time,speed\n0s,1\n", "line 1", "no column `speed`"),
         ("rate\n1Mbit\n", "line 1", "no column `time`"),
         ("time_s,rate\n0,5\n", "line 2", "has no unit"),
