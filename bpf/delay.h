@@ -266,7 +266,11 @@ static __always_inline __u32 emud_delay_class(__u64 ns)
 	__u64 units = ns >> EMUD_HIST_UNIT;
 	__u32 octave = emud_log2(units | EMUD_HIST_STEPS) - EMUD_HIST_STEPS_LOG;
 
-	return emud_bound(octave * EMUD_HIST_STEPS + (units >> octave), EMUD_HIST_LEN);
+	__u64 class = octave * EMUD_HIST_STEPS + (units >> octave);
+
+	/* The last one has all longer delays, from 9.8 hours on. */
+	return emud_bound(class < EMUD_HIST_LEN ? class : EMUD_HIST_LEN - 1,
+			  EMUD_HIST_LEN);
 }
 
 static __always_inline void emud_count_delay(const struct emud_packet *p,

@@ -121,8 +121,9 @@ enum emud_release {
 
 /* emud's qdisc (bpf/qdisc.bpf.c): the direction, in its handle. */
 #define EMUD_QDISC_HANDLE_SHIFT 16
-/* Delays are at most this long. */
-#define EMUD_QDISC_HORIZON_NS (1ULL << 42)
+/* Packets wait at most so long, 52 days: what is later is no departure time. A stamp of
+ * CLOCK_REALTIME is 2^60. */
+#define EMUD_QDISC_HORIZON_NS (1ULL << 52)
 #define EMUD_EBUSY 16
 /* Its name: this, and the rest random. */
 #define EMUD_QDISC_ID_LEN 16

@@ -150,12 +150,12 @@ static __always_inline int emud_emulate(struct __sk_buff *skb, struct emud_packe
 					const struct emud_link *l,
 					struct emud_counters *count)
 {
-	int before = l->flags & EMUD_F_LOSS_BEFORE, verdict;
+	int verdict;
 
 	/* The link of a later row may draw where this one does not. */
 	if (emud_timed_by(p) || emud_draws(p, l))
 		emud_number(p, l, count);
-	if (unlikely(before) && emud_wire_loses(skb, p, l, count))
+	if (unlikely(l->flags & EMUD_F_LOSS_BEFORE) && emud_wire_loses(skb, p, l, count))
 		return emud_gone(p, &count->lost);
 	if (!emud_through_queue(skb, p, l, count))
 		return TC_ACT_STOLEN;
@@ -172,7 +172,9 @@ static __always_inline int emud_emulate(struct __sk_buff *skb, struct emud_packe
 	}
 	if (!p->service)
 		p->service = l->service;
-	if (likely(!before) && emud_wire_loses(skb, p, l, count)) {
+	/* In phases, that of the link at which its last bit is sent. */
+	if (likely(!(l->flags & EMUD_F_LOSS_BEFORE)) &&
+	    emud_wire_loses(skb, p, l, count)) {
 		if (likely(!p->service))
 			return emud_gone(p, &count->lost);
 		/* The wire of the bottleneck is in front of what loses it, and its

@@ -205,13 +205,17 @@ static __always_inline __u64 emud_stamp_of(__u64 departure)
 /* Sets what the qdisc needs. Returns non-zero if the packet is not IP, which the
  * helper does not support.
  *
- * fq before 6.7 sends priority 7 at once and ignores its stamp (fq_classify()):
- * IGMP and routing daemons would have no delay. */
+ * fq before 6.7 sends priority 7 at once and ignores its stamp, and reads the low bits
+ * only (fq_classify()): IGMP and routing daemons would have no delay, nor what netfilter
+ * puts into a class with minor 7. */
 static __always_inline long emud_stamp(const struct emud_exit *e, __u64 departure)
 {
 	if (!emud_own_qdisc(e->link)) {
-		if (unlikely(e->skb->priority == TC_PRIO_CONTROL))
-			e->skb->priority = TC_PRIO_INTERACTIVE;
+		__u32 priority = e->skb->priority;
+
+		if (unlikely((priority & TC_PRIO_MAX) == TC_PRIO_CONTROL))
+			e->skb->priority =
+				priority - TC_PRIO_CONTROL + TC_PRIO_INTERACTIVE;
 		bpf_set_hash(e->skb, emud_hash(e->p, e->link, departure));
 	}
 	return bpf_skb_set_tstamp(e->skb, emud_stamp_of(departure),

@@ -406,7 +406,7 @@ static __always_inline __u64 emud_opportunity_ns(const struct emud_timeline *t, 
 	return row ? t->epoch_ns + round * t->period_ns + row->at_ns : ~0ULL;
 }
 
-/* The first opportunity after a time: a packet that arrives at the time of an
+/* The first opportunity for a packet: one that arrives at the time of an
  * opportunity is too late for it, as in mm-link. */
 static __always_inline __u64 emud_next_opportunity(struct emud_packet *p,
 						   struct emud_timed *w,
@@ -417,13 +417,16 @@ static __always_inline __u64 emud_next_opportunity(struct emud_packet *p,
 	__u64 n;
 
 	w->at.time = p->arrival;
+	/* What was admitted by other rows, or by a rate, is in front. */
+	if (w->id != t->id && w->seen_until > p->arrival)
+		w->at.time = w->seen_until;
 	w->at.row = s->row_arrival;
 	if (!emud_place(p, &w->at))
 		return 0;
 	s->row_arrival = w->at.row;
 	n = w->at.round * t->count + w->at.row;
 	row = emud_row(t, w->at.row);
-	return row && row->at_ns <= w->at.pos && (__s64)(p->arrival - t->epoch_ns) >= 0
+	return row && row->at_ns <= w->at.pos && (__s64)(w->at.time - t->epoch_ns) >= 0
 		       ? n + 1
 		       : n;
 }

@@ -357,10 +357,13 @@ fn resize_fq(
     both: &[Vec<Compiled>; 2],
     pairs: &[Pair],
 ) -> Result<(), LinkError> {
+    saved.notes.retain(|old| !old.starts_with(fq::TOO_LONG));
     for direction in DIRECTIONS
         .into_iter()
         .filter(|d| saved.directions[*d as usize])
     {
+        let longest_ns = fq::longest_ns(&both[direction as usize], saved.sizes.instances, pairs);
+        saved.notes.extend(fq::too_long(longest_ns));
         let options = fq::options(&both[direction as usize], saved.sizes.instances, pairs);
         let options = saved.fq_room[direction as usize].make(options);
         match &saved.devices[direction as usize] {

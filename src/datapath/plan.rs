@@ -57,6 +57,11 @@ pub(super) fn needs(
         classes: !profile.bottlenecks.is_empty(),
         queues,
         waiting: qdisc::waiting(links, directions, instances, profile.pairs()),
+        longest_ns: (links.iter().zip(directions))
+            .filter(|(_, emulated)| *emulated)
+            .map(|(links, _)| fq::longest_ns(links, instances, profile.pairs()))
+            .max()
+            .unwrap_or(0),
     }
 }
 

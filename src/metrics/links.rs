@@ -209,8 +209,8 @@ impl Links {
         let help = "Time until the last packet of the queue has left the wire";
         let backlog = gauge(|s| Some(s.backlog_ns as f64 / 1e9));
         out.gauges("link_backlog", help, Some(Unit::Seconds), backlog)?;
-        let help = "Bytes in the queue: the backlog at the rate in force";
-        let bytes = gauge(|s| Some((s.rate_bit_s? * s.backlog_ns as f64 / 8e9).round()));
+        let help = "Bytes in the queue; missing: no limit, or opportunities of a trace";
+        let bytes = gauge(|s| Some(s.backlog_bytes? as f64));
         out.gauges("link_backlog", help, Some(Unit::Bytes), bytes)?;
         let help = "1: the link is up, 0: its state is down, every packet is lost";
         let up = gauge(|s| Some(if s.down { 0.0 } else { 1.0 }));

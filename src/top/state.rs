@@ -2,7 +2,7 @@
 //! What `emud top` knows.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::keys::Prompt;
 use super::row::{self, TopRow};
@@ -50,6 +50,8 @@ pub struct Top {
     pub(super) ribbon: VecDeque<Mark>,
     pub(super) alarms: u64,
     alarms_before: u64,
+    /// Numbers of the episodes that go on.
+    open: BTreeSet<u64>,
     pub(super) last_alarm: Option<String>,
     pub(super) watching: Watching,
     pub(super) prompt: Option<Prompt>,
@@ -85,7 +87,7 @@ impl Top {
             counted.is_some_and(|m| m.failed + m.late.unwrap_or(0) > 0) || !row.trouble.is_empty()
         };
         let mark = match &self.watching {
-            _ if self.alarms > self.alarms_before => Mark::Alarm,
+            _ if self.alarms > self.alarms_before || !self.open.is_empty() => Mark::Alarm,
             _ if self.rows.iter().any(failed) => Mark::Late,
             Watching::Yes => Mark::Clean,
             _ => Mark::Unwatched,
@@ -97,14 +99,23 @@ impl Top {
         }
     }
 
-    /// Takes an alarm of the monitor, a sentence.
-    pub fn alarm(&mut self, sentence: impl Into<String>) {
+    /// Takes an alarm of the monitor, a sentence, and the number of its episode if that has an end.
+    pub fn alarm(&mut self, episode: Option<u64>, sentence: impl Into<String>) {
         self.alarms += 1;
+        self.open.extend(episode);
         self.last_alarm = Some(sentence.into());
+    }
+
+    /// An episode has ended.
+    pub fn clear(&mut self, episode: u64) {
+        self.open.remove(&episode);
     }
 
     /// Sets whether a monitor watches the host.
     pub fn watching(&mut self, watching: Watching) {
+        if watching != Watching::Yes {
+            self.open.clear();
+        }
         self.watching = watching;
     }
 

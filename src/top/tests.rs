@@ -43,7 +43,7 @@ fn pictures() {
     let mut top = top();
     assert_picture("80x24", &picture(&top, 80, 24));
     assert_picture("200x50", &picture(&top, 200, 50));
-    top.alarm("cpu cpu 1, most by sh");
+    top.alarm(Some(1), "cpu cpu 1, most by sh");
     top.read(snapshot(3_000_000_000, 3000));
     top.key(Key::Char('d'));
     "80ms"
@@ -300,11 +300,17 @@ fn unwatched_is_not_clean() {
     top.read(quiet());
     top.watching(Watching::Yes);
     top.read(quiet());
-    top.alarm("cpu");
+    // For as long as an episode goes on.
+    top.alarm(Some(1), "cpu");
+    top.read(quiet());
+    top.read(quiet());
+    top.clear(1);
+    top.alarm(None, "application");
+    top.read(quiet());
     top.read(quiet());
     // A link with a part that is missing.
     top.read(snapshot(9, 1000));
     top.watching(Watching::No("it ended".to_owned()));
     top.read(quiet());
-    assert_eq!(ribbon(&top), "?.!x?");
+    assert_eq!(ribbon(&top), "?.!!!.x?");
 }

@@ -5,7 +5,9 @@ use super::check::What;
 use super::unjudged::{Unjudged, left_out};
 use crate::abi;
 use crate::datapath::stage::compile::{Beside, decode};
-use crate::profile::quantile::{TABLE_MIN, TABLE_STEP, normal_cdf, normal_quantile, table_x};
+use crate::profile::quantile::{
+    TABLE_MIN, TABLE_STEP, normal_cdf, normal_quantile, of_share, table_x,
+};
 use crate::profile::{self, Reorder, Stage};
 
 /// The source of a delay.
@@ -144,13 +146,6 @@ impl Asked {
             _ => None,
         }
     }
-}
-
-/// Mean and standard deviation if only a share of the values is not zero.
-fn of_share(share: f64, mean: f64, sd: f64) -> (f64, f64) {
-    let square = share * (sd.powi(2) + mean.powi(2));
-    let mean = share * mean;
-    (mean, (square - mean.powi(2)).max(0.0).sqrt())
 }
 
 /// The table of the same delays if only a share of the packets has them: the highest values.

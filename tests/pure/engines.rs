@@ -59,6 +59,7 @@ const PLAIN: Needs = Needs {
     classes: false,
     queues: 1,
     waiting: 20_000,
+    longest_ns: 1_000_000_000,
 };
 
 fn auto(host: &Described, needs: Needs) -> (Chosen, Vec<String>) {
@@ -182,12 +183,30 @@ fn more_packets_than_the_qdisc_has_room_for_are_for_fq() {
     );
 }
 
+/// Its horizon is a number of us in 32 bits.
+#[test]
+fn fq_holds_no_packet_for_more_than_71_minutes() {
+    let longest = |longest_s: u64| Needs {
+        longest_ns: longest_s * 1_000_000_000,
+        ..PLAIN
+    };
+    let why = "fq sends each packet after 4294 s at the latest, and those of this link may have to wait 4295 s";
+    assert_eq!(auto(&OLD, longest(4294)).0.engine, Engine::Fq);
+    let (chosen, _) = auto(&OLD, longest(4295));
+    assert_eq!(chosen.engine, Engine::Hold);
+    assert!(chosen.reason().contains(why), "{}", chosen.reason());
+    assert_eq!(auto(&NEW, longest(4295)).0.engine, Engine::Qdisc);
+    let error = choose(EngineChoice::Fq, &longest(4295), &mut NEW.clone()).unwrap_err();
+    assert_eq!(error, why);
+}
+
 #[test]
 fn classes_of_a_bottleneck_are_for_hold() {
     let classes = Needs {
         classes: true,
         queues: 8,
         waiting: 1 << 30,
+        ..PLAIN
     };
     let why = "it sends a packet at a time that is fixed when it arrives, and a [bottleneck] decides \
                later";

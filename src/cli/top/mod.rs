@@ -141,8 +141,10 @@ fn live(
                 for said in monitor.into_iter().flat_map(Monitor::take) {
                     match said {
                         Said::Watches => top.watching(Watching::Yes),
-                        Said::Alarm(sentence) => top.alarm(sentence),
-                        Said::Ended(why) => top.watching(Watching::No(why)),
+                        Said::Report(sentence) => top.alarm(None, sentence),
+                        Said::Alarm(episode, sentence) => top.alarm(Some(episode), sentence),
+                        Said::Clear(episode) => top.clear(episode),
+                        Said::Unwatched(why) => top.watching(Watching::No(why)),
                     }
                 }
                 top.read(survey.snapshot()?);

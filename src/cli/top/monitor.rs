@@ -15,9 +15,13 @@ use emud::host::spawn;
 pub enum Said {
     Watches,
     /// A sentence.
-    Alarm(String),
-    /// Why it does not watch any more.
-    Ended(String),
+    Report(String),
+    /// The number of an episode, and a sentence.
+    Alarm(u64, String),
+    /// The episode of this number has ended.
+    Clear(u64),
+    /// Why it does not watch, or not all.
+    Unwatched(String),
 }
 
 /// A running monitor; it ends when this is dropped.
@@ -31,7 +35,10 @@ impl Monitor {
     /// The kernel permits no further process or thread.
     pub fn start() -> io::Result<Self> {
         let mut command = Command::new("/proc/self/exe");
-        command.args(["monitor", "--json"]).stdin(Stdio::null());
+        // Every episode has a mark, not the first three only.
+        let limit = u32::MAX.to_string();
+        command.args(["monitor", "--json", "--limit", &limit]);
+        command.stdin(Stdio::null());
         ends_with_parent(&mut command);
         let mut child = command
             .stdout(Stdio::piped())
@@ -76,8 +83,14 @@ fn listen(lines: ChildStdout, mut errors: ChildStderr, say: &Sender<Said>) {
             continue;
         };
         let said = match line["type"].as_str() {
-            Some("start") => Said::Watches,
-            Some("alarm") => Said::Alarm(sentence(&line)),
+            Some("start") => match unknown(&line) {
+                None => Said::Watches,
+                Some(why) => Said::Unwatched(why),
+            },
+            // A report of a program has no end.
+            Some("alarm") if line["resource"] == "application" => Said::Report(sentence(&line)),
+            Some("alarm") => Said::Alarm(episode(&line), sentence(&line)),
+            Some("clear") => Said::Clear(episode(&line)),
             _ => continue,
         };
         if say.send(said).is_err() {
@@ -88,7 +101,20 @@ fn listen(lines: ChildStdout, mut errors: ChildStderr, say: &Sender<Said>) {
     // What cannot be read is not shown.
     let _ = errors.read_to_string(&mut why);
     let why = why.lines().last().unwrap_or("emud monitor has ended");
-    let _ = say.send(Said::Ended(why.trim_start_matches("emud: ").to_owned()));
+    let _ = say.send(Said::Unwatched(why.trim_start_matches("emud: ").to_owned()));
+}
+
+/// Which resources no hook of this kernel watches.
+fn unknown(start: &Value) -> Option<String> {
+    let watched = start["watched"].as_object().into_iter().flatten();
+    let unknown = watched.filter(|(_, state)| *state == "unknown");
+    let names: Vec<&str> = unknown.map(|(name, _)| name.as_str()).collect();
+    (!names.is_empty()).then(|| format!("no hook of this kernel for {}", names.join(", ")))
+}
+
+/// Episodes have numbers from 1 on.
+fn episode(line: &Value) -> u64 {
+    line["episode"].as_u64().unwrap_or_default()
 }
 
 /// The resource, where, and by which cause.

@@ -29,6 +29,8 @@ pub struct Needs {
     pub queues: u32,
     /// Packets that may wait in a direction.
     pub waiting: u64,
+    /// How long one of them may wait, ns.
+    pub longest_ns: u64,
 }
 
 /// A host, which answers when a question arises: each answer takes time.
@@ -142,7 +144,10 @@ fn find(engine: Engine, needs: &Needs, host: &mut impl Host) -> Result<fq::ToIfb
              later"
                 .to_owned(),
         ),
-        Engine::Fq => host.try_fq(),
+        Engine::Fq => match fq::too_long(needs.longest_ns) {
+            Some(why) => Err(why),
+            None => host.try_fq(),
+        },
         Engine::Qdisc => {
             host.has_qdisc()?;
             host.load_qdisc(qdisc::room(needs.waiting))?;

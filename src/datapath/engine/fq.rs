@@ -76,6 +76,21 @@ pub(super) fn waiting(links: &[Compiled], instances: u32, pairs: &[Pair]) -> (f6
         })
 }
 
+/// Returns for how many ns a packet of these links may wait; see [`options`].
+pub fn longest_ns(links: &[Compiled], instances: u32, pairs: &[Pair]) -> u64 {
+    (waiting(links, instances, pairs).1 * 1e9) as u64
+}
+
+/// How the sentence of [`too_long`] begins.
+pub const TOO_LONG: &str = "fq sends each packet after 4294 s at the latest";
+
+/// Returns a sentence if packets may wait longer than fq holds any.
+pub fn too_long(longest_ns: u64) -> Option<String> {
+    let is_longer = longest_ns > u64::from(HORIZON_US) * 1_000;
+    let longest_s = longest_ns / 1_000_000_000;
+    is_longer.then(|| format!("{TOO_LONG}, and those of this link may have to wait {longest_s} s"))
+}
+
 /// Returns how many packets of a link may wait, and for how long in s.
 fn holds(link: &Compiled) -> (f64, f64) {
     let delay_s = link.longest_delay_ns() as f64 / 1e9 + slots_s(&link.link);

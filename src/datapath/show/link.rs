@@ -42,6 +42,9 @@ pub struct LinkReport {
     /// Time until the last packet of the queue has left the wire, in ns. Packets of a background that
     /// came after the last packet are not included.
     pub backlog_ns: u64,
+    /// What is in the queue; `None`: no limit, or not known (see [`Backlog`]).
+    #[serde(skip)]
+    pub backlog_bytes: Option<u64>,
     /// Delay in force.
     pub delay: Delay,
     /// Packets that are sent without delay, to overtake others; null: none.
@@ -121,8 +124,18 @@ pub(crate) struct Reader<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Figures {
     pub rate_bit_s: Option<f64>,
-    pub backlog_ns: u64,
+    pub backlog: Backlog,
     pub down: bool,
+}
+
+/// The queue of a link.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Backlog {
+    /// Time until its last packet has left the wire.
+    pub ns: u64,
+    /// What a rate sends in this time, all rows of a trace until then counted. `None`: no limit, or a number of
+    /// opportunities, which packets need not fill.
+    pub bytes: Option<u64>,
 }
 
 /// What a packet would meet now.
@@ -137,7 +150,7 @@ struct InForce {
 impl Reader<'_> {
     /// The link of a number, as it is now.
     pub fn link(&self, number: u32, direction: u32) -> Result<LinkReport, DatapathError> {
-        let (moment, in_force, backlog_ns) = self.now(number, direction)?;
+        let (moment, in_force, backlog) = self.now(number, direction)?;
         let rate_bit_s = in_force.rate_bit_s();
         // The queue stays that of the link itself in every phase.
         let configured = self.wanted(number, direction);
@@ -177,7 +190,8 @@ impl Reader<'_> {
             class,
             ecn_above_ns: queue.ecn_above_ns,
             aqm: queue.aqm,
-            backlog_ns,
+            backlog_ns: backlog.ns,
+            backlog_bytes: backlog.bytes,
             delay,
             reorder,
             loss: loss.share(),
@@ -198,33 +212,40 @@ impl Reader<'_> {
 
     /// The figures of a link that change with time, without what takes longer to read.
     pub fn figures(&self, number: u32, direction: u32) -> Result<Figures, DatapathError> {
-        let (_, in_force, backlog_ns) = self.now(number, direction)?;
+        let (_, in_force, backlog) = self.now(number, direction)?;
         Ok(Figures {
             rate_bit_s: in_force.rate_bit_s(),
-            backlog_ns,
+            backlog,
             down: in_force.link.flags & abi::EMUD_F_DOWN != 0,
         })
     }
 
-    /// Where in time a link is, what is in force there, and the backlog in ns.
+    /// Where in time a link is, what is in force there, and its queue.
     fn now(
         &self,
         number: u32,
         direction: u32,
-    ) -> Result<(Option<report_time::Moment>, InForce, u64), DatapathError> {
+    ) -> Result<(Option<report_time::Moment>, InForce, Backlog), DatapathError> {
         let own = self.maps.link_at(self.control, number, direction)?;
         let moment = report_time::moment(self.maps, &own, self.profile, self.now_ns)?;
         let row = moment.as_ref().map(|m| m.row);
         let in_force = InForce::of(self, number, direction, own, row)?;
-        let backlog_ns = match in_force.rate_bit_s() {
-            // The queue stays what it is, whichever phase it is.
-            Some(_) => {
-                let state = self.maps.state_of(own.bottleneck, direction)?;
-                state.busy_until.saturating_sub(self.now_ns)
-            }
-            None => 0,
+        let Some(rate_bit_s) = in_force.rate_bit_s() else {
+            return Ok((moment, in_force, Backlog::default()));
         };
-        Ok((moment, in_force, backlog_ns))
+        // The queue stays what it is, whichever phase it is.
+        let state = self.maps.state_of(own.bottleneck, direction)?;
+        let ns = state.busy_until.saturating_sub(self.now_ns);
+        let bytes = match &moment {
+            None => Some(rate_bit_s * ns as f64 / 8e9),
+            Some(_) if ns == 0 => Some(0.0),
+            Some(moment) => {
+                let end = report_time::moment(self.maps, &own, self.profile, state.busy_until)?;
+                end.and_then(|end| end.sent_since(moment, rate_bit_s * ns as f64 / 8e9))
+            }
+        };
+        let bytes = bytes.map(|bytes| bytes.round() as u64);
+        Ok((moment, in_force, Backlog { ns, bytes }))
     }
 
     fn wanted(&self, number: u32, direction: u32) -> Option<&Link> {

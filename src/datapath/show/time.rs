@@ -36,10 +36,26 @@ pub struct TimelineReport {
     pub rate_bit_s: Option<f64>,
     /// Phase in force; null: a trace.
     pub phase: Option<PhaseReport>,
-    /// Bytes that a trace could have sent since its start, for differences; `None`: no trace, or
-    /// one without a limit.
+    /// What a trace could have sent since its start, for differences; `None`: no trace, or one
+    /// without a limit.
     #[serde(skip)]
-    pub offered_bytes: Option<f64>,
+    pub offered: Option<Offered>,
+}
+
+/// What a trace could have sent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Offered {
+    /// Of these rows since this start.
+    pub id: u64,
+    /// Since that start.
+    pub bytes: f64,
+}
+
+impl Offered {
+    /// Returns the bytes since an earlier time; `None` after a change or a restart of the trace, which counts anew.
+    pub fn since(self, before: Self) -> Option<f64> {
+        (self.id == before.id).then_some(self.bytes - before.bytes)
+    }
 }
 
 /// The phase in force.
@@ -61,6 +77,23 @@ pub(crate) struct Moment {
     /// The one in force.
     pub row: abi::emud_row,
     pub report: TimelineReport,
+}
+
+impl Moment {
+    /// Returns the bytes that a rate sends from an earlier moment to this one, which at the rate of that moment are
+    /// `constant`. `None`: this is not known.
+    pub(crate) fn sent_since(&self, before: &Self, constant: f64) -> Option<f64> {
+        let (now, then) = (&self.report, &before.report);
+        match (then.kind, now.offered, then.offered) {
+            ("rates", Some(now), Some(then)) => now.since(then),
+            ("figures", ..) => {
+                let same = (now.row, now.round) == (then.row, then.round);
+                let of_link = [self.row.number, before.row.number] == [abi::EMUD_SAME_LINK; 2];
+                (same || of_link).then_some(constant)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Where a direction's timeline is, if it has one.
@@ -106,7 +139,7 @@ pub(crate) fn moment(
             _ => rate_bit_s(row.rate_mult, row.rate_shift),
         },
         phase: phase(&row, profile),
-        offered_bytes: offered(t, &row, [pos, round], later),
+        offered: offered(t, &row, [pos, round], later).map(|bytes| Offered { id: t.id, bytes }),
     };
     Ok(Some(Moment { row, report }))
 }

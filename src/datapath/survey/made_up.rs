@@ -22,6 +22,7 @@ fn stream(class: &str, packets: u64, delay_ns: u64, lost: u64) -> StreamSample {
         recent: histogram::Delays::default(),
         rate_bit_s: Some(10e6),
         backlog_ns: 1_234_567,
+        backlog_bytes: Some(1543),
         down: false,
     }
 }
@@ -88,7 +89,7 @@ pub fn snapshot(mono_ns: u64, packets: u64) -> Snapshot {
     };
     let mut silent = stream("", 0, 0, 0);
     silent.rate_bit_s = None;
-    silent.backlog_ns = 0;
+    (silent.backlog_ns, silent.backlog_bytes) = (0, None);
     let mut down = direction(
         "down",
         0,

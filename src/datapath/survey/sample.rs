@@ -77,6 +77,8 @@ pub struct StreamSample {
     pub rate_bit_s: Option<f64>,
     /// Time until the last packet of the queue has left the wire, in ns.
     pub backlog_ns: u64,
+    /// What is in the queue; `None`: no limit, or it is not known.
+    pub backlog_bytes: Option<u64>,
     /// Every packet is lost.
     pub down: bool,
 }
@@ -146,7 +148,8 @@ fn direction(known: &Known, direction: u32, now_ns: u64) -> Result<DirectionSamp
             counters: counters_of(maps, number, direction)?,
             recent: Delays::default(),
             rate_bit_s: figures.rate_bit_s,
-            backlog_ns: figures.backlog_ns,
+            backlog_ns: figures.backlog.ns,
+            backlog_bytes: figures.backlog.bytes,
             down: figures.down,
         })
     };

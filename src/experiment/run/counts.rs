@@ -6,6 +6,7 @@ use emud_monitor::log::{ClassCounted, Counted, DelaySample, Sample};
 use crate::datapath::show::link::LinkReport;
 use crate::datapath::show::report::Direction;
 use crate::datapath::show::service::ClassReport;
+use crate::datapath::show::time::Offered;
 use crate::histogram::{Bucket, Delays};
 
 /// All counters, which only grow, and the backlog.
@@ -25,8 +26,8 @@ pub struct Counts {
     pub super_packets: Option<u64>,
     delay_ns: u64,
     backlog_bytes: Option<u64>,
-    /// By a trace, since its start.
-    offered_bytes: Option<f64>,
+    /// By a trace.
+    offered: Option<Offered>,
     delays: Vec<Bucket>,
 }
 
@@ -36,7 +37,6 @@ impl Counts {
     pub fn of(link: &LinkReport, own: Option<&Direction>, mono_ns: u64) -> Self {
         let c = &link.counters;
         let holder = own.and_then(|own| own.holder.as_ref());
-        let bytes = |rate: f64| (link.backlog_ns as f64 * rate / 8e9) as u64;
         Self {
             mono_ns,
             counted: Counted {
@@ -60,8 +60,8 @@ impl Counts {
             unaltered: c.unaltered,
             super_packets: link.one_by_one.then_some(c.super_packets),
             delay_ns: c.delay_ns,
-            backlog_bytes: link.rate_bit_s.map(bytes),
-            offered_bytes: link.timeline.as_ref().and_then(|t| t.offered_bytes),
+            backlog_bytes: link.backlog_bytes,
+            offered: link.timeline.as_ref().and_then(|t| t.offered),
             delays: c.delay_histogram.clone(),
         }
     }
@@ -107,15 +107,14 @@ pub fn sample(before: &Counts, now: &Counts) -> Option<Sample> {
         interval_ns,
         counted: now.counted.since(&before.counted),
         backlog_bytes: now.backlog_bytes,
-        capacity_bit_s: capacity(before.offered_bytes, now.offered_bytes, interval_ns),
+        capacity_bit_s: capacity(before.offered, now.offered, interval_ns),
         delay: delay(delays, now.delay_ns.wrapping_sub(before.delay_ns)),
     })
 }
 
-/// `None` also after a restart of the trace, which begins to count anew.
-fn capacity(before: Option<f64>, now: Option<f64>, interval_ns: u64) -> Option<u64> {
-    let offered = now? - before?;
-    (offered >= 0.0).then(|| (offered * 8e9 / interval_ns as f64) as u64)
+fn capacity(before: Option<Offered>, now: Option<Offered>, interval_ns: u64) -> Option<u64> {
+    let offered = now?.since(before?)?;
+    Some((offered * 8e9 / interval_ns as f64) as u64)
 }
 
 fn delay(grown: Vec<Bucket>, sum_ns: u64) -> Option<DelaySample> {
@@ -162,14 +161,16 @@ mod tests {
 
     #[test]
     fn capacity_is_the_mean_of_an_interval() {
+        let of = |id, bytes| Some(Offered { id, bytes });
         // 1.5 MB in 2 s.
         assert_eq!(
-            capacity(Some(1e6), Some(2.5e6), 2_000_000_000),
+            capacity(of(7, 1e6), of(7, 2.5e6), 2_000_000_000),
             Some(6_000_000)
         );
-        assert_eq!(capacity(Some(1e6), Some(1e6), 1), Some(0));
-        assert_eq!(capacity(Some(2e6), Some(1e6), 1), None);
-        assert_eq!(capacity(None, Some(1e6), 1), None);
+        assert_eq!(capacity(of(7, 1e6), of(7, 1e6), 1), Some(0));
+        // Of other rows, or since another start.
+        assert_eq!(capacity(of(7, 1e6), of(8, 2e6), 1), None);
+        assert_eq!(capacity(None, of(7, 1e6), 1), None);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::datapath::{LinkError, attach, attachment, ending};
 use crate::experiment::scenario::Link;
 use crate::host::now_ns;
 use crate::netlink::Netlink;
+use crate::profile::quantile::of_share;
 
 use super::place::Place;
 use super::{RunError, derived};
@@ -175,10 +176,17 @@ fn class(link: &Link, named: &NamedReport) -> RunClass {
 
 /// The kernel's figures, and the profile's for those that the kernel does not have.
 fn asked_for(report: &LinkReport, asked: &crate::profile::Link) -> AskedFor {
+    let delay = &report.delay;
+    let (share, sd_ns) = (
+        delay.share,
+        delay.jitter.as_ref().map_or(0.0, |jitter| jitter.sd_ns),
+    );
+    // Of all packets, as what is measured.
+    let (mean_ns, sd_ns) = of_share(share.unwrap_or(1.0), delay.mean_ns as f64, sd_ns);
     AskedFor {
         rate_bit_s: report.rate_bit_s.map(|rate| rate.round() as u64),
-        delay_ns: report.delay.mean_ns,
-        jitter_ns: (report.delay.jitter.as_ref()).map_or(0, |jitter| jitter.sd_ns.round() as u64),
+        delay_ns: mean_ns.round() as u64,
+        jitter_ns: sd_ns.round() as u64,
         loss: (report.loss).unwrap_or_else(|| asked.loss.share_of(FULL_FRAME)),
         varies: report.timeline.is_some(),
     }

@@ -73,5 +73,12 @@ fn standard(distribution: Distribution) -> &'static [f64] {
     })
 }
 
+/// Mean and standard deviation if only a share of the values is not zero.
+pub(crate) fn of_share(share: f64, mean: f64, sd: f64) -> (f64, f64) {
+    let square = share * (sd.powi(2) + mean.powi(2));
+    let mean = share * mean;
+    (mean, (square - mean.powi(2)).max(0.0).sqrt())
+}
+
 #[cfg(test)]
 mod tests;

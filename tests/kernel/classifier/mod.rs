@@ -313,6 +313,17 @@ fn a_constant_delay_is_added_to_the_arrival() {
     assert_eq!(buckets(&c.delay_hist)[0].packets, 4);
 }
 
+/// From 31 * 2^40 ns on, 34,085 s: 80 s for each packet.
+#[test]
+fn the_last_bucket_has_all_longer_delays() {
+    let b = Bench::new(&link(|l| l.rate = Some(100)));
+    for _ in 0..500 {
+        b.send(&udp4(1000, 1), 0);
+    }
+    let hist = b.counters().delay_hist;
+    assert_eq!((hist[511], hist[..100].iter().sum::<u64>()), (74, 0));
+}
+
 #[test]
 fn delays_are_counted_in_sixteenths_of_an_octave() {
     let delays = [

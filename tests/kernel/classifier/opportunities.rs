@@ -155,3 +155,30 @@ fn the_queue_in_front_of_opportunities_is_limited() {
     // The first bits of number n are of opportunity n * 1000 / 1500, at 1 ms and so on.
     assert_eq!(with(Limit::Time(10 * MS)), 15);
 }
+
+/// As by `set` of `trace.restart`, and of a trace in place of a rate.
+#[test]
+fn other_opportunities_come_behind_what_waits() {
+    let of_a_rate = link(|l| {
+        l.rate = Some(1_200_000);
+        l.queue = Limit::Packets(65_536).into();
+    });
+    for before in [mahimahi(vec![10], true), of_a_rate] {
+        let sizes = Sizes {
+            rows: 100,
+            ..Sizes::default()
+        };
+        let mut b = Bench::sized(&before, sizes);
+        let frame = udp4(1500, 1);
+        // One each 10 ms.
+        let sent: Vec<_> = (0..50).map(|_| b.send(&frame, 0).departure).collect();
+        assert!(sent[49].abs_diff(500 * MS) <= 1, "{}", sent[49]);
+        let mut up = b.compile(&mahimahi(vec![20], true), 42, abi::EMUD_UP, stamp_place());
+        up.link.timeline.epoch_ns += 105 * MS;
+        b.apply([&[up], &[]]).unwrap();
+        assert_eq!(b.send(&frame, 105 * MS).departure, 505 * MS);
+        assert_eq!(b.send(&frame, 106 * MS).departure, 525 * MS);
+        // The queue is empty.
+        assert_eq!(b.send(&frame, 704 * MS).departure, 705 * MS);
+    }
+}

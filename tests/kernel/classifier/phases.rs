@@ -125,6 +125,31 @@ fn the_queue_stays_when_the_link_is_another() {
     );
 }
 
+/// Before the queue a packet meets the phase of its arrival, behind it that in which its last bit is sent.
+#[test]
+fn losses_before_and_behind_the_queue_are_of_their_own_phases() {
+    let lost = |first: &str, then: &str| {
+        let b = phased(&format!(
+            "[link]\nrate = \"1Mbit\"\n[[phase]]\nfor = \"100ms\"\n{first}\n[[phase]]\n{then}\n"
+        ));
+        // 12.5 of them are sent in the first phase.
+        for _ in 0..20 {
+            b.send(&udp4(1000, 1), 0);
+        }
+        b.counters().lost
+    };
+    let all = "loss = \"100%\"";
+    let all_before =
+        "loss = { model = \"bernoulli\", probability = \"100%\", stage = \"before-queue\" }";
+    let none = "loss = \"0%\"";
+    let none_before =
+        "loss = { model = \"bernoulli\", probability = \"0%\", stage = \"before-queue\" }";
+    assert_eq!(lost(none_before, all), 8);
+    assert_eq!(lost(none, all_before), 0);
+    assert_eq!(lost(all_before, none), 20);
+    assert_eq!(lost(all, none_before), 12);
+}
+
 #[test]
 fn a_ramp_is_the_straight_line() {
     let b = phased(

@@ -270,6 +270,43 @@ fn the_traces_row_is_in_force() {
     assert_eq!(queue, serde_json::json!({ "bytes": 30_000 }));
 }
 
+/// The content of the queue, whatever the rate is or becomes.
+#[test]
+fn a_backlog_has_its_bytes() {
+    let shown = Shown::new(
+        "[link]\nqueue = \"1MB\"\n\
+         trace = { rows = \"time_ms,rate_Mbit;0,8;100,0;200,2\", period = \"10s\" }\n",
+    );
+    // 100 of them are sent until 100 ms, the others from 200 ms on in 4 ms each.
+    assert_eq!(shown.departure(1000, 0), MS);
+    (1..150).for_each(|_| assert!(shown.departure(1000, 0) > 0));
+    for (ms, bytes) in [
+        (0, 150_000),
+        (50, 100_000),
+        (150, 50_000),
+        (300, 25_000),
+        (500, 0),
+    ] {
+        let left = shown.own(ms).backlog_bytes.unwrap();
+        assert!(left.abs_diff(bytes) <= 1, "{ms} ms: {left}");
+    }
+    // 6,250 bytes of them in the first phase.
+    let shown = Shown::new(HALVES);
+    (0..20).for_each(|_| assert!(shown.departure(1000, 0) > 0));
+    assert_eq!(shown.own(50).backlog_bytes, Some(13_750));
+    assert_eq!(shown.own(9_000).backlog_bytes, Some(0));
+    let shown = Shown::new("[link]\nrate = \"8Mbit\"\n");
+    (0..20).for_each(|_| assert!(shown.departure(1000, 0) > 0));
+    assert_eq!(shown.own(5).backlog_bytes, Some(15_000));
+    assert_eq!(
+        Shown::new("[link]\ndelay = \"1ms\"\n").own(0).backlog_bytes,
+        None
+    );
+}
+
+const HALVES: &str = "[link]\nrate = \"1Mbit\"\n[links.fast]\nrate = \"10Mbit\"\n[[phase]]\nfor = \"100ms\"\n\
+                      [[phase]]\nlink = \"fast\"\n";
+
 #[test]
 fn rows_of_one_figure_leave_the_others_to_the_link() {
     let shown = Shown::new(

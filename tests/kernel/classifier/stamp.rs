@@ -109,7 +109,15 @@ fn on_a_plain_link_it_is_the_stamp_and_the_delay() {
 fn control_traffic_is_no_priority_of_fqs() {
     const SKB_PRIORITY: usize = 32;
     let b = Bench::new(&link(|l| l.delay.mean_ns = 20 * MS));
-    for (priority, want) in [(0u32, 0), (6, 6), (7, 6), (8, 8)] {
+    for (priority, want) in [
+        (0u32, 0),
+        (6, 6),
+        (7, 6),
+        (8, 8),
+        (0x1_0007, 0x1_0006),
+        (23, 22),
+        (0x1_0008, 0x1_0008),
+    ] {
         let mut ctx = arriving(b.start);
         ctx[SKB_PRIORITY..][..4].copy_from_slice(&priority.to_ne_bytes());
         let left = run(&b.loaded, &udp4(100, 1), &ctx);

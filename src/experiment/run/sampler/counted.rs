@@ -89,7 +89,7 @@ impl Work {
     fn failures(&mut self, link: &Link, direction: &str, before: &Counts, now: &Counts) {
         let of = format!("link {}, {direction}", link.name);
         let since = (self.foreign_since.entry(of.clone())).or_insert_with(|| before.clone());
-        let foreign = foreign(since, now);
+        let foreign = foreign(since, now, self.last);
         let failed = failed(before, now, link.profile.offload).into_iter();
         let failed = failed.map(|failing| (before.mono_ns, failing));
         let failed = failed
@@ -153,18 +153,21 @@ fn failed(before: &Counts, now: &Counts, offload: Offload) -> [Failing; 6] {
 }
 
 /// Protocols of the network itself, such as LLDP and spanning trees, send a packet now and then. More
-/// of them, and more than a hundredth of all, are somebody's traffic: since a second or more ago, so that a shorter
-/// interval of samples hides none. Returns since when, too.
-fn foreign(since: &mut Counts, now: &Counts) -> (u64, Failing) {
+/// of them, and more than a hundredth of all, are somebody's traffic: in a second or more, whatever the interval of
+/// samples, and in what is left at the last one. Returns since when, too.
+fn foreign(since: &mut Counts, now: &Counts, last: bool) -> (u64, Failing) {
     const SECOND_NS: u64 = 1_000_000_000;
     let since_ns = since.mono_ns;
     let others = now.counted.since(&since.counted).packets;
     let not_ip = now.not_ip.saturating_sub(since.not_ip);
-    let is_much = not_ip >= 10 && not_ip > others / 100;
-    if is_much || now.mono_ns.saturating_sub(since_ns) >= SECOND_NS {
+    let is_judged = last || now.mono_ns.saturating_sub(since_ns) >= SECOND_NS;
+    if is_judged {
         *since = now.clone();
     }
-    let number = if is_much { not_ip } else { 0 };
+    let number = match is_judged && not_ip >= 10 && not_ip > others / 100 {
+        true => not_ip,
+        false => 0,
+    };
     let what = "packets were not emulated, which are not IP: only engine hold delays them at ingress, and at egress \
                 without their socket";
     (since_ns, (number, &[], what))
@@ -217,6 +220,15 @@ mod tests {
             let found: u64 = of_a_second(8, 0, checks).iter().sum();
             assert_eq!(found, 0, "{checks}");
         }
+        // The beginning of a second decides nothing, its end and that of the run do.
+        let mut since = Counts::default();
+        let mut now = Counts::default();
+        (now.mono_ns, now.not_ip) = (10_000_000, 12);
+        assert_eq!(foreign(&mut since, &now, false).1.0, 0);
+        assert_eq!(foreign(&mut since.clone(), &now, true).1.0, 12);
+        now.mono_ns = 1_000_000_000;
+        now.counted.packets = 2_012;
+        assert_eq!(foreign(&mut since, &now, false).1.0, 0);
     }
 
     /// What is found in a second with so many packets, at each of so many checks.
@@ -226,7 +238,7 @@ mod tests {
             let mut now = Counts::default();
             (now.mono_ns, now.not_ip) = (check * 1_000_000_000 / checks, check * not_ip / checks);
             now.counted.packets = check * packets / checks;
-            let (_, (number, explained_by, _)) = foreign(&mut since, &now);
+            let (_, (number, explained_by, _)) = foreign(&mut since, &now, false);
             // A busy host makes no packet another protocol.
             assert_eq!(explained_by, []);
             number

@@ -103,6 +103,8 @@ struct Work {
     identity: BTreeMap<String, (u32, u32)>,
     media: MediaWatch,
     host: HostWatch,
+    /// This is the last check.
+    last: bool,
     found: Found,
 }
 
@@ -119,6 +121,7 @@ impl Work {
             identity: BTreeMap::new(),
             media: MediaWatch::default(),
             host: HostWatch::default(),
+            last: false,
             found: Found::default(),
         }
     }
@@ -145,6 +148,7 @@ impl Work {
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     MediaWatch::settle(&self.parts.network);
+                    self.last = true;
                     self.look();
                     self.watch(true);
                     return self.found;
