@@ -4,8 +4,7 @@
 use super::netem::{Netem, Under};
 use super::tc_command::{Made, filters, made};
 use super::tc_filter::Filter;
-use super::tc_handle::{canonical, major};
-use super::tc_shaper::Shaper;
+use super::tc_limiter::{has_one_class, is_default, parents, qdisc, shaper, shapes, slowest};
 use crate::text::{At, Mistake};
 
 /// The content of a text.
@@ -77,18 +76,7 @@ pub(crate) fn read(text: &str) -> Result<Script, Mistake> {
             continue;
         }
         let under = under(&all, &all[i]);
-        let shaper = match shaper_of(&all, &all[i]) {
-            Some((at, below)) => {
-                shaper(&all, at)?
-                    .filter(|shaper| shaper.bits() >= 1.0)
-                    .map(|shaper| Shaper {
-                        // A netem below it is its queue.
-                        limit: shaper.limit.filter(|_| below),
-                        ..shaper
-                    })
-            }
-            None => None,
-        };
+        let shaper = slowest(&all, &all[i], &mut script.warnings)?;
         let made = &mut all[i];
         let is_chosen = |class: &&String| {
             let of_it = |f: &Filter| f.class == **class && f.device == made.device;
@@ -270,83 +258,6 @@ fn none(all: &[Made]) -> Mistake {
     }
 }
 
-/// Returns its parents, the class before the qdisc.
-fn parents<'a>(all: &'a [Made<'a>], made: &Made) -> Vec<usize> {
-    let mut found = Vec::new();
-    let (mut parent, device) = (made.parent.as_deref(), made.device);
-    while let Some(id) = parent {
-        let is = |m: &Made| {
-            m.device == device
-                && m.handle.as_deref().is_some_and(|handle| match m.is_class {
-                    true => handle == id,
-                    false => major(handle) == major(id),
-                })
-        };
-        let class = all.iter().position(|m| m.is_class && is(m));
-        let next = class.or_else(|| all.iter().position(|m| !m.is_class && is(m)));
-        match next.filter(|next| !found.contains(next)) {
-            Some(next) => {
-                found.push(next);
-                // The parent of a class may be its qdisc or another class.
-                parent = all[next].parent.as_deref();
-            }
-            None => break,
-        }
-    }
-    found
-}
-
-fn shapes(made: &Made) -> bool {
-    made.kind.value == "tbf" || (made.is_class && made.kind.value == "htb")
-}
-
-fn has_one_class(qdisc: &Made) -> bool {
-    matches!(qdisc.kind.value, "tbf" | "netem")
-}
-
-/// Returns the qdisc of a class.
-fn qdisc<'a>(all: &'a [Made<'a>], device: Option<&str>, class: &str) -> Option<&'a Made<'a>> {
-    let is = |made: &&Made| {
-        let handle = made.handle.as_deref().map(major);
-        !made.is_class && made.device == device && handle == Some(major(class))
-    };
-    all.iter().find(is)
-}
-
-/// Returns the nearest rate limiter above it, or one below, and whether it is below.
-fn shaper_of(all: &[Made], netem: &Made) -> Option<(usize, bool)> {
-    let above = parents(all, netem).into_iter().find(|i| shapes(&all[*i]));
-    let below = |made: &Made| {
-        let parent = made.parent.as_deref().map(major);
-        parent.is_some()
-            && parent == netem.handle.as_deref().map(major)
-            && made.device == netem.device
-    };
-    let found = || all.iter().position(|made| shapes(made) && below(made));
-    above.map(|i| (i, false)).or_else(|| Some((found()?, true)))
-}
-
-/// Reads a rate limiter. A class of htb borrows up to its ceil and to that of each class above it; the highest has
-/// nobody to borrow from and sends no more than its rate, whatever its ceil (`htb_activate_prios`).
-fn shaper(all: &[Made], at: usize) -> Result<Option<Shaper>, Mistake> {
-    let Some(mut shaper) = Shaper::read(&mut all[at].clone())? else {
-        return Ok(None);
-    };
-    if all[at].is_class {
-        let (mut most, mut highest) = (shaper.bits(), shaper.rate);
-        let above = parents(all, &all[at]).into_iter().map(|i| &all[i]);
-        for class in above.take_while(|made| made.is_class) {
-            let Some(lender) = Shaper::read(&mut class.clone())? else {
-                break;
-            };
-            most = most.min(lender.bits());
-            highest = lender.rate;
-        }
-        shaper.ceil = Some(highest.map_or(most, |rate| rate.min(most)));
-    }
-    Ok(Some(shaper))
-}
-
 /// Returns which packets it receives.
 fn under(all: &[Made], netem: &Made) -> Under {
     let mut class = netem.parent.as_deref();
@@ -370,14 +281,4 @@ fn under(all: &[Made], netem: &Made) -> Under {
         }
         _ => Under::Class(class.to_owned()),
     }
-}
-
-/// Returns whether htb sends packets there that no filter matches.
-fn is_default(htb: &Made, class: &str) -> bool {
-    let mut options = htb.options.words();
-    let given = options
-        .find(|word| *word == "default")
-        .and_then(|_| options.next());
-    let is = |minor: &str| canonical(&format!("{}:{minor}", major(class))) == class;
-    htb.kind.value == "htb" && given.is_some_and(is)
 }

@@ -409,6 +409,55 @@ fn what_htb_lends() {
             "{warning}"
         );
     }
+    // Its own rate a class sends whatever those above it have, up to its ceil.
+    for (top, middle, rate) in [
+        ("rate 500kbit", "rate 2mbit ceil 20mbit", "2Mbit"),
+        ("rate 500kbit", "rate 100kbit ceil 200kbit", "1Mbit"),
+    ] {
+        let own = format!("rate = \"{rate}\"");
+        assert_eq!(keys(&of(top, middle))[0], own, "{top}, {middle}");
+    }
+}
+
+/// Of several limiters the slowest is the link, also one below netem, which enqueues there what is due.
+#[test]
+fn the_slowest_of_the_limiters_beside_netem() {
+    let below = "tc qdisc add dev eth0 root handle 1: netem delay 10ms\n\
+                 tc qdisc add dev eth0 parent 1:1 handle 10: htb default 1\n\
+                 tc class add dev eth0 parent 10: classid 10:1 htb rate 1mbit\n";
+    let queue =
+        "tc qdisc add dev eth0 parent 10:1 handle 20: tbf rate 5mbit burst 5k limit 30000\n";
+    let deep = "tc qdisc add dev eth0 root handle 1: htb default 10\n\
+                tc class add dev eth0 parent 1: classid 1:1 htb rate 1mbit\n\
+                tc class add dev eth0 parent 1:1 classid 1:10 htb rate 500kbit ceil 1mbit\n\
+                tc qdisc add dev eth0 parent 1:10 handle 10: tbf rate 5mbit burst 5k limit 30000\n\
+                tc qdisc add dev eth0 parent 10:1 handle 20: netem delay 10ms\n";
+    let faster = "the tbf of 5000000 bit/s beside netem: the htb of 1000000 bit/s is no faster";
+    let grows = "of the htb a rate of 500000 bit/s that may grow to 1000000 if others leave room";
+    let both = below.to_owned() + queue;
+    let slow = both.replace("5mbit", "500kbit");
+    let class = "tc class add dev eth0 parent 10: classid 10:2 htb rate 2mbit\n";
+    let other = "rate limiters below netem that not every packet meets: htb 10:1, htb 10:2";
+    let none = "rate limiters below netem that not every packet meets: htb 10:1";
+    for (script, rate, warnings) in [
+        (below, Some(1_000_000), &[][..]),
+        (&both, Some(1_000_000), &[faster]),
+        (
+            &slow,
+            Some(500_000),
+            &["the htb of 1000000 bit/s beside netem: the tbf of 500000 bit/s is no faster"],
+        ),
+        (deep, Some(1_000_000), &[grows, faster]),
+        // Where packets meet one of several, or none.
+        (&format!("{below}{class}"), None, &[other]),
+        (&below.replace(" default 1", ""), None, &[none]),
+    ] {
+        let imported = import(script);
+        assert_eq!(imported.warnings, warnings, "{script}");
+        assert_eq!(parse(&imported.toml).up.rate, rate, "{script}");
+    }
+    let queue = |script: &str| parse(&import(script).toml).up.queue.bytes;
+    assert_eq!((queue(&slow), queue(deep)), (Some(30_000), None));
 }
 
 /// A tbf or an htb beside netem determines the link's rate.
