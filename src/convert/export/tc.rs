@@ -8,6 +8,7 @@ use super::tc_queue::qdisc;
 use super::{ExportDirection, ExportError, Exported};
 use crate::abi;
 use crate::bottleneck::{QUANTUM, Schedule};
+use crate::convert::htb::{Promise, promised_twice};
 use crate::profile::{Bottleneck, Link, Profile, Rule, ServiceClass, Stage, Target};
 use crate::text::Word;
 
@@ -163,6 +164,17 @@ impl Script {
             }
         }
         self.rules(profile, number, &ids, device);
+        let promises: Vec<_> = (bottleneck.classes.iter())
+            .map(|class| Promise {
+                name: &class.name,
+                parent: class.parent.as_deref(),
+                rate: class.rate.unwrap_or(0),
+                ceil: class.ceil,
+            })
+            .collect();
+        for text in promised_twice(bottleneck.rate, &promises) {
+            self.note(text);
+        }
         self.note(
             "htb has bursts of 10 ms, because it depends on a timer; emud's clocks are exact",
         );

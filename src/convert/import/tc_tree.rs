@@ -10,6 +10,7 @@ use super::tc_red::Red;
 use super::tc_shaper::Shaper;
 use super::tc_units::whole;
 use crate::bottleneck::Schedule;
+use crate::convert::htb::{Promise, promised_twice};
 use crate::convert::netem::{MOST_QUEUED, on_their_way};
 use crate::profile::DEFAULT_QUEUE_PACKETS;
 use crate::text::{At, Mistake};
@@ -113,6 +114,7 @@ impl<'a> Tree<'a> {
             tree.leaf(text, &all, index)?;
         }
         tree.of_root(root);
+        tree.promises();
         Ok(tree)
     }
 
@@ -127,7 +129,9 @@ impl<'a> Tree<'a> {
             }
             ("htb", [only]) if self.default.as_ref() == Some(&only.id) => {
                 let is_below = |made: &&Made| only.holds(made);
-                let rate = self.rate.into_iter().chain(only.rate).min();
+                // As Shaper::most().
+                let most = only.rate.max(self.rate);
+                let rate = only.ceil.or(only.rate).into_iter().chain(most).min();
                 (rate, all.iter().find(is_below)?)
             }
             _ => return None,
@@ -137,6 +141,21 @@ impl<'a> Tree<'a> {
         }
         (self.rate, self.queue) = (rate, Queue::default());
         Some(bands)
+    }
+
+    /// Without a class above all others the device limits what they send, as in htb.
+    fn promises(&mut self) {
+        let promises: Vec<_> = (self.classes.iter())
+            .map(|class| Promise {
+                name: &class.id,
+                parent: class.parent.as_deref(),
+                rate: class.rate.unwrap_or(0),
+                ceil: class.ceil.or(class.rate),
+            })
+            .collect();
+        if self.schedule == Schedule::Htb {
+            self.warnings.extend(promised_twice(self.rate, &promises));
+        }
     }
 
     /// Keeps the filters that every packet of the device meets.

@@ -141,6 +141,48 @@ fn the_highest_class_has_its_rate() {
     assert_eq!(of, [both(MBIT), both(2 * MBIT)]);
 }
 
+/// htb serves a class within its rate whatever those above it have, so it sends more than emud.
+#[test]
+fn rates_that_are_promised_twice() {
+    let inner = TREE
+        .replace("default 30", "default 21")
+        .replace("flowid 1:20", "flowid 1:21")
+        + "tc class add dev eth1 parent 1:20 classid 1:21 htb rate 60mbit\n\
+           tc class add dev eth1 parent 1:20 classid 1:22 htb rate 45mbit\n";
+    let of = |above: &str, sum: u32, has: u32| {
+        format!(
+            "the rates below {above} add up to {sum}000000 bit/s, and it has {has}000000: htb sends all of \
+             them, emud {has}000000 bit/s, in proportion"
+        )
+    };
+    for (script, want) in [
+        (
+            TREE.replace("rate 89mbit", "rate 90mbit"),
+            vec![of("the server", 101, 100)],
+        ),
+        // Those of a class below a class, which has 10 itself.
+        (
+            inner.clone(),
+            vec![of("the server", 195, 100), of("class 1:20", 105, 100)],
+        ),
+        (
+            inner
+                .replace("rate 89mbit", "rate 1mbit")
+                .replace("rate 60mbit", "rate 50mbit"),
+            vec![],
+        ),
+        // The device is the limit.
+        (
+            TREE.replace("parent 1:1 ", "parent 1: ")
+                .replace("rate 1mbit", "rate 50mbit"),
+            vec![],
+        ),
+    ] {
+        let imported = import(&script, Some(50 * MBIT));
+        assert_eq!(imported.warnings, want, "{script}");
+    }
+}
+
 /// prio with the rate of a shaper above it.
 #[test]
 fn bands_below_a_shaper() {
@@ -151,6 +193,20 @@ fn bands_below_a_shaper() {
         tc filter add dev eth0 parent 10: protocol ip prio 1 flower ip_tos 0xb8/0xfc flowid 10:1\n";
     for shaper in [
         "tc qdisc add dev eth0 root handle 1: tbf rate 10mbit burst 10k limit 30000",
+        // The class above lends what its own rate lacks.
+        "tc qdisc add dev eth0 root handle 1: htb default 10\n\
+         tc class add dev eth0 parent 1: classid 1:1 htb rate 20mbit\n\
+         tc class add dev eth0 parent 1:1 classid 1:10 htb rate 1mbit ceil 10mbit",
+        "tc qdisc add dev eth0 root handle 1: htb default 10\n\
+         tc class add dev eth0 parent 1: classid 1:1 htb rate 10mbit\n\
+         tc class add dev eth0 parent 1:1 classid 1:10 htb rate 1mbit ceil 20mbit",
+        "tc qdisc add dev eth0 root handle 1: htb default 10\n\
+         tc class add dev eth0 parent 1: classid 1:1 htb rate 20mbit\n\
+         tc class add dev eth0 parent 1:1 classid 1:10 htb rate 10mbit",
+        // Its own rate it has in any case.
+        "tc qdisc add dev eth0 root handle 1: htb default 10\n\
+         tc class add dev eth0 parent 1: classid 1:1 htb rate 1mbit\n\
+         tc class add dev eth0 parent 1:1 classid 1:10 htb rate 10mbit",
         "tc qdisc add dev eth0 root handle 1: htb default 10\n\
          tc class add dev eth0 parent 1: classid 1:10 htb rate 10mbit ceil 20mbit",
     ] {

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use emud::convert::export::{ExportDirection, ExportError, tc};
+use emud::convert::export::{ExportDirection, ExportError, Exported, tc};
 use emud::convert::import::{self, Header};
 use emud::profile::{Link, Loss, Profile, Stage, shipped};
 use proptest::prelude::*;
@@ -237,10 +237,23 @@ fn profile(
     profile
 }
 
-fn back(script: &str) -> Profile {
+/// Where htb sends more than emud, both directions say so.
+fn back(exported: &Exported) -> Profile {
+    let script = &exported.command;
     let imported = import::tc(script, "x.sh", Header::Up, None, &|_| None);
     let imported = imported.unwrap_or_else(|error| panic!("{script}\n{error}"));
-    assert_eq!(imported.warnings, [""; 0], "{script}");
+    let twice = |texts: &[String]| {
+        let said = texts
+            .iter()
+            .filter(|text| text.contains("htb sends all of them"));
+        said.count()
+    };
+    let (warnings, notes) = (&imported.warnings, &exported.notes);
+    assert_eq!(
+        (warnings.len(), twice(warnings)),
+        (twice(notes), twice(notes)),
+        "{script}: {warnings:?}"
+    );
     parse(&imported.toml)
 }
 
@@ -267,7 +280,7 @@ proptest! {
                 return Ok(());
             }
         };
-        let again = back(&exported.command);
+        let again = back(&exported);
         prop_assert_eq!(&again.bottlenecks, &profile.bottlenecks, "{}", exported.command);
         prop_assert_eq!(&again.rules, &profile.rules, "{}", exported.command);
         prop_assert_eq!(&again.links, &profile.links, "{}", exported.command);
@@ -301,7 +314,7 @@ tc filter add dev eth1 parent 1: protocol ip prio 2 u32 match ip dst 10.0.2.0/24
             .iter()
             .any(|note| note.contains("before htb serves"))
     );
-    let again = back(&exported.command);
+    let again = back(&exported);
     let ours = profile.bottlenecks[0].plan();
     assert_eq!(again.bottlenecks[0].plan(), ours);
     // Another export is the same one.
@@ -329,7 +342,7 @@ fn managers_of_tc() {
         let profile = parse(&format!("{class}{queue}\n"));
         let exported = tc(&profile, ExportDirection::Up, "e").unwrap();
         assert!(exported.command.ends_with(line), "{}", exported.command);
-        let [again, ours] = [&back(&exported.command), &profile].map(|p| p.bottlenecks[0].plan());
+        let [again, ours] = [&back(&exported), &profile].map(|p| p.bottlenecks[0].plan());
         assert_eq!(again, ours, "{queue}");
     }
     for (queue, said) in [
@@ -368,7 +381,7 @@ fn both_families() {
             exported.command
         );
     }
-    let [rule] = &back(&exported.command).rules[..] else {
+    let [rule] = &back(&exported).rules[..] else {
         panic!("{}", exported.command)
     };
     assert_eq!(rule.matches, parse(text).rules[0].matches);
@@ -377,6 +390,19 @@ fn both_families() {
             .notes
             .iter()
             .any(|note| note.contains("fixed position"))
+    );
+    // What htb promises beyond the server is said.
+    let exported = tc(
+        &parse(&text.replace("2Mbit", "9Mbit")),
+        ExportDirection::Up,
+        "e",
+    )
+    .unwrap();
+    let said = "the rates below the server add up to 10000000 bit/s, and it has 8000000:";
+    assert!(
+        exported.notes.iter().any(|note| note.starts_with(said)),
+        "{:?}",
+        exported.notes
     );
 }
 
