@@ -20,6 +20,7 @@ mod tc_command;
 mod tc_filter;
 mod tc_handle;
 mod tc_limiter;
+mod tc_prio;
 mod tc_red;
 mod tc_script;
 mod tc_shaper;

@@ -4,7 +4,7 @@
 use super::netem::{Beside, Netem, link, seed};
 use super::tc_script::{Script, To};
 use super::writer::{Writer, quoted, string, table};
-use super::{Header, Imported, Tables};
+use super::{Header, Imported, Tables, tc_prio};
 use crate::profile::{Distribution, Word};
 use crate::text::Mistake;
 
@@ -29,7 +29,7 @@ pub(crate) fn profile(
     };
     if script.netems.is_empty() {
         out.header(header.word());
-        out.note("Packets that no filter sends to a class with a netem pass without a change.");
+        out.note("Packets that no rule sends to a link with a netem pass without a change.");
     }
     let mut own: Vec<_> = (script.netems.iter())
         .map(|netem| (direction(netem.device.as_deref()).word(), netem))
@@ -47,6 +47,9 @@ pub(crate) fn profile(
     for rule in &script.rules {
         out.from(&rule.at);
         out.header("[rule]");
+        if rule.is_tos {
+            out.note(tc_prio::NOTE);
+        }
         let keys: Vec<_> = (rule.matches.iter())
             .map(|(key, value)| (*key, Some(value.clone())))
             .collect();

@@ -22,6 +22,7 @@ const IP: u8 = 1;
 const IP6: u8 = 2;
 
 /// A filter that selects a class.
+#[derive(Default)]
 pub(crate) struct Filter<'a> {
     /// Its verb.
     pub at: At,
@@ -29,9 +30,11 @@ pub(crate) struct Filter<'a> {
     /// `None`: the root.
     pub parent: Option<String>,
     /// Lower priorities are checked first; 0: the kernel chooses.
-    priority: i64,
+    pub priority: i64,
     /// [`IP`], [`IP6`] or both, of `protocol`.
-    families: u8,
+    pub families: u8,
+    /// Whether it is prio's choice by ToS, not a filter of the text.
+    pub is_tos: bool,
     pub class: String,
     /// Keys and values of `match`; empty: every packet.
     pub matches: Vec<(&'static str, String)>,
@@ -116,12 +119,10 @@ pub(crate) fn filter<'a>(words: &mut Words<'a>) -> Result<Option<Filter<'a>>, Mi
     }
     let mut filter = Filter {
         at: verb.at.clone(),
-        device: None,
         parent,
-        priority: 0,
         families: IP | IP6,
         class: canonical(class),
-        matches: Vec::new(),
+        ..Filter::default()
     };
     let mut handle = None;
     while let Some(word) = words.next() {

@@ -3,6 +3,7 @@
 
 use super::tc_command::Made;
 use super::tc_handle::{canonical, major};
+use super::tc_prio::Bands;
 use super::tc_shaper::Shaper;
 use crate::text::Mistake;
 
@@ -53,14 +54,17 @@ pub(super) fn qdisc<'a>(
     all.iter().find(is)
 }
 
-/// Returns whether htb sends packets there that no filter matches.
-pub(super) fn is_default(htb: &Made, class: &str) -> bool {
-    let mut options = htb.options.words();
+/// Returns whether htb or prio sends packets there that no filter matches, prio those of priority 0.
+pub(super) fn is_default(qdisc: &Made, class: &str) -> bool {
+    if qdisc.kind.value == "prio" {
+        return Bands::read(qdisc).is_ok_and(|bands| bands.default == class);
+    }
+    let mut options = qdisc.options.words();
     let given = options
         .find(|word| *word == "default")
         .and_then(|_| options.next());
     let is = |minor: &str| canonical(&format!("{}:{minor}", major(class))) == class;
-    htb.kind.value == "htb" && given.is_some_and(is)
+    qdisc.kind.value == "htb" && given.is_some_and(is)
 }
 
 /// Reads a rate limiter, a class of htb with what it sends at most as its ceil.

@@ -5,6 +5,7 @@ use super::netem::{Netem, Under};
 use super::tc_command::{Made, filters, made};
 use super::tc_filter::Filter;
 use super::tc_limiter::{has_one_class, is_default, parents, qdisc, shaper, shapes, slowest};
+use super::tc_prio::Bands;
 use crate::text::{At, Mistake};
 
 /// The content of a text.
@@ -31,6 +32,8 @@ pub(crate) struct ClassNetem {
 pub(crate) struct ClassRule {
     pub at: At,
     pub device: Option<String>,
+    /// Whether it is prio's choice by ToS.
+    pub is_tos: bool,
     /// Keys and values of a match.
     pub matches: Vec<(&'static str, String)>,
     pub to: To,
@@ -70,7 +73,13 @@ pub(crate) fn read(text: &str) -> Result<Script, Mistake> {
         rules: Vec::new(),
         warnings: Vec::new(),
     };
-    let filters = of_roots(filters(text)?, &all, &mut script.warnings);
+    let mut filters = of_roots(filters(text)?, &all, &mut script.warnings);
+    let is_prio = |made: &&Made| made.kind.value == "prio" && !made.is_class;
+    for root in all.iter().filter(is_prio).filter(|m| m.parent.is_none()) {
+        if all.iter().any(|m| is_netem(m) && m.device == root.device) {
+            Bands::read(root)?.choose(root, &mut filters);
+        }
+    }
     for i in 0..all.len() {
         if !is_netem(&all[i]) {
             continue;
@@ -164,10 +173,16 @@ fn rules(filters: Vec<Filter>, all: &[Made], script: &mut Script) -> Result<(), 
         let of_class =
             |c: &&ClassNetem| c.class == filter.class && c.netem.device.as_deref() == device;
         let named = script.classes.iter().find(of_class);
-        let default = match script.own(device) {
-            Some(netem) if netem.under == Under::Default => To::Own,
-            _ => To::Nothing,
+        let own = script.own(device).map(|netem| &netem.under);
+        let (default, rest) = match own {
+            Some(Under::Default) => (To::Own, To::Own),
+            Some(_) => (To::Nothing, To::Own),
+            None => (To::Nothing, To::Nothing),
         };
+        // That link receives every packet, which a warning says.
+        if filter.is_tos && named.is_none() && matches!(own, Some(Under::Class(_))) {
+            continue;
+        }
         let is_in = |made: &Made| {
             made.device == device && made.parent.as_deref() == Some(filter.class.as_str())
         };
@@ -212,9 +227,14 @@ fn rules(filters: Vec<Filter>, all: &[Made], script: &mut Script) -> Result<(), 
                 }
             }
         }
+        // No other one of them matches the same packets.
+        if filter.is_tos && to == rest {
+            continue;
+        }
         rules.push(ClassRule {
             at: filter.at,
             device: device.map(str::to_owned),
+            is_tos: filter.is_tos,
             matches: filter.matches,
             to,
         });

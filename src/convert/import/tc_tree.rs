@@ -6,17 +6,14 @@ use super::tc_aqm::{Aqm, packets};
 use super::tc_command::{Made, begins, filters, made};
 use super::tc_filter::Filter;
 use super::tc_handle::{canonical, major, of_qdisc};
+use super::tc_prio::Bands;
 use super::tc_red::Red;
 use super::tc_shaper::Shaper;
-use super::tc_units::whole;
 use crate::bottleneck::Schedule;
 use crate::convert::htb::{Promise, promised_twice};
 use crate::convert::netem::{MOST_QUEUED, on_their_way};
 use crate::profile::DEFAULT_QUEUE_PACKETS;
 use crate::text::{At, Mistake};
-
-/// `priomap` of prio and pfifo_fast: band of a packet's priority.
-const PRIOMAP: [usize; 16] = [1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1];
 
 /// A server and what leads to it.
 pub(super) struct Tree<'a> {
@@ -29,9 +26,8 @@ pub(super) struct Tree<'a> {
     pub classes: Vec<Class>,
     /// Id of the class that takes what no filter does.
     pub default: Option<String>,
+    bands: Option<Bands>,
     pub filters: Vec<Filter<'a>>,
-    /// Bands by the ToS of a packet, of prio.
-    pub by_tos: Vec<(u8, String)>,
     /// Of its root.
     pub at: At,
     pub warnings: Vec<String>,
@@ -90,7 +86,7 @@ impl<'a> Tree<'a> {
             classes: Vec::new(),
             default: None,
             filters: filters(text)?,
-            by_tos: Vec::new(),
+            bands: None,
             at: root.kind.at.clone(),
             warnings: Vec::new(),
         };
@@ -159,7 +155,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Keeps the filters that every packet of the device meets.
-    fn of_root(&mut self, root: &Made) {
+    fn of_root(&mut self, root: &Made<'a>) {
         let warnings = &mut self.warnings;
         self.filters.retain(|filter| {
             let parent = filter.parent.as_ref().filter(|_| root.handle.is_some());
@@ -172,6 +168,9 @@ impl<'a> Tree<'a> {
             }
             at_root && filter.device == root.device
         });
+        if let Some(bands) = &self.bands {
+            bands.choose(root, &mut self.filters);
+        }
     }
 
     fn htb(&mut self, all: &[Made], root: &Made) -> Result<(), Mistake> {
@@ -227,36 +226,16 @@ impl<'a> Tree<'a> {
 
     fn prio(&mut self, root: &Made) -> Result<(), Mistake> {
         self.schedule = Schedule::Priority;
-        let own = major(root.handle.as_deref().unwrap_or("1:"));
-        let (mut bands, mut map) = (3, PRIOMAP.to_vec());
-        let mut options = root.options.clone();
-        while let Some(word) = options.next() {
-            if begins(word.value, "bands") {
-                bands = whole(&options.argument("bands", "3")?, 2..=16)? as usize;
-            } else if begins(word.value, "priomap") {
-                for slot in &mut map {
-                    let Some(band) = options.number() else { break };
-                    *slot = whole(&band, 0..=15)? as usize;
-                }
-            }
-        }
-        let id = |band: usize| format!("{own}:{:x}", band + 1);
-        self.classes = (0..bands)
-            .map(|band| Class {
-                at: root.kind.at.clone(),
-                id: id(band),
-                priority: Some(band as u32),
-                ..Class::default()
-            })
-            .collect();
-        self.default = Some(id(map[0]));
-        // rt_tos2priority() of the kernel, where that is not 0: of the DS field two bits count.
-        let tos = [(0x10, 6), (0x08, 2), (0x18, 4)];
-        let tos = tos.map(|(tos, priority)| (tos, id(map[priority])));
-        self.by_tos.extend(
-            tos.into_iter()
-                .filter(|(_, class)| Some(class) != self.default.as_ref()),
-        );
+        let bands = Bands::read(root)?;
+        let class = |(band, id): (u32, &String)| Class {
+            at: root.kind.at.clone(),
+            id: id.clone(),
+            priority: Some(band),
+            ..Class::default()
+        };
+        self.classes = (0..).zip(&bands.ids).map(class).collect();
+        self.default = Some(bands.default.clone());
+        self.bands = Some(bands);
         Ok(())
     }
 

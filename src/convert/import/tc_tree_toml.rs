@@ -7,7 +7,7 @@ use super::tc_aqm::Aqm;
 use super::tc_red::Red;
 use super::tc_tree::{Class, Queue, Tree};
 use super::writer::{Writer, quoted, string, table};
-use super::{Header, Imported, Tables};
+use super::{Header, Imported, Tables, tc_prio};
 use crate::bottleneck::Schedule;
 use crate::profile::{PACKET_BYTES, Percent, Rate, Time, Word};
 use crate::text::{At, Mistake};
@@ -189,11 +189,6 @@ fn managed(red: &Red) -> [Key; 7] {
 }
 
 fn rules(out: &mut Writer, tree: &Tree, header: Header) {
-    let direction = |out: &mut Writer| {
-        if header != Header::Link {
-            out.key("direction", quoted(header.word()));
-        }
-    };
     for filter in &tree.filters {
         let Some(class) = leaves(tree).find(|class| class.id == filter.class) else {
             let text = format!(
@@ -205,6 +200,9 @@ fn rules(out: &mut Writer, tree: &Tree, header: Header) {
         };
         out.from(&filter.at);
         out.header("[rule]");
+        if filter.is_tos {
+            out.note(tc_prio::NOTE);
+        }
         let keys = filter
             .matches
             .iter()
@@ -214,20 +212,8 @@ fn rules(out: &mut Writer, tree: &Tree, header: Header) {
             out.key("match", table(&keys));
         }
         out.key("link", quoted(name(class)));
-        direction(out);
-    }
-    for (tos, id) in &tree.by_tos {
-        out.from(&tree.at);
-        out.header("[rule]");
-        out.note(
-            "prio chooses the band by the priority that a packet gets from its ToS; IPv6 sets none.",
-        );
-        let keys = [
-            ("source", Some(quoted("0.0.0.0/0"))),
-            ("tos", Some(format!("\"{tos:#x}/0x18\""))),
-        ];
-        out.key("match", table(&keys));
-        out.key("link", quoted(format!("class-{}", id.replace(':', "-"))));
-        direction(out);
+        if header != Header::Link {
+            out.key("direction", quoted(header.word()));
+        }
     }
 }

@@ -33,6 +33,8 @@ fn filter(rest: &str) -> String {
 
 const PRIO: &str = "tc qdisc add dev eth0 root handle 1: prio\n\
     tc qdisc add dev eth0 parent 1:3 handle 30: netem delay 200ms\n";
+/// Of the ToS that prio sends to its third band.
+const BULK: &str = "up: source = \"0.0.0.0/0\", tos = \"0x8/0x18\": class-1-3";
 const SSH: &str = "source = \"0.0.0.0/0\", destination-port = \"22\"";
 
 /// In the kernel the first filter that matches wins, also one to a class that has no netem.
@@ -42,7 +44,6 @@ fn a_filter_to_a_class_without_a_netem_is_a_rule() {
         PRIO,
         &filter("parent 1: prio 1 u32 match ip dport 22 0xffff flowid 1:1"),
         &filter("parent 1: prio 2 u32 match ip dst 10.0.0.0/8 flowid 1:3"),
-        // Of the rest nothing is emulated.
         &filter("parent 1: prio 3 u32 match ip dport 80 0xffff flowid 1:2"),
     ];
     let imported = import(&script.concat());
@@ -50,8 +51,69 @@ fn a_filter_to_a_class_without_a_netem_is_a_rule() {
     let want = [
         format!("up: {SSH}: none"),
         "up: destination = \"10.0.0.0/8\": class-1-3".to_owned(),
+        format!("up: {}: none", SSH.replace("22", "80")),
+        BULK.to_owned(),
     ];
     assert_eq!(rules(&imported), want);
+    // The last one has no effect where nothing of the rest is emulated.
+    let htb = script.concat().replace("handle 1: prio", "handle 1: htb");
+    let imported = import(&htb);
+    assert_eq!(rules(&imported), want[..2]);
+}
+
+/// prio_classify() sends what no filter takes to the band of its priority, which is that of its ToS.
+#[test]
+fn prio_without_a_filter() {
+    let netem = |class: &str, ms: u32| {
+        format!("tc qdisc add dev eth0 parent {class} handle {ms}: netem delay {ms}ms\n")
+    };
+    let bands = |options: &str| format!("tc qdisc add dev eth0 root handle 1: prio {options}\n");
+    let of = |script: &[String]| {
+        let imported = import(&script.concat());
+        assert_eq!(imported.warnings, [""; 0]);
+        let up = parse(&imported.toml).up;
+        (up.delay.mean_ns / 1_000_000, rules(&imported))
+    };
+    let tos =
+        |bits: &str, to: &str| format!("up: source = \"0.0.0.0/0\", tos = \"{bits}/0x18\": {to}");
+    let ssh = filter("parent 1: u32 match ip dport 22 0xffff flowid 1:1");
+    // Best effort is in the second band, so only that one is the link.
+    let (delay, found) = of(&[bands(""), netem("1:2", 20), ssh.clone()]);
+    let none = format!("up: {SSH}: none");
+    assert_eq!(
+        (delay, found),
+        (20, vec![none, tos("0x10", "none"), tos("0x8", "none")])
+    );
+    let (delay, found) = of(&[bands(""), netem("1:3", 30), netem("1:1", 10), ssh.clone()]);
+    let first = format!("up: {SSH}: class-1-1");
+    let (fast, bulk) = (tos("0x10", "class-1-1"), tos("0x8", "class-1-3"));
+    assert_eq!((delay, found), (0, vec![first, fast, bulk]));
+    let all_first = bands("bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 1");
+    let (delay, found) = of(&[all_first, netem("1:1", 10)]);
+    assert_eq!((delay, found), (10, vec![]));
+    // The first number of a flowid has no effect, nor has one above the bands.
+    let http = |class: &str| {
+        filter(&format!(
+            "parent 1: u32 match ip dport 80 0xffff flowid {class}"
+        ))
+    };
+    for (class, to) in [
+        ("2:1", "none"),
+        ("7:2", "link"),
+        ("1:9", "link"),
+        ("1:0", "link"),
+    ] {
+        let script = [
+            bands(""),
+            netem("1:2", 20),
+            http(class),
+            ssh.replace("u32", "prio 1 u32"),
+        ];
+        let (_, found) = of(&script);
+        let want = format!("up: {}: {to}", SSH.replace("22", "80"));
+        assert_eq!(found[1], want, "{class}: {found:?}");
+        assert_eq!(found.len(), 4, "{class}: {found:?}");
+    }
 }
 
 /// A class that cannot take packets leaves them to the default one.
@@ -113,7 +175,7 @@ fn a_filter_of_an_inner_qdisc_is_not_a_rule() {
     let imported = import(&script.concat());
     assert_eq!(
         rules(&imported),
-        ["up: destination = \"10.0.0.0/8\": class-1-3"]
+        ["up: destination = \"10.0.0.0/8\": class-1-3", BULK]
     );
     let profile = parse(&imported.toml);
     assert_eq!(
@@ -226,9 +288,10 @@ fn classes_of_a_device_and_its_ifb() {
     let profile = parse(&imported.toml);
     let delays = (profile.up.delay.mean_ns, profile.down.delay.mean_ns);
     assert_eq!(delays, (5_000_000, 0));
+    let bulk = |class: &str| BULK.replace("up", "down").replace("class-1-3", class);
     assert_eq!(
         rules(&imported),
-        [format!("down: {http}: class-2-3")],
+        [format!("down: {http}: class-2-3"), bulk("class-2-3")],
         "{}",
         imported.toml
     );
@@ -237,10 +300,13 @@ fn classes_of_a_device_and_its_ifb() {
     let imported = import(&[PRIO, &ifb("1"), &far].concat());
     let mut found = rules(&imported);
     found.sort();
-    let want = [
+    let mut want = [
         format!("down: {http}: class-1-3-down"),
+        bulk("class-1-3-down"),
         "up: destination = \"10.0.0.0/8\": class-1-3".to_owned(),
+        BULK.to_owned(),
     ];
+    want.sort();
     assert_eq!(found, want);
     let profile = parse(&imported.toml);
     let delay = |name: &str| {

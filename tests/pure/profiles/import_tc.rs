@@ -74,7 +74,7 @@ fn a_tree_of_htb() {
     );
 }
 
-/// The pilot's: strict bands, one of them with a bucket of one frame.
+/// The pilot's: strict bands, one of them with a bucket of one frame. The first number of a flowid has no effect.
 #[test]
 fn bands_of_prio() {
     let script = "\
@@ -83,7 +83,7 @@ fn bands_of_prio() {
         tc qdisc add dev eth0 parent 1:2 handle 20: tbf rate 1.5mbit burst 1514 limit 30000\n\
         tc qdisc add dev eth0 parent 20:1 handle 21: bfifo limit 60000\n\
         tc qdisc add dev eth0 parent 1:3 handle 30: sfq\n\
-        tc filter add dev eth0 parent 1: protocol ip prio 1 flower ip_proto udp dst_port 5001 flowid 1:1\n\
+        tc filter add dev eth0 parent 1: protocol ip prio 1 flower ip_proto udp dst_port 5001 flowid 7:1\n\
         tc filter add dev eth0 parent 1: protocol ip prio 2 handle 6 fw flowid 1:4\n";
     let imported = import(script, Some(10 * MBIT));
     let profile = parse(&imported.toml);
