@@ -18,6 +18,9 @@ const DSCP: i64 = 0xfc;
 const CHOSEN: i64 = 0xc000;
 const CHOSEN_MIN: i64 = 0x8000;
 
+const HELP: &str = "only filters by address, port, protocol, ToS and mark are supported that select a class (u32, flower, \
+    fw, matchall); write the [[rule]] yourself (docs/many-links.md), and leave this filter out";
+
 const IP: u8 = 1;
 const IP6: u8 = 2;
 
@@ -95,10 +98,6 @@ pub(crate) fn filter<'a>(words: &mut Words<'a>) -> Result<Option<Filter<'a>>, Mi
         let name = all.iter().position(|word| names.contains(word))?;
         all.get(name + 1).copied()
     };
-    // Filters that redirect to an ifb select no class, and may match on anything.
-    let Some(class) = behind(&["flowid", "classid", "*flowid"]) else {
-        return Ok(None);
-    };
     let parent = behind(&["parent"]).map(canonical);
     // What arrives meets no class.
     let mut place = all.iter().take_while(|word| **word != "action");
@@ -106,7 +105,16 @@ pub(crate) fn filter<'a>(words: &mut Words<'a>) -> Result<Option<Filter<'a>>, Mi
         return Ok(None);
     }
     let is = |verbs: &[&str]| verbs.iter().any(|known| begins(verb.value, known));
-    if !is(&["add", "change", "replace"]) {
+    let makes = is(&["add", "change", "replace"]);
+    let Some(class) = behind(&["flowid", "classid", "*flowid"]) else {
+        if !makes {
+            return Ok(None);
+        }
+        // It drops or redirects packets (`action`), or what selects the class is not in the text (cgroup, fw).
+        let title = "a filter without `flowid` is not imported";
+        return Err(Mistake::new(&verb.at, title, HELP));
+    };
+    if !makes {
         return match is(&["delete", "show", "list", "get"]) {
             true => Ok(None),
             false => Err(Mistake::new(
@@ -144,11 +152,10 @@ pub(crate) fn filter<'a>(words: &mut Words<'a>) -> Result<Option<Filter<'a>>, Mi
                 value("1:")?;
             }
             "u32" | "matchall" | "flower" | "root" | "skip_hw" | "skip_sw" => {}
-            "fw" => {
-                if let Some(handle) = handle.take() {
-                    filter.matches.push(("mark", mark(&handle)?));
-                }
-            }
+            "fw" => match handle.take() {
+                Some(handle) => filter.matches.push(("mark", mark(&handle)?)),
+                None => return Err(cannot(&word)),
+            },
             "match" => u32_match(words, &mut filter.matches)?,
             "ip_tos" => {
                 let value = value("0x10/0xfc")?;
@@ -205,9 +212,7 @@ fn mark(word: &Word) -> Result<String, Mistake> {
 
 fn cannot(word: &Word) -> Mistake {
     let title = format!("a filter's `{}` is not imported", clipped(word.value));
-    let help = "only filters by address, port, protocol, ToS and mark are supported (u32, flower, fw, matchall); write \
-                the [[rule]] yourself (docs/many-links.md), and leave this filter out";
-    Mistake::new(&word.at, title, help)
+    Mistake::new(&word.at, title, HELP)
 }
 
 /// Removes the bits after the prefix of an address, as tc does; returns other values unchanged.

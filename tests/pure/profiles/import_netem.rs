@@ -788,6 +788,8 @@ const MISTAKES: &[(&str, &str, &str, &str)] = &[
     ("tc", "", "needs a value", "qdisc"),
     ("tc qdisc add dev eth0 root handle 1: prio; tc qdisc add dev eth0 parent 1:3 netem delay 5ms; tc filter add dev eth0 parent 1: u32 match u16 5 0xff at 2 flowid 1:3",
         "5", "a filter's `5` is not imported", "[[rule]] yourself"),
+    ("tc qdisc add dev eth0 root netem delay 5ms; tc filter add dev eth0 egress matchall action drop",
+        "add", "a filter without `flowid`", "leave this filter out"),
     ("netem delay 5ms \u{fffd}\u{1b}[31m", "\u{fffd}\u{1b}[31m", "no option", "options are"),
 ];
 

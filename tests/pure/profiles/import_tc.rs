@@ -518,6 +518,14 @@ fn a_filter_is_for_its_protocol() {
             "protocol 802.1q prio 1 matchall flowid 1:10",
             "`802.1q` is not imported",
         ),
+        // What the kernel does with those depends on no class of the text.
+        ("protocol ip prio 1 handle 1: cgroup", "without `flowid`"),
+        ("protocol ip prio 1 fw", "without `flowid`"),
+        ("protocol ip prio 1 fw flowid 1:10", "`fw` is not imported"),
+        (
+            "protocol ip prio 1 u32 match ip dport 22 0xffff action drop",
+            "without `flowid`",
+        ),
     ] {
         let text = refused(&with(&[filter]));
         assert!(text.contains(said), "{text}");
@@ -527,6 +535,12 @@ fn a_filter_is_for_its_protocol() {
          *flowid 1:10 not_in_hw\n  match 0a000100/ffffff00 at 16\n"
     );
     assert!(refused(&shown).contains("as tc prints it"));
+    // Those that redirect what arrives to an ifb.
+    let ifb = with(&["protocol all u32 match u32 0 0 action mirred egress redirect dev ifb0"]);
+    let ifb = ifb.replace("parent 1: protocol all", "ingress protocol all");
+    assert_eq!(rules(&import(&ifb, None)), [""; 0]);
+    let deleted = with(&[]) + "\ntc filter del dev eth1 parent 1: prio 1\n";
+    assert_eq!(rules(&import(&deleted, None)), [""; 0]);
 }
 
 #[test]
