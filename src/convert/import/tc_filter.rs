@@ -34,6 +34,7 @@ pub(crate) struct Filter<'a> {
     pub parent: Option<String>,
     /// Lower priorities are checked first; 0: the kernel chooses.
     pub priority: i64,
+    pub is_flower: bool,
     /// [`IP`], [`IP6`] or both, of `protocol`.
     pub families: u8,
     /// Whether it is prio's choice by ToS, not a filter of the text.
@@ -57,9 +58,21 @@ pub(super) fn in_order(mut all: Vec<Filter<'_>>) -> Vec<Filter<'_>> {
             *lowest = filter.priority.min(*lowest);
         }
     }
-    all.sort_by_key(|filter| filter.priority);
-    let mut merged: Vec<Filter> = Vec::with_capacity(all.len());
-    for filter in all {
+    // fl_classify() compares all flowers with one mask before those with the next one, in the order of the first of each.
+    let mut masks = HashMap::new();
+    let mut places: Vec<_> = (0..).zip(all).collect();
+    for (place, filter) in places.iter_mut().filter(|(_, f)| f.is_flower) {
+        let mask = (
+            filter.device,
+            filter.parent.clone(),
+            filter.priority,
+            filter.mask(),
+        );
+        *place = *masks.entry(mask).or_insert(*place);
+    }
+    places.sort_by_key(|(place, filter)| (filter.priority, *place));
+    let mut merged: Vec<Filter> = Vec::with_capacity(places.len());
+    for (_, filter) in places {
         let same = |f: &&mut Filter| {
             (f.device, &f.class, &f.matches) == (filter.device, &filter.class, &filter.matches)
         };
@@ -73,6 +86,16 @@ pub(super) fn in_order(mut all: Vec<Filter<'_>>) -> Vec<Filter<'_>> {
 }
 
 impl Filter<'_> {
+    /// The bits that it compares.
+    fn mask(&self) -> Vec<(&'static str, Option<String>)> {
+        let bits = |value: &String| Some(value.split_once('/')?.1.to_owned());
+        let mut mask: Vec<_> = (self.matches.iter())
+            .map(|(key, value)| (*key, bits(value)))
+            .collect();
+        mask.sort_unstable();
+        mask
+    }
+
     /// An address says of which family the packets are; without one, the prefix of all addresses.
     fn only_its_family(&mut self) {
         let is_address = |key: &str| matches!(key, "source" | "destination");
@@ -151,7 +174,8 @@ pub(crate) fn filter<'a>(words: &mut Words<'a>) -> Result<Option<Filter<'a>>, Mi
             "parent" | "flowid" | "classid" => {
                 value("1:")?;
             }
-            "u32" | "matchall" | "flower" | "root" | "skip_hw" | "skip_sw" => {}
+            "flower" => filter.is_flower = true,
+            "u32" | "matchall" | "root" | "skip_hw" | "skip_sw" => {}
             "fw" => match handle.take() {
                 Some(handle) => filter.matches.push(("mark", mark(&handle)?)),
                 None => return Err(cannot(&word)),
@@ -233,6 +257,13 @@ fn prefix(word: &Word, key: &str) -> Result<String, Mistake> {
 /// `match ip dst 10.0.0.1/32`, `match ip dport 80 0xffff`, `match u32 0 0`.
 fn u32_match(words: &mut Words, out: &mut Vec<(&'static str, String)>) -> Result<(), Mistake> {
     let family = words.argument("match", "ip dst 10.0.0.1/32")?;
+    if matches!(family.value, "tcp" | "udp") {
+        // `nexthdr+0`, but u32_classify() knows where that is from a filter with a link and an offset alone.
+        let title = format!("a filter's `{}` is not imported", family.value);
+        let help = "without a link and an offset the kernel compares bytes of the IP header with it: to compare the \
+                    port, write match ip dport 80 0xffff";
+        return Err(Mistake::new(&family.at, title, help));
+    }
     let field = words.argument(family.value, "dst 10.0.0.1/32")?;
     let key = match (family.value, field.value) {
         ("u32", "0" | "0x0" | "0x00000000") => {
@@ -246,8 +277,8 @@ fn u32_match(words: &mut Words, out: &mut Vec<(&'static str, String)>) -> Result
         }
         ("ip" | "ip6", "src") => "source",
         ("ip" | "ip6", "dst") => "destination",
-        ("ip" | "ip6", "sport") | ("tcp" | "udp", "src") => "source-port",
-        ("ip" | "ip6", "dport") | ("tcp" | "udp", "dst") => "destination-port",
+        ("ip" | "ip6", "sport") => "source-port",
+        ("ip" | "ip6", "dport") => "destination-port",
         ("ip" | "ip6", "protocol") => "protocol",
         ("ip", "tos" | "dsfield") | ("ip6", "priority") => "tos",
         _ => return Err(cannot(&field)),
@@ -263,7 +294,10 @@ fn u32_match(words: &mut Words, out: &mut Vec<(&'static str, String)>) -> Result
         "protocol" => 0xff,
         _ => 0xffff,
     };
-    match (key, whole(&mask, 0..=0xffff)?) {
+    // Unlike the value: get_u32(&mask, *argv, 16).
+    let digits = mask.value.trim_start_matches("0x");
+    let bits = i64::from_str_radix(digits, 16).map_err(|_| cannot(&mask))?;
+    match (key, bits) {
         ("tos", bits) => out.push(tos(number, bits).ok_or_else(|| cannot(&mask))?),
         (key, mask) if mask == full => out.push((key, number.to_string())),
         _ => return Err(cannot(&mask)),

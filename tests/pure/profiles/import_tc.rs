@@ -456,6 +456,46 @@ fn the_last_filter_without_a_priority_is_checked_first() {
     assert_eq!(rules(&import(&script, None)), want);
 }
 
+/// fl_classify() compares all filters of a priority that have the same mask, then those of the next mask.
+#[test]
+fn flowers_of_one_mask_are_checked_together() {
+    let flower = |priority: u32, keys: &str, class: u32| {
+        format!(
+            "tc filter add dev eth1 parent 1: protocol ip prio {priority} flower {keys} flowid 1:{class}\n"
+        )
+    };
+    let tree = TREE.lines().filter(|line| !line.contains("filter"));
+    let tree = tree.map(|line| format!("{line}\n")).collect::<String>();
+    let script = tree
+        + &flower(2, "dst_ip 10.1.0.0/16", 10)
+        + &flower(2, "dst_ip 10.1.2.0/24", 20)
+        + &flower(2, "dst_ip 10.3.0.0/16", 20)
+        + &flower(2, "src_ip 10.1.0.0/16", 20)
+        + &flower(2, "src_ip 10.0.0.1 dst_ip 10.2.0.0/24", 10)
+        + &flower(2, "dst_ip 10.3.2.0/24 src_ip 10.0.0.2", 20)
+        + &flower(2, "dst_ip 10.2.2.0/24", 10)
+        // Each priority has separate masks.
+        + &flower(1, "dst_ip 10.9.0.0/24", 20)
+        + &flower(3, "dst_ip 10.4.0.0/16", 10);
+    let pair = |source: u32, net: &str| {
+        format!("source = \"10.0.0.{source}/32\", destination = \"{net}\"")
+    };
+    let to = |net: &str| format!("destination = \"{net}\"");
+    let want = [
+        (to("10.9.0.0/24"), 20),
+        (to("10.1.0.0/16"), 10),
+        (to("10.3.0.0/16"), 20),
+        (to("10.1.2.0/24"), 20),
+        (to("10.2.2.0/24"), 10),
+        ("source = \"10.1.0.0/16\"".to_owned(), 20),
+        (pair(1, "10.2.0.0/24"), 10),
+        (pair(2, "10.3.2.0/24"), 20),
+        (to("10.4.0.0/16"), 10),
+    ];
+    let want = want.map(|(keys, class)| format!("{keys}: class-1-{class}"));
+    assert_eq!(rules(&import(&script, None)), want);
+}
+
 #[test]
 fn a_filter_is_for_its_protocol() {
     let tree = TREE.lines().filter(|line| !line.contains("filter"));
@@ -479,6 +519,17 @@ fn a_filter_is_for_its_protocol() {
         (
             &["protocol all prio 1 handle 010/0xff fw flowid 1:10"],
             &["mark = \"0x8/0xff\": class-1-10"],
+        ),
+        // Masks of u32 are hexadecimal, also without 0x.
+        (
+            &[
+                "protocol ip prio 1 u32 match ip tos 24 10 flowid 1:10",
+                "protocol ip prio 2 u32 match ip protocol 17 ff match ip dport 53 ffff flowid 1:20",
+            ],
+            &[
+                "source = \"0.0.0.0/0\", tos = \"0x10/0x10\": class-1-10",
+                "source = \"0.0.0.0/0\", protocol = \"udp\", destination-port = \"53\": class-1-20",
+            ],
         ),
         (
             &[
@@ -517,6 +568,19 @@ fn a_filter_is_for_its_protocol() {
         (
             "protocol 802.1q prio 1 matchall flowid 1:10",
             "`802.1q` is not imported",
+        ),
+        // Bytes of the header of IP.
+        (
+            "protocol ip prio 1 u32 match tcp dst 80 0xffff flowid 1:10",
+            "write match ip dport 80 0xffff",
+        ),
+        (
+            "protocol ip prio 1 u32 match udp src 53 0xffff flowid 1:10",
+            "`udp` is not imported",
+        ),
+        (
+            "protocol ip prio 1 u32 match ip dport 80 65535 flowid 1:10",
+            "`65535` is not imported",
         ),
         // What the kernel does with those depends on no class of the text.
         ("protocol ip prio 1 handle 1: cgroup", "without `flowid`"),
