@@ -11,7 +11,7 @@ use super::tc_red::Red;
 use super::tc_shaper::Shaper;
 use crate::bottleneck::Schedule;
 use crate::convert::htb::{Promise, promised_twice};
-use crate::convert::netem::{MOST_QUEUED, on_their_way};
+use crate::convert::netem::{MOST_QUEUED, USUAL_LIMIT, on_their_way};
 use crate::profile::DEFAULT_QUEUE_PACKETS;
 use crate::text::{At, Mistake};
 
@@ -265,6 +265,15 @@ impl<'a> Tree<'a> {
     fn leaf(&mut self, text: &str, all: &[Made], index: usize) -> Result<(), Mistake> {
         let id = self.classes[index].id.clone();
         let mut next = all.iter().find(|made| self.classes[index].holds(made));
+        let is_inner = self.classes.iter().any(|c| c.parent.as_ref() == Some(&id));
+        if let (true, Some(qdisc)) = (is_inner, next) {
+            // htb_change_class() removes the queue of a class that gets one below it.
+            let kind = qdisc.kind.value;
+            self.warnings.push(format!(
+                "`{kind}` in class {id}, which has classes below it: no packet waits there"
+            ));
+            return Ok(());
+        }
         let mut depth = 0;
         let mut lowest_is_netem = false;
         while let Some(qdisc) = next.filter(|_| depth < 4) {
@@ -324,14 +333,16 @@ impl Class {
         let Some(netem) = self.netem.as_mut().filter(|netem| netem.rate.is_none()) else {
             return;
         };
-        let Some(limit) = netem.limit.as_ref().filter(|limit| limit.value > 0) else {
+        // tc prints the default, too.
+        let limit = (netem.limit.as_ref()).map_or(USUAL_LIMIT, |limit| limit.value);
+        if limit == 0 {
             return;
-        };
+        }
         let rate = self.rate.or(self.ceil).unwrap_or(0);
-        let waiting = u64::from(limit.value).saturating_sub(on_their_way(rate, netem.latency_ns));
+        let waiting = u64::from(limit).saturating_sub(on_their_way(rate, netem.latency_ns));
         let waiting = waiting.clamp(1, MOST_QUEUED.into()) as u32;
         self.queue.packets = Some(waiting).filter(|packets| *packets != DEFAULT_QUEUE_PACKETS);
-        netem.is_queue = true;
+        netem.class_rate = Some(rate);
     }
 }
 

@@ -56,7 +56,8 @@ fn a_tree_of_htb() {
         limits: limited(packets),
         ..Class::default()
     };
-    let want = [class(1, 0, 1000), class(10, 2, 1000), class(89, 0, 50)];
+    // Of netem's 1000 packets 5 and 166 are in flight.
+    let want = [class(1, 0, 995), class(10, 2, 834), class(89, 0, 50)];
     assert_eq!(plan.classes, want);
     assert_eq!(profile.up.class.as_deref(), Some("tree.class-1-30"));
     let link = |name: &str| profile.links.iter().find(|l| l.name == name).unwrap();
@@ -147,6 +148,7 @@ fn rates_that_are_promised_twice() {
     let inner = TREE
         .replace("default 30", "default 21")
         .replace("flowid 1:20", "flowid 1:21")
+        .replace("parent 1:20 handle", "parent 1:21 handle")
         + "tc class add dev eth1 parent 1:20 classid 1:21 htb rate 60mbit\n\
            tc class add dev eth1 parent 1:20 classid 1:22 htb rate 45mbit\n";
     let of = |above: &str, sum: u32, has: u32| {
@@ -647,7 +649,10 @@ fn classes_as_htb_takes_them() {
     // A class above others has no priority, and takes no packets.
     let script = TREE.replace("default 30", "default 20")
         + "tc class add dev eth1 parent 1:20 classid 1:21 htb rate 1mbit prio 3\n";
-    let profile = parse(&import(&script, None).toml);
+    let imported = import(&script, None);
+    let gone = "`netem` in class 1:20, which has classes below it: no packet waits there";
+    assert_eq!(imported.warnings[0], gone);
+    let profile = parse(&imported.toml);
     let priority = |name: &str| {
         let mut classes = profile.bottlenecks[0].classes.iter();
         classes.find(|class| class.name == name).unwrap().priority
@@ -682,6 +687,22 @@ fn the_limit_of_netem_is_that_of_its_class() {
     assert_eq!(of("netem limit 50 loss 1%", ""), limited(50));
     // 1 Mbit/s for 50 ms: 5 packets are in flight.
     assert_eq!(of("netem limit 50 delay 50ms", ""), limited(45));
+    assert_eq!(of("netem limit 6 delay 50ms", ""), limited(1));
+    // tc prints the default.
+    for limit in ["", "limit 1000"] {
+        assert_eq!(of(&format!("netem {limit} delay 50ms"), ""), limited(995));
+    }
+    for limit in [3, 5] {
+        let netem = format!("netem limit {limit} delay 50ms");
+        let imported = import(&TREE.replace("netem loss 1% delay 50ms", &netem), None);
+        let [warning] = &imported.warnings[..] else {
+            panic!("{:?}", imported.warnings);
+        };
+        let said = format!("netem carries about {} packets per second", limit * 20);
+        assert!(warning.contains(&said), "{warning}");
+        let plan = parse(&imported.toml).bottlenecks[0].plan();
+        assert_eq!(plan.classes[0].limits, limited(1));
+    }
     let below = "tc qdisc add dev eth1 parent 10:1 pfifo limit 20\n";
     assert_eq!(of("netem delay 50ms limit 1000000", below), limited(20));
     let below = below.replace("20", "1000");
@@ -692,7 +713,7 @@ fn the_limit_of_netem_is_that_of_its_class() {
     let plan = parse(&import(script, Some(10 * MBIT)).toml).bottlenecks[0].plan();
     assert_eq!(
         (plan.classes[0].ceil, plan.classes[0].limits),
-        (Some(MBIT), limited(1000))
+        (Some(MBIT), limited(999))
     );
     let short = TREE.replace("pfifo limit 50", "bfifo limit 100");
     let imported = import(&short, None);

@@ -15,12 +15,8 @@ pub(super) fn limit(out: &mut Writer, netem: &Netem, rate: Option<u64>) {
         out.key("state", quoted("down"));
         return;
     }
-    if netem.is_queue {
-        out.note("The packets of its class wait in netem: its limit, without those in flight, is that of the class.");
-        return;
-    }
     let most = f64::from(limit) / (netem.latency_ns as f64 / 1e9);
-    let Some(rate) = rate else {
+    let Some(rate) = rate.or(netem.class_rate) else {
         if netem.latency_ns > 0 && limit < NO_LIMIT {
             let text = format!(
                 "netem's limit of {limit} packets includes packets in flight: above about \
@@ -50,7 +46,12 @@ pub(super) fn limit(out: &mut Writer, netem: &Netem, rate: Option<u64>) {
              delay {on_their_way} of {PACKET_BYTES} bytes are: netem carries about {most:.0} \
              packets per second; emud carries the whole rate, with the shortest possible queue"
         ));
-    } else if on_their_way > 0 {
+    }
+    if netem.class_rate.is_some() {
+        out.note("The packets of its class wait in netem: its limit, without those in flight, is that of the class.");
+        return;
+    }
+    if queue > 0 && on_their_way > 0 {
         out.note(&format!(
             "netem's limit ({limit}) includes packets in flight, at this rate and delay \
              {on_their_way} of {PACKET_BYTES} bytes; emud's queue is the rest."

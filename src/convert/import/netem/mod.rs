@@ -37,8 +37,8 @@ pub(crate) struct Netem {
     pub(crate) text: String,
     /// Maximum number of packets in netem, including those in flight; 1000 if not given.
     pub(crate) limit: Option<Located<u32>>,
-    /// Whether its limit is that of a class whose packets wait in it.
-    pub(crate) is_queue: bool,
+    /// Rate of the class whose packets wait in it, bit/s: its limit is that of the class.
+    pub(crate) class_rate: Option<u64>,
     pub(crate) latency_ns: u64,
     pub(crate) jitter_ns: u64,
     pub(crate) delay_correlation: f64,
