@@ -2,11 +2,11 @@
 //! A tree of classful qdiscs in a text: what its server is, and its classes with what waits in them.
 
 use super::netem::{Netem, Under};
-use super::tc_aqm::{Aqm, packets};
 use super::tc_command::{Made, begins, filters, made};
 use super::tc_filter::Filter;
 use super::tc_handle::{canonical, major, of_qdisc};
 use super::tc_prio::Bands;
+use super::tc_queue::{Queue, queue};
 use super::tc_red::Red;
 use super::tc_shaper::Shaper;
 use crate::bottleneck::Schedule;
@@ -46,15 +46,6 @@ pub(super) struct Class {
     pub queue: Queue,
     pub queue_at: At,
     pub netem: Option<Netem>,
-}
-
-/// Limits of a queue, and its manager.
-#[derive(Debug, Default, Clone, PartialEq)]
-pub(super) struct Queue {
-    pub packets: Option<u32>,
-    pub bytes: Option<u32>,
-    pub red: Option<Red>,
-    pub aqm: Option<Aqm>,
 }
 
 impl<'a> Tree<'a> {
@@ -346,27 +337,6 @@ impl Class {
     }
 }
 
-/// A queue; `None`: of an unknown kind.
-fn queue(made: &mut Made, warnings: &mut Vec<String>) -> Result<Option<Queue>, Mistake> {
-    let mut queue = Queue::default();
-    match made.kind.value {
-        "pfifo" | "pfifo_head_drop" => {
-            // The default is left out.
-            queue.packets = limit(made)?.filter(|limit| *limit != DEFAULT_QUEUE_PACKETS);
-        }
-        "bfifo" => queue.bytes = limit(made)?,
-        "red" => queue.red = Some(Red::read(made, warnings)?),
-        _ => {
-            let Some(aqm) = Aqm::read(made, warnings)? else {
-                return Ok(None);
-            };
-            queue.packets = aqm.limit.filter(|limit| *limit != DEFAULT_QUEUE_PACKETS);
-            queue.aqm = Some(aqm);
-        }
-    }
-    Ok(Some(queue))
-}
-
 fn htb_class(made: &mut Made, warnings: &mut Vec<String>) -> Result<Class, Mistake> {
     // A burst makes room for a timer, which emud has not.
     let shaper = Shaper::read(made)?.unwrap_or_default();
@@ -403,14 +373,4 @@ fn tbf(made: &mut Made, warnings: &mut Vec<String>) -> Result<(Option<u64>, Queu
 
 fn whole_bits(rate: Option<f64>) -> Option<u64> {
     rate.map(|bits| bits.round() as u64)
-}
-
-fn limit(made: &mut Made) -> Result<Option<u32>, Mistake> {
-    let words = &mut made.options;
-    while let Some(word) = words.next() {
-        if begins(word.value, "limit") {
-            return Ok(Some(packets(&words.argument("limit", "100")?)?));
-        }
-    }
-    Ok(None)
 }

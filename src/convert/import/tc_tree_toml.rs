@@ -4,8 +4,9 @@
 use super::netem::{Beside, link, seed};
 use super::netem_profile::has_table;
 use super::tc_aqm::Aqm;
+use super::tc_queue::Queue;
 use super::tc_red::Red;
-use super::tc_tree::{Class, Queue, Tree};
+use super::tc_tree::{Class, Tree};
 use super::writer::{Writer, quoted, string, table};
 use super::{Header, Imported, Tables, tc_prio};
 use crate::bottleneck::Schedule;
