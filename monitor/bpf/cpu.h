@@ -148,11 +148,23 @@ static __always_inline struct emud_who emud_who_runs(const struct task_struct *t
 	return emud_who_task(task, scratch);
 }
 
+/* Who has run since the group took over: do_exit() takes the namespaces of a task before
+ * its last switch. */
+static __always_inline struct emud_who emud_who_ran(struct emud_cpu *c,
+						    const struct task_struct *task)
+{
+	struct emud_who who = emud_who_runs(task, &c->scratch);
+
+	if (unlikely(who.key == EMUD_KEY_EXITING && c->group > EMUD_KEY_EXITING))
+		who.key = who.net = c->group;
+	return who;
+}
+
 /* Charges the running group, which would otherwise be charged only at its end. */
 static __always_inline void emud_cpu_settle(struct emud_cpu *c, __u32 cpu,
 					    const struct task_struct *current, __u64 now)
 {
-	struct emud_who who = emud_who_runs(current, &c->scratch);
+	struct emud_who who = emud_who_ran(c, current);
 
 	emud_cpu_charge(c, cpu, &who, c->pair_rq + (now - c->pair_mono));
 }
@@ -181,7 +193,7 @@ static __always_inline void emud_cpu_end(struct emud_cpu *c, __u32 cpu,
 static __always_inline void
 emud_cpu_turn(struct emud_cpu *c, const struct task_struct *prev, __u64 group, __u64 rq)
 {
-	struct emud_who who = emud_who_runs(prev, &c->scratch);
+	struct emud_who who = emud_who_ran(c, prev);
 
 	/* Interrupts take the two clocks apart, during a long interval by seconds. */
 	emud_switch_time(c, rq, 0);

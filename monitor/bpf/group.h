@@ -28,10 +28,13 @@ struct emud_who {
 	__u64 cgroup;
 };
 
+/* Any user can give a task an empty name, or one whose key would be that of no group. */
 static __always_inline __u64 emud_command_key(const struct task_struct *task)
 {
-	return (*(const __u64 *)&task->comm[0] * 0x9e3779b97f4a7c15ULL) ^
-	       *(const __u64 *)&task->comm[8];
+	__u64 key = (*(const __u64 *)&task->comm[0] * 0x9e3779b97f4a7c15ULL) ^
+		    *(const __u64 *)&task->comm[8];
+
+	return key > EMUD_KEY_EXITING ? key : key + EMUD_KEY_EXITING + 1;
 }
 
 /* The key of a task's group. */

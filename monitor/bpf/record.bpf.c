@@ -109,11 +109,13 @@ static __always_inline void emud_rec_interval(__u8 kind, __u8 flags, __u32 id,
 
 /* CPU */
 
-static __always_inline void emud_rec_cpu_busy(__u32 flags)
+/* The kernel does not report every switch (emud_cpu_untold_end()): a CPU that leaves idle
+ * was idle, and when it became that is not known. */
+static __always_inline void emud_rec_cpu_busy(__u32 flags, int was_idle)
 {
 	struct emud_rec_cpu *c = bpf_map_lookup_elem(&emud_rec_cpus, &zero);
 
-	if (!c || c->state == EMUD_REC_BUSY)
+	if (!c || (c->state == EMUD_REC_BUSY && !was_idle))
 		return;
 	c->since = bpf_ktime_get_ns();
 	c->flags = flags;
@@ -139,7 +141,8 @@ int BPF_PROG(emud_rec_switch, bool preempt, struct task_struct *prev,
 	if (next->flags & PF_IDLE)
 		emud_rec_cpu_idle();
 	else
-		emud_rec_cpu_busy(prev->flags & PF_IDLE ? 0 : EMUD_REC_OPEN_BEGIN);
+		emud_rec_cpu_busy(prev->flags & PF_IDLE ? 0 : EMUD_REC_OPEN_BEGIN,
+				  prev->flags & PF_IDLE);
 	return 0;
 }
 
@@ -147,7 +150,7 @@ SEC("tp_btf/cpu_idle")
 int BPF_PROG(emud_rec_idle, unsigned int state)
 {
 	if (state == (unsigned int)-1) /* PWR_EVENT_EXIT */
-		emud_rec_cpu_busy(0);
+		emud_rec_cpu_busy(0, 1);
 	else
 		emud_rec_cpu_idle();
 	return 0;
@@ -164,7 +167,7 @@ int BPF_PROG(emud_rec_runtime)
 		return 0;
 	/* The time may be charged from another CPU, which may be idle. */
 	if (!(bpf_get_current_task_btf()->flags & PF_IDLE))
-		emud_rec_cpu_busy(EMUD_REC_OPEN_BEGIN);
+		emud_rec_cpu_busy(EMUD_REC_OPEN_BEGIN, 0);
 	return 0;
 }
 

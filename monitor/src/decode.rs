@@ -21,8 +21,8 @@ pub struct Decoder {
     pub window_ns: [u64; abi::EMUD_WINDOWS as usize],
     /// Tables that wait for their alarm or clear.
     tables: Vec<Box<emud_table>>,
-    /// Scopes of the reported episodes, for their ends.
-    open: HashMap<u64, Scope>,
+    /// What the reported episodes are of, for their ends.
+    open: HashMap<u64, (Resource, Scope)>,
 }
 
 impl Decoder {
@@ -63,7 +63,7 @@ impl Decoder {
         let resource = resource(a.resource);
         let (scope, unit) = (resource.criterion().scope)(a, &self.devices);
         let (shares, rest) = self.shares(a);
-        self.open.insert(a.episode, scope.clone());
+        self.open.insert(a.episode, (resource, scope.clone()));
         Alarm {
             episode: a.episode,
             mono_ns: a.now,
@@ -86,7 +86,7 @@ impl Decoder {
             episode: c.episode,
             mono_ns: c.now,
             resource: resource(c.resource),
-            scope: self.open.remove(&c.episode)?,
+            scope: self.open.remove(&c.episode)?.1,
             since_mono_ns: c.since,
             until_mono_ns: c.until,
             hook: self.hook(c.hook),
@@ -97,8 +97,9 @@ impl Decoder {
 
     /// Returns the CPUs that are in an episode, with its number.
     pub fn busy_cpus(&self) -> Vec<(u64, u32)> {
-        let cpu = |(episode, scope): (&u64, &Scope)| match scope {
-            Scope::Cpu { cpu } => Some((*episode, *cpu)),
+        // The hypervisor, not a group, takes what is stolen of a CPU.
+        let cpu = |(episode, open): (&u64, &(Resource, Scope))| match open {
+            (Resource::Cpu, Scope::Cpu { cpu }) => Some((*episode, *cpu)),
             _ => None,
         };
         self.open.iter().filter_map(cpu).collect()
@@ -229,6 +230,23 @@ mod tests {
             ..emud_alarm::default()
         };
         decoder.alarm(&alarm).rest
+    }
+
+    /// The hypervisor takes what is stolen, not what ran on the CPU.
+    #[test]
+    fn an_open_episode_of_steal_has_no_shares() {
+        let window_ns = [WINDOW_NS; abi::EMUD_WINDOWS as usize];
+        let mut decoder = Decoder::new(Names::new(GroupBy::Command), vec![], vec![], window_ns);
+        for (episode, resource) in [(7, abi::EMUD_STEAL), (8, abi::EMUD_CPU)] {
+            let alarm = emud_alarm {
+                kind: abi::EMUD_RECORD_ALARM,
+                episode,
+                resource,
+                ..emud_alarm::default()
+            };
+            decoder.alarm(&alarm);
+        }
+        assert_eq!(decoder.busy_cpus(), [(8, 0)]);
     }
 
     #[test]

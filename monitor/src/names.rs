@@ -43,7 +43,10 @@ impl Names {
             _ => {}
         }
         match self.group_by {
-            GroupBy::Command => text(&slot.name),
+            GroupBy::Command => match text(&slot.name) {
+                name if name.is_empty() => "(no name)".into(),
+                name => name,
+            },
             GroupBy::Netns => self.netns(slot.id),
             GroupBy::Cgroup => self.cgroup(slot),
         }
