@@ -52,7 +52,7 @@ struct Node {
     guarantee: Clock,
     /// The ceil is used up until then.
     ceiling: Clock,
-    /// Bytes left in this round, if positive.
+    /// Bytes left in this round, or owed to the next ones; the latter also while nothing waits.
     deficit: i64,
     /// Leaves with packets, this one or below.
     filled: usize,
@@ -347,7 +347,8 @@ impl Tree {
         }
     }
 
-    /// At its position, or as the last with a quantum.
+    /// At its position, or as the last with a quantum, less what it owes from its last turn: `htb_deactivate()`
+    /// and `fq_codel_dequeue()` do not cancel it, either, when a queue gets empty.
     fn join_round(&mut self, node: usize) {
         let this = &mut self.nodes[node];
         if std::mem::replace(&mut this.is_ready, true) {
@@ -355,7 +356,7 @@ impl Tree {
         }
         let position = *this.position.get_or_insert_with(|| {
             self.tickets += 1;
-            this.deficit = this.quantum as i64;
+            this.deficit = this.deficit.min(0) + this.quantum as i64;
             let order = match self.schedule {
                 Schedule::Fifo => this.head.map_or(self.tickets, |head| head.number),
                 _ => self.tickets,
@@ -384,14 +385,15 @@ impl Tree {
         let mut beside = self.nodes[this.parent].round.iter();
         let next = beside.find(|((priority, _), _)| *priority == this.priority);
         let next = next.map_or(u64::MAX, |((_, order), _)| *order);
-        let deficit = this.deficit + this.quantum as i64;
         let this = &mut self.nodes[node];
         match this.waits_since.filter(|since| next > *since) {
-            Some(_) => this.waits_since = Some(tickets),
+            Some(_) => {
+                this.waits_since = Some(tickets);
+                this.deficit += this.quantum as i64;
+            }
             None => this.give_up(),
         }
         self.join_round(node);
-        self.nodes[node].deficit = deficit;
     }
 
     /// Out of the parent's round, to be put where it belongs.

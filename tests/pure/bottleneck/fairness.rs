@@ -89,6 +89,22 @@ fn weights_are_shares() {
     }
 }
 
+/// Also if the queue of one gets empty after each turn of two packets, the second of which it owes in part.
+#[test]
+fn an_empty_queue_keeps_its_debt() {
+    let seconds = 31;
+    for schedule in [Schedule::Drr, Schedule::Priority] {
+        let plan = plan(schedule, vec![Class::default(); 2]);
+        let half = || constant(1, 1514, 3_000_000, 0, seconds * SECOND);
+        let greedy = constant(0, 1514, RATE, 1, seconds * SECOND);
+        let packets = merge([greedy, half(), half()]);
+        let outcome = serve(&plan, &packets);
+        for got in shares(&outcome, &packets, 2, seconds) {
+            super::traffic::assert_near(&format!("{schedule:?}"), got, 5e6, 0.01);
+        }
+    }
+}
+
 /// What one leaves, the others share by their rates; a ceil leaves more for them.
 #[test]
 fn what_is_left_is_borrowed_in_proportion_to_the_rates() {

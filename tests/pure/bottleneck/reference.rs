@@ -253,7 +253,7 @@ impl Reference<'_> {
                 self.closed_at[class] = None;
             }
             if !listed && self.served[class] {
-                self.deficits[class] = self.quantum(class);
+                self.deficits[class] = self.deficits[class].min(0) + self.quantum(class);
                 self.put_last(parent, class);
             }
         }
