@@ -264,16 +264,20 @@ impl Tree {
         let on_the_wire = duration(self.longest, self.wire_rate);
         let (mut node, mut lent) = (leaf, false);
         while node != ROOT {
-            let leaves = self.leaves;
-            let this = &mut self.nodes[node];
             lent |= node == lender;
-            if let Some(rate) = this.rate.filter(|_| lent) {
+            if let Some(rate) = self.nodes[node].rate.filter(|_| lent) {
                 // Behind by a packet of every other class, at worst: then it catches up.
-                let behind = (leaves + 1) * duration(self.longest, rate);
-                this.guarantee.raise(now.saturating_sub(behind));
+                let behind = (self.leaves + 1) * duration(self.longest, rate.min(self.wire_rate));
+                let earliest = now.saturating_sub(behind);
+                if self.nodes[node].guarantee.at_ns < earliest {
+                    self.forget(node, now);
+                }
+                let this = &mut self.nodes[node];
+                this.guarantee.raise(earliest);
                 this.guarantee.add(bytes, rate);
                 this.guarantee.lower(now + LONGEST_DEBT_NS);
             }
+            let this = &mut self.nodes[node];
             if let Some(ceil) = this.ceil {
                 // Behind by the packet that was on the wire: more would exceed it by more than one.
                 this.ceiling.raise(now.saturating_sub(on_the_wire));
@@ -283,6 +287,22 @@ impl Tree {
                 this.deficit -= bytes as i64;
             }
             node = this.parent;
+        }
+    }
+
+    /// Guarantees that compete with that of `node` have promised more than the server has if each of them is
+    /// behind, by more than a packet of the server: what all lack is forgotten, so that their order stays.
+    fn forget(&mut self, node: usize, now: u64) {
+        let group = |node: &Node| (node.level, node.priority);
+        let all = 1..self.nodes.len();
+        let same = all.filter(|n| group(&self.nodes[*n]) == group(&self.nodes[node]));
+        let filled: Vec<usize> = same.filter(|n| self.nodes[*n].filled > 0).collect();
+        let latest = filled.iter().map(|n| self.nodes[*n].guarantee.at_ns);
+        let packet = duration(self.longest, self.wire_rate);
+        let lack = now.saturating_sub(latest.max().unwrap_or(now) + packet);
+        for node in filled.into_iter().filter(|_| lack > 0) {
+            self.nodes[node].guarantee.at_ns += lack;
+            self.refresh(node, now);
         }
     }
 

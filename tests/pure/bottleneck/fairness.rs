@@ -139,6 +139,39 @@ fn what_is_left_is_borrowed_in_proportion_to_the_rates() {
     assert_eq!(outcome.lost(0), 0);
 }
 
+/// Guarantees above the rate: each keeps the same part of it. One that a ceil stops takes nothing from others.
+#[test]
+fn guarantees_above_the_rate_share_it_in_proportion() {
+    // Rate, ceil and priority of greedy classes; what they get; all in Mbit/s.
+    let plain = |rates: &[u64]| rates.iter().map(|rate| (*rate, 0, 0)).collect();
+    let cases: [(Vec<_>, &[f64]); 7] = [
+        (plain(&[5, 10]), &[3.33, 6.67]),
+        (plain(&[1, 20]), &[0.476, 9.524]),
+        (plain(&[1, 5, 9]), &[0.667, 3.33, 6.0]),
+        (plain(&[3, 1, 5, 1, 10]), &[1.5, 0.5, 2.5, 0.5, 5.0]),
+        (vec![(5, 0, 0), (5, 0, 1), (10, 0, 1)], &[5.0, 1.67, 3.33]),
+        (vec![(5, 0, 0), (10, 0, 0), (5, 2, 0)], &[2.67, 5.33, 2.0]),
+        (vec![(1, 0, 0), (5, 1, 1), (4, 0, 1)], &[5.0, 1.0, 4.0]),
+    ];
+    let mbit = |rate: u64| (rate > 0).then_some(rate * 1_000_000);
+    for (classes, want) in cases {
+        let class = |&(rate, ceil, priority): &(u64, u64, u8)| Class {
+            rate: mbit(rate),
+            ceil: mbit(ceil),
+            priority,
+            ..Class::default()
+        };
+        let plan = plan(Schedule::Htb, classes.iter().map(class).collect());
+        let seconds = 31;
+        let load = |class| constant(class, 1514, RATE, class as u64, seconds * SECOND);
+        let packets = merge((0..classes.len()).map(load));
+        let got = shares(&serve(&plan, &packets), &packets, classes.len(), seconds);
+        for (got, want) in got.iter().zip(want) {
+            super::traffic::assert_near(&format!("{classes:?}"), *got, want * 1e6, 0.01);
+        }
+    }
+}
+
 /// A class that borrows up to its ceil loses the time that it waits for guaranteed packets, beyond the
 /// one packet that a ceil may be exceeded by: the arithmetic of docs/queues.md.
 #[test]

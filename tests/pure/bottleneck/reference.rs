@@ -328,6 +328,25 @@ impl Reference<'_> {
         }
     }
 
+    /// What all guarantees that compete with that of a class lack is no claim of any, but for a packet.
+    fn forget(&mut self, class: usize, sends: usize, packet: u64) {
+        let group = |class: usize| {
+            let leaf = self.children(class).is_empty();
+            let depth = (!leaf).then(|| self.above(class).len());
+            (depth, self.plan.classes[class].priority)
+        };
+        let sends = self.above(sends);
+        let waits = |c: &usize| sends.contains(c) || self.busy(*c);
+        let all = (0..self.plan.classes.len()).filter(waits);
+        let same: Vec<usize> = all.filter(|c| group(*c) == group(class)).collect();
+        let behind = |c: &usize| self.now.saturating_sub(self.guarantees[*c].floor());
+        let least = same.iter().map(behind).min().unwrap();
+        for class in same {
+            let clock = &mut self.guarantees[class];
+            clock.numerator += u128::from(least.saturating_sub(packet)) * clock.rate;
+        }
+    }
+
     fn send(&mut self) -> (usize, Fate) {
         let n = self.plan.classes.len();
         let mut path = Vec::new();
@@ -357,8 +376,11 @@ impl Reference<'_> {
         for class in self.above(leaf) {
             lent |= Some(class) == lender;
             if lent && self.htb() {
-                let behind = (leaves + 1) * (longest / self.plan.classes[class].rate.unwrap());
-                let earliest = self.now.saturating_sub(behind);
+                let rate = self.plan.classes[class].rate.unwrap().min(self.plan.rate);
+                let earliest = self.now.saturating_sub((leaves + 1) * (longest / rate));
+                if self.guarantees[class].floor() < earliest {
+                    self.forget(class, leaf, longest / self.plan.rate);
+                }
                 self.guarantees[class] = self.guarantees[class].after(earliest, bytes);
             }
             let earliest = self.now.saturating_sub(longest / self.plan.rate);
