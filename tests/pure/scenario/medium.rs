@@ -296,8 +296,10 @@ fn an_802_11n_medium_aggregates() {
 
 #[test]
 fn queues_have_a_discipline() {
-    let of = |queue: &str| {
-        let text = format!("[medium.w]\nqueue = {queue}\n[node.a]\ncommand = \"true\"\n[node.b]\n");
+    let at = |rate: &str, queue: &str| {
+        let text = format!(
+            "[medium.w]\n{rate}\nqueue = {queue}\n[node.a]\ncommand = \"true\"\n[node.b]\n"
+        );
         let medium = plan(&text).media.remove(0);
         let again = plan(&text.replace(queue, &queue_text(&medium.line())))
             .media
@@ -306,20 +308,27 @@ fn queues_have_a_discipline() {
         let air = medium.air(1);
         (air.queue_packets, air.discipline)
     };
+    let of = |queue: &str| at("", queue);
     assert_eq!(of("\"20p\""), (20, Discipline::Fifo));
     assert_eq!(
         of("{ limit = 30, kind = \"priority\" }"),
         (30, Discipline::Priority)
     );
     assert_eq!(of("{ limit = 9, kind = \"edca\" }"), (9, Discipline::Edca));
-    let (limit, red) =
-        of("{ kind = \"red\", min = \"30kB\", max = \"90kB\", probability = \"10%\" }");
-    let Discipline::Red(figures) = red else {
-        panic!("{red:?}")
-    };
-    assert_eq!((limit, figures.min, figures.max), (50, 30_000, 90_000));
-    // 1000 bytes at 11 Mbit/s.
-    assert_eq!(figures.average.packet_ns, 727_272);
+    // What 1000 bytes take at the rate that the stations use.
+    for (rate, packet_ns) in [
+        ("", 727_272),
+        ("rate = \"1Mbit\"", 8_000_000),
+        ("rate = \"arf\"", 8_000_000),
+    ] {
+        let queue = "{ kind = \"red\", min = \"30kB\", max = \"90kB\", probability = \"10%\" }";
+        let (limit, red) = at(rate, queue);
+        let Discipline::Red(figures) = red else {
+            panic!("{red:?}")
+        };
+        assert_eq!((limit, figures.min, figures.max), (50, 30_000, 90_000));
+        assert_eq!(figures.average.packet_ns, packet_ns, "{rate}");
+    }
 }
 
 /// The value of `queue` in the line of a medium.

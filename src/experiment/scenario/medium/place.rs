@@ -63,14 +63,16 @@ impl Medium {
             Propagation::Disk(_) => None,
             Propagation::Radio(..) | Propagation::Grid { .. } => radio.noise_dbm,
         };
+        let timing = self.timing();
+        let kbit = timing.kbit(self.mode(&timing));
         air::Plan {
-            timing: self.timing(),
+            timing,
             access: self.table.access.into(),
             rts_bytes: self.table.rts,
             attempts: self.table.attempts,
             aggregate: self.table.packets_per_frame(),
             queue_packets: self.table.queue.limit as usize,
-            discipline: self.table.queue.discipline(&self.timing()),
+            discipline: self.table.queue.discipline(kbit),
             rate: self.rate_control(),
             capture: ratio(radio.capture_db),
             noise: noise_dbm.map_or(0, attowatts),
@@ -96,17 +98,21 @@ impl Medium {
             .map_or(RateControl::Fixed, RateChoice::control)
     }
 
-    /// Returns each station's mode of unicast data; with rate control the lowest, in which it reaches
-    /// all that it can reach.
+    /// Returns each station's mode of unicast data.
     pub fn modes(&self) -> Vec<usize> {
-        let timing = self.timing();
+        vec![self.mode(&self.timing()); self.stations.len()]
+    }
+
+    /// Returns the mode of unicast data; with rate control the lowest, in which a station reaches all
+    /// that it can reach.
+    fn mode(&self, timing: &Timing) -> usize {
         let kbit = self.table.rate.and_then(RateChoice::bits);
         let kbit = kbit.and_then(|rate| u32::try_from(rate / 1000).ok());
         let mode = match self.rate_control() {
             RateControl::Fixed => kbit.and_then(|kbit| timing.mode(kbit)),
             RateControl::Arf | RateControl::Ideal | RateControl::Minstrel => Some(timing.slowest()),
         };
-        vec![mode.unwrap_or_else(|| timing.fastest()); self.stations.len()]
+        mode.unwrap_or_else(|| timing.fastest())
     }
 
     /// Returns who hears whom at the begin.

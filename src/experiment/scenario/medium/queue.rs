@@ -4,7 +4,6 @@
 use super::kinds::{number, unknown};
 use crate::bottleneck::aqm::Choice;
 use crate::medium::air::Discipline;
-use crate::medium::phy::Timing;
 use crate::profile::aqm::choice;
 use crate::profile::kinds::{Share, SomeBytes, SomePackets};
 use crate::profile::{Aqm, Length, Red};
@@ -38,8 +37,9 @@ impl Default for QueueChoice {
 }
 
 impl QueueChoice {
-    pub fn discipline(&self, timing: &Timing) -> Discipline {
-        let rate = u64::from(timing.kbit(timing.fastest())) * 1000;
+    /// For radios that send at `kbit`.
+    pub fn discipline(&self, kbit: u32) -> Discipline {
+        let rate = u64::from(kbit) * 1000;
         match self.kind {
             QueueDiscipline::Fifo => Discipline::Fifo,
             QueueDiscipline::Priority => Discipline::Priority,
