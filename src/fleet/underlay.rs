@@ -7,7 +7,11 @@ use ipnet::{IpNet, Ipv4Net};
 
 use crate::datapath::LinkError;
 use crate::experiment::scenario::{Plan, Wire};
-use crate::profile::{Link, NamedLink, Profile, Rule, Target, Time, Trace, TraceSource};
+use crate::profile::quantile::{SpreadError, TABLE_STEPS, Table, delay_table};
+use crate::profile::{
+    Delay, Link, NamedLink, Profile, Rule, Shape, Target, Time, Trace, TraceSource,
+    delay_with_trace,
+};
 
 /// Maximum length of the name of a link in a profile.
 const NAME_BYTES: usize = 32;
@@ -98,9 +102,20 @@ fn least<'a>(links: impl Iterator<Item = &'a Link>) -> Crossing {
         if let Some(why) = fixed(link) {
             return Crossing::Never(why.to_owned());
         }
-        least_ns = least_ns.min(link.delay.mean_ns);
+        match shortest(link) {
+            Ok(shortest_ns) => least_ns = least_ns.min(shortest_ns),
+            Err(why) => return Crossing::Never(why.to_string()),
+        }
     }
     Crossing::Delay(least_ns)
+}
+
+/// Returns the delay of a link in ns below which one packet in 741 is: x = -3 of its distribution.
+fn shortest(link: &Link) -> Result<u64, SpreadError> {
+    // About another mean, if only rows of a trace say how it varies.
+    let widest = delay_with_trace(link);
+    let at = delay_table(&widest)?[5 * TABLE_STEPS / 16];
+    Ok((at + link.delay.mean_ns).saturating_sub(widest.mean_ns))
 }
 
 /// Returns why nothing can be taken off the delay of a link; `None`: it can.
@@ -211,7 +226,7 @@ pub fn change(
             Time(added_ns)
         )));
     }
-    reduce(&asked, added, 0, &mut vec![]).map_err(LinkError::BetweenHosts)
+    reduce(&asked, added, tolerance_ns, &mut vec![]).map_err(LinkError::BetweenHosts)
 }
 
 /// Returns a profile without what [`split`] has added for each of so many hosts.
@@ -240,31 +255,47 @@ fn less(
     if let Some(why) = fixed(link) {
         return Err(why.to_owned());
     }
-    let asked_ns = link.delay.mean_ns;
-    let rest = asked_ns.saturating_sub(delay_ns);
-    let beyond_ns = delay_ns.saturating_sub(asked_ns);
+    let shortest_ns = shortest(link).map_err(|e| e.to_string())?;
+    let beyond_ns = delay_ns.saturating_sub(shortest_ns);
     if beyond_ns > tolerance_ns {
-        return Err(too_short(asked_ns, delay_ns, tolerance_ns));
+        return Err(too_short(shortest_ns, delay_ns, tolerance_ns));
     }
     if beyond_ns > 0 {
         notes.push(format!(
             "a delay of {} between hosts is {} (the underlay's)",
-            Time(asked_ns),
+            Time(shortest_ns),
             Time(delay_ns)
         ));
     }
-    link.delay.mean_ns = rest;
-    link.delay.max_ns = link
-        .delay
+    let whole = Delay {
+        max_ns: None,
+        ..delay_with_trace(link)
+    };
+    let delay = &mut link.delay;
+    delay.mean_ns = delay.mean_ns.saturating_sub(delay_ns);
+    let rest = delay.mean_ns;
+    delay.max_ns = delay
         .max_ns
         .map(|max| max.saturating_sub(delay_ns).max(rest).max(1));
+    let fits = delay_table(delay).is_ok();
+    if let Some(jitter) = &mut delay.jitter
+        && (!fits || jitter.distribution == Shape::LogNormal)
+    {
+        // The shape of a lognormal delay depends on its mean, and a uniform one has no room for what is cut off at
+        // zero: a table does it.
+        let mut delays = delay_table(&whole).map_err(|e| e.to_string())?;
+        (delays.iter_mut()).for_each(|ns| *ns = ns.saturating_sub(delay_ns));
+        let flat = |_| too_short(shortest_ns, delay_ns, tolerance_ns);
+        let table = Table::of_delays(&delays).map_err(flat)?;
+        jitter.distribution = Shape::Table(table.into());
+    }
     Ok(())
 }
 
-/// Says that the underlay is slower than the configured delay.
+/// Says that the underlay is slower than the shortest configured delay.
 pub fn too_short(asked_ns: u64, delay_ns: u64, tolerance_ns: u64) -> String {
     format!(
-        "the delay of {} cannot be met: the network between the hosts alone takes {} (--tolerance is \
+        "the shortest delay, {}, cannot be met: the network between the hosts alone takes {} (--tolerance is \
          {}; give both nodes the same `host`, or raise --tolerance)",
         Time(asked_ns),
         Time(delay_ns),

@@ -4,7 +4,7 @@
 //! Kept as whole numbers, so that a profile's text carries it exactly: a file may be gone by the
 //! time `emud set` reads back the profile that is in force.
 
-use super::fit::{fit, moments};
+use super::fit::{fit, moments, table_moments};
 use super::{TABLE_LEN, normal_cdf, table_x};
 
 /// One unit of spread (jitter, or a standard deviation), 8 times as fine as tc-netem's.
@@ -64,6 +64,18 @@ impl Table {
             .collect::<Option<_>>()
             .ok_or(TableError::TooWide)?;
         Self::from_points(points)
+    }
+
+    /// The distribution of a delay table, about its mean. What is more than 32,767 standard deviations away,
+    /// less than one packet in 10^9, is there.
+    ///
+    /// # Errors
+    /// The delays do not vary.
+    pub fn of_delays(delay_ns: &[u64]) -> Result<Self, TableError> {
+        let (mean, sd) = table_moments(delay_ns);
+        // A cast ends at the largest value.
+        let point = |ns: &u64| ((*ns as f64 - mean) / sd * UNIT).round() as i32;
+        Self::from_points(delay_ns.iter().map(point).collect())
     }
 
     fn from_points(points: Vec<i32>) -> Result<Self, TableError> {

@@ -2,6 +2,7 @@
 
 use emud::fleet::underlay::{Added, change, reduce};
 use emud::profile::Profile;
+use emud::profile::quantile::delay_table;
 use proptest::prelude::*;
 
 fn profile(link: &str) -> Profile {
@@ -97,10 +98,51 @@ fn what_cannot_be_shifted_is_refused() {
     }
 }
 
-/// The jitter is as wide as the delay allows: with a shorter one it is too wide.
+/// What is below the network's delay would be cut off, and the rest changed for the mean.
 #[test]
 fn a_jitter_that_no_longer_fits_is_refused() {
-    assert!(reduced("delay = { mean = \"2ms\", jitter = \"2ms\" }", 1_000_000, 0).is_err());
+    // At x = -3: uniform, normal, lognormal, and uniform again.
+    for (jitter, shortest_us) in [
+        ("mean = \"2ms\", jitter = \"2ms\"", 5),
+        ("mean = \"20ms\", sd = \"2ms\"", 14_000),
+        (
+            "mean = \"20ms\", sd = \"2ms\", distribution = \"lognormal\"",
+            14_754,
+        ),
+        ("mean = \"20ms\", jitter = \"5ms\", max = \"22ms\"", 15_013),
+    ] {
+        let link = format!("delay = {{ {jitter} }}");
+        let why = reduced(&link, (shortest_us + 102) * 1000, 100_000).unwrap_err();
+        assert!(why.contains("the shortest delay"), "{why}");
+        let (_, notes) = reduced(&link, (shortest_us + 98) * 1000, 100_000).unwrap();
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        let (_, notes) = reduced(&link, (shortest_us - 2) * 1000, 0).unwrap();
+        assert!(notes.is_empty(), "{notes:?}");
+    }
+    let rows = "delay = \"5ms\"\ntrace = { rows = \"time_s,jitter_ms;0,1;1,4.5\" }";
+    assert!(reduced(rows, 400_000, 0).is_ok());
+    assert!(reduced(rows, 600_000, 0).is_err());
+}
+
+/// The same delays, and the network's; also after a change of something else.
+#[test]
+fn a_lognormal_delay_keeps_its_shape() {
+    let text = "delay = { mean = \"20ms\", sd = \"5ms\", distribution = \"lognormal\" }";
+    let whole = delay_table(&profile(text).up.delay).unwrap();
+    let (given, _) = reduced(text, 5_000_000, 0).unwrap();
+    let added = Added {
+        own_ns: 5_000_000,
+        ..Added::default()
+    };
+    let again = change(&given, &added, 0, &["rate=1Mbit".to_owned()]).unwrap();
+    for given in [given, again] {
+        let delays = delay_table(&given.up.delay).unwrap();
+        // x = -3..4.
+        for at in 1280..3072 {
+            let off = (delays[at] + 5_000_000).abs_diff(whole[at]);
+            assert!(off < 500, "{off} ns at {at}");
+        }
+    }
 }
 
 /// The profile that a running link has, 50 us shorter, after a change of it.
