@@ -23,7 +23,7 @@ use super::maps::Maps;
 use super::saved::Saved;
 use crate::abi;
 use crate::bottleneck::Plan;
-use crate::host::spawn;
+use crate::host::{now_ns, spawn};
 use crate::netlink::{self, Netlink, NetlinkError};
 use crate::profile::Profile;
 
@@ -129,18 +129,16 @@ impl Account {
 }
 
 /// The bottlenecks of the profile in force. `emud set` writes the profile before it turns the
-/// control word, so that another word means another profile.
+/// control word, so that another word means another profile, unless a change is ahead.
 struct InForce<'a>(&'a Mutex<Account>);
 
 impl Classes for InForce<'_> {
     fn plans(&self, version: &mut u64) -> Option<Vec<Plan>> {
         let account = lock(self.0);
-        let now = u64::from(account.maps.control().ok()?.generation) + 1;
-        if now == *version {
-            return None;
-        }
+        let word = account.maps.control().ok()?;
+        let to_read = to_read(&word, *version, now_ns())?;
         let (profile, seed) = account.in_force().ok()?;
-        *version = now;
+        *version = to_read;
         Some(profile.plans(seed))
     }
 
@@ -151,6 +149,14 @@ impl Classes for InForce<'_> {
             let _ = account.maps.set_class(*number, class);
         }
     }
+}
+
+/// The version whose figures are to be read. The profile of a change that is ahead is written already: until
+/// then what is known stays, if anything is.
+fn to_read(word: &abi::emud_control, version: u64, now_ns: u64) -> Option<u64> {
+    let in_force = u64::from(word.generation) + 1;
+    let is_ahead = version != 0 && now_ns < word.turns_at;
+    (in_force != version && !is_ahead).then_some(in_force)
 }
 
 /// Number of failures that may wait for the reporting thread.
@@ -195,4 +201,26 @@ fn device_socket() -> Result<OwnedFd, HoldError> {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::to_read;
+    use crate::abi::emud_control;
+
+    #[test]
+    fn figures_of_a_change_ahead_wait_for_it() {
+        let word = |turns_at| emud_control {
+            generation: 7,
+            turns_at,
+            ..emud_control::default()
+        };
+        assert_eq!(to_read(&word(0), 8, 100), None);
+        assert_eq!(to_read(&word(0), 5, 100), Some(8));
+        // Another change came just before.
+        assert_eq!(to_read(&word(101), 5, 100), None);
+        assert_eq!(to_read(&word(101), 5, 101), Some(8));
+        // A holder that has just started has no other figures.
+        assert_eq!(to_read(&word(101), 0, 100), Some(8));
+    }
 }
