@@ -14,7 +14,7 @@ use super::{
 };
 use crate::abi::DIRECTIONS;
 use crate::host::interface;
-use crate::netlink::{self, Hook, IngressQdisc, Link, Netlink, NetlinkError, Qdisc, Standing};
+use crate::netlink::{self, Gso, Hook, IngressQdisc, Link, Netlink, NetlinkError, Qdisc, Standing};
 
 /// How long a process that ends waits for another emud process; `attach` may take seconds.
 const LAST_PATIENCE: Duration = Duration::from_secs(10);
@@ -295,8 +295,10 @@ fn restore_offloads(
     saved: &Saved,
     done: &mut Done,
 ) -> Result<(), NetlinkError> {
-    if let Some(gso) = &saved.gso {
-        nl.set_gso(ifindex, gso)?;
+    if let Some(Gso { max_segs, .. }) = saved.gso {
+        // The sizes are not emud's.
+        let now = nl.link_by_index(ifindex)?.gso;
+        nl.set_gso(ifindex, &Gso { max_segs, ..now })?;
     }
     if let Some(offloads) = &saved.offloads {
         for missing in offloads.restore(nl, ifindex)? {

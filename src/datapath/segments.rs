@@ -74,8 +74,10 @@ pub(crate) fn cap(
     saved: &mut Saved,
 ) -> Result<(), LinkError> {
     segmenter::set_up(nl, link, maps, saved)?;
-    if let Some(gso) = saved.gso {
-        nl.set_gso(link.index, &Gso { max_segs: 1, ..gso })?;
+    if saved.gso.is_some() {
+        // Another process may have changed the sizes since they were saved.
+        let now = nl.link_by_index(link.index)?.gso;
+        nl.set_gso(link.index, &Gso { max_segs: 1, ..now })?;
     }
     if let Some(offloads) = &saved.offloads {
         for still_on in offloads.cap(nl, link.index)? {

@@ -57,6 +57,7 @@ struct Kept {
     folder: Arc<OwnedFd>,
     /// Absolute, without links.
     path: PathBuf,
+    is_new: bool,
 }
 
 impl Folders {
@@ -109,7 +110,9 @@ impl Folders {
             // Fails for folders with files, which stay.
             let _ = unlinkat(&run.folder, &node.name, AtFlags::REMOVEDIR);
         }
-        if let (Some(parent), Some(name)) = (run.path.parent(), run.path.file_name())
+        // One that was there before is not emud's.
+        if run.is_new
+            && let (Some(parent), Some(name)) = (run.path.parent(), run.path.file_name())
             && let Ok(parent) = without_links(CWD, parent)
         {
             let _ = unlinkat(parent, name, AtFlags::REMOVEDIR);
@@ -121,6 +124,7 @@ impl Kept {
     /// Creates the folders as the caller, so that a link does not make root create or give away
     /// something elsewhere; otherwise root does, following no link.
     fn create(run: &Path, plan: &Plan, settings: &Settings) -> io::Result<Self> {
+        let is_new = fs::symlink_metadata(run).is_err();
         let with_nodes = |folder: OwnedFd, maker| {
             for node in &plan.nodes {
                 mkdirat(&folder, &node.name, MODE).map_err(|e| {
@@ -166,6 +170,7 @@ impl Kept {
         Ok(Self {
             path: fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd()))?,
             folder: Arc::new(folder),
+            is_new,
         })
     }
 }

@@ -86,6 +86,10 @@ pub fn of_an_earlier_run_do_not_stay() {
     // A run without files leaves no folder.
     run("", "true").expect(0);
     assert!(!folder.0.join("run.log.artefacts").exists());
+    // One that was there stays.
+    fs::create_dir(folder.0.join("empty")).unwrap();
+    run(&format!("--artefacts {}", folder.path("empty")), "true").expect(0);
+    assert!(folder.0.join("empty").exists());
     // A user's folder is neither mixed nor moved.
     let words = format!("--artefacts {}", folder.path("kept"));
     run(&format!("{words} --repeat 2"), "echo $EMUD_REPEAT > a.txt").expect(0);
