@@ -39,6 +39,8 @@ pub(super) struct Port {
     queue: TimerQueue,
     stats: emud_holder,
     failures: Failures,
+    /// What is not read yet has come since then.
+    read_ns: u64,
 }
 
 impl Port {
@@ -52,6 +54,7 @@ impl Port {
                 ..emud_holder::default()
             },
             failures,
+            read_ns: 0,
         }
     }
 
@@ -246,22 +249,30 @@ impl<'a> Worker<'a> {
     fn fill(&mut self, now: u64) -> Result<(Left, u64), Errno> {
         let (mut left, mut until_ns) = (Left::Nothing, now);
         for port in 0..self.ports.len() {
-            let (left_there, last_ns) = self.fill_from(port)?;
+            let (left_there, last_ns) = self.fill_from(port, now)?;
+            let read_ns = &mut self.ports[port].read_ns;
+            *read_ns = now;
             if left_there == Left::More {
                 left = Left::More;
                 // No frame of a class is expected behind a burst without any.
-                until_ns = until_ns.min(last_ns.unwrap_or(now));
+                *read_ns = last_ns.unwrap_or(now);
+                until_ns = until_ns.min(*read_ns);
             }
         }
         Ok((left, until_ns))
     }
 
-    /// Reads one burst. Returns also the arrival of the last frame of a class.
-    fn fill_from(&mut self, port: usize) -> Result<(Left, Option<u64>), Errno> {
+    /// Reads one burst. Returns also when the last frame of a class had come. One that arrives at the bottleneck
+    /// later, behind its link's own queue (`p->sent`, bpf/release.h), does not say that.
+    fn fill_from(&mut self, port: usize, now: u64) -> Result<(Left, Option<u64>), Errno> {
         let mut last_ns = None;
         for _ in 0..READ_BURST {
             match rustix::io::read(&self.ports[port].tap, &mut self.scratch) {
-                Ok(len) => last_ns = self.take(port, len).or(last_ns),
+                Ok(len) => match self.take(port, len) {
+                    Some(at) if at <= now || at <= now_ns() => last_ns = Some(at),
+                    Some(_) => last_ns = last_ns.or(Some(self.ports[port].read_ns)),
+                    None => {}
+                },
                 Err(Errno::AGAIN) => return Ok((Left::Nothing, last_ns)),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error),
@@ -396,5 +407,75 @@ impl<'a> Worker<'a> {
             Err(Errno::INTR) => Ok(false),
             Err(error) => Err(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
+
+    use super::*;
+    use crate::bottleneck::{Class, Plan, Schedule};
+
+    struct OneClass;
+
+    impl Classes for OneClass {
+        fn plans(&self, _: &mut u64) -> Option<Vec<Plan>> {
+            Some(vec![Plan {
+                rate: 1_000_000,
+                schedule: Schedule::Fifo,
+                seed: 0,
+                classes: vec![Class::default()],
+            }])
+        }
+
+        fn account(&self, _: &[(u32, abi::emud_class)]) {}
+    }
+
+    /// A frame of the class as the classifier writes it.
+    fn frame(arrival_ns: u64) -> Vec<u8> {
+        let mut bytes = vec![0; 10];
+        bytes.extend(arrival_ns.to_ne_bytes());
+        bytes.extend(abi::EMUD_HOLD_MAGIC.to_ne_bytes());
+        bytes.extend([0; 8]);
+        bytes.extend(1u32.to_ne_bytes());
+        bytes.extend(arrival_ns.to_ne_bytes());
+        bytes.resize(10 + 24 + 32 + 14, 0);
+        bytes
+    }
+
+    /// With a queue of its link in front of the bottleneck a frame arrives there later than it comes.
+    #[test]
+    fn an_arrival_ahead_does_not_say_what_is_left() {
+        let (there, here) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::NONBLOCK,
+            None,
+        )
+        .unwrap();
+        sockopt::set_socket_send_buffer_size(&there, 1 << 20).unwrap();
+        let failures = Failures::new(Direction::Up, None);
+        let ports = vec![Port::new(here, Direction::Up, 1 << 20, failures)];
+        let stop = there.try_clone().unwrap();
+        let mut worker = Worker::new(ports, stop.as_fd(), None);
+        worker.servers.update(&OneClass, 0);
+        let mut left = |arrivals: [u64; 2], now| {
+            for n in 0..READ_BURST {
+                rustix::io::write(&there, &frame(arrivals[n % 2])).unwrap();
+            }
+            let (left, until_ns) = worker.fill(now).unwrap();
+            assert!(left == Left::More);
+            until_ns
+        };
+        let (now, ahead) = (now_ns(), now_ns() + 3_600_000_000_000);
+        assert_eq!(left([now - 80, now - 70], now), now - 70);
+        assert_eq!(left([now - 60, ahead], now), now - 60);
+        assert_eq!(left([ahead, ahead], now), now - 60);
+        let (left, until_ns) = worker.fill(now).unwrap();
+        assert!(left == Left::Nothing);
+        assert_eq!(until_ns, now);
     }
 }
