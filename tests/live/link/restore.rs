@@ -82,6 +82,12 @@ pub fn leaves_no_trace(engine: Engine) {
         }
         lab.emud(&["detach", "va"]).expect(66);
         assert_same("detached twice", &before, &lab.snapshot());
+        // What another process sets meanwhile stays.
+        lab.attach(engine, "adsl24", &[]);
+        lab.in_a("ip link set dev va gso_max_size 20000");
+        lab.detach();
+        let size = "gso_max_size 20000 gso_max_segs 17 ";
+        assert!(lab.in_a("ip -d link show va").contains(size));
     }
 }
 
