@@ -42,7 +42,7 @@ pub struct LinkReport {
     /// Time until the last packet of the queue has left the wire, in ns. Packets of a background that
     /// came after the last packet are not included.
     pub backlog_ns: u64,
-    /// What is in the queue; `None`: no limit, or not known (see [`Backlog`]).
+    /// What is in the queue; `None`: no limit, or not known (opportunities of a trace).
     #[serde(skip)]
     pub backlog_bytes: Option<u64>,
     /// Delay in force.
