@@ -111,11 +111,11 @@ static __always_inline void emud_rec_interval(__u8 kind, __u8 flags, __u32 id,
 
 /* The kernel does not report every switch (emud_cpu_untold_end()): a CPU that leaves idle
  * was idle, and when it became that is not known. */
-static __always_inline void emud_rec_cpu_busy(__u32 flags, int was_idle)
+static __always_inline void emud_rec_cpu_busy(__u32 flags)
 {
 	struct emud_rec_cpu *c = bpf_map_lookup_elem(&emud_rec_cpus, &zero);
 
-	if (!c || (c->state == EMUD_REC_BUSY && !was_idle))
+	if (!c || (c->state == EMUD_REC_BUSY && flags & EMUD_REC_OPEN_BEGIN))
 		return;
 	c->since = bpf_ktime_get_ns();
 	c->flags = flags;
@@ -141,8 +141,7 @@ int BPF_PROG(emud_rec_switch, bool preempt, struct task_struct *prev,
 	if (next->flags & PF_IDLE)
 		emud_rec_cpu_idle();
 	else
-		emud_rec_cpu_busy(prev->flags & PF_IDLE ? 0 : EMUD_REC_OPEN_BEGIN,
-				  prev->flags & PF_IDLE);
+		emud_rec_cpu_busy(prev->flags & PF_IDLE ? 0 : EMUD_REC_OPEN_BEGIN);
 	return 0;
 }
 
@@ -150,7 +149,7 @@ SEC("tp_btf/cpu_idle")
 int BPF_PROG(emud_rec_idle, unsigned int state)
 {
 	if (state == (unsigned int)-1) /* PWR_EVENT_EXIT */
-		emud_rec_cpu_busy(0, 1);
+		emud_rec_cpu_busy(0);
 	else
 		emud_rec_cpu_idle();
 	return 0;
@@ -167,7 +166,7 @@ int BPF_PROG(emud_rec_runtime)
 		return 0;
 	/* The time may be charged from another CPU, which may be idle. */
 	if (!(bpf_get_current_task_btf()->flags & PF_IDLE))
-		emud_rec_cpu_busy(EMUD_REC_OPEN_BEGIN, 0);
+		emud_rec_cpu_busy(EMUD_REC_OPEN_BEGIN);
 	return 0;
 }
 

@@ -141,8 +141,7 @@ fn live(
                 for said in monitor.into_iter().flat_map(Monitor::take) {
                     match said {
                         Said::Watches => top.watching(Watching::Yes),
-                        Said::Report(sentence) => top.alarm(None, sentence),
-                        Said::Alarm(episode, sentence) => top.alarm(Some(episode), sentence),
+                        Said::Alarm(episode, sentence) => top.alarm(episode, sentence),
                         Said::Clear(episode) => top.clear(episode),
                         Said::Unwatched(why) => top.watching(Watching::No(why)),
                     }

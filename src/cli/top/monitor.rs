@@ -14,10 +14,8 @@ use emud::host::spawn;
 /// What a monitor says.
 pub enum Said {
     Watches,
-    /// A sentence.
-    Report(String),
-    /// The number of an episode, and a sentence.
-    Alarm(u64, String),
+    /// The number of its episode, if that has an end, and a sentence.
+    Alarm(Option<u64>, String),
     /// The episode of this number has ended.
     Clear(u64),
     /// Why it does not watch, or not all.
@@ -87,9 +85,11 @@ fn listen(lines: ChildStdout, mut errors: ChildStderr, say: &Sender<Said>) {
                 None => Said::Watches,
                 Some(why) => Said::Unwatched(why),
             },
-            // A report of a program has no end.
-            Some("alarm") if line["resource"] == "application" => Said::Report(sentence(&line)),
-            Some("alarm") => Said::Alarm(episode(&line), sentence(&line)),
+            Some("alarm") => {
+                // A report of a program has no end.
+                let has_end = line["resource"] != "application";
+                Said::Alarm(has_end.then(|| episode(&line)), sentence(&line))
+            }
             Some("clear") => Said::Clear(episode(&line)),
             _ => continue,
         };
