@@ -188,12 +188,7 @@ pub fn reports(interface: Option<&str>) -> Result<Vec<Report>, LinkError> {
     }
     let mut all = Vec::new();
     for link in nl.links()? {
-        let there = find(&mut nl, link.index);
-        match there.and_then(|it| it.map(|it| read(&mut nl, &link, &it)).transpose()) {
-            // It went after the listing.
-            Err(LinkError::Netlink(e)) if e.is_no_device() => {}
-            report => all.extend(report?),
-        }
+        all.extend(report_of(&mut nl, &link)?);
     }
     Ok(all)
 }
@@ -203,24 +198,30 @@ pub fn reports(interface: Option<&str>) -> Result<Vec<Report>, LinkError> {
 /// # Errors
 /// As [`reports`].
 pub fn list() -> Result<Vec<Listed>, LinkError> {
-    let mut listed: Vec<_> = reports(None)?.into_iter().map(Listed::from).collect();
-    for link in deleted(&mut Netlink::open()?)? {
-        listed.extend(undo::find(&link).map(|undo| Listed::deleted(&link, &undo.saved)));
-    }
-    listed.sort_by_key(|one| one.ifindex);
-    Ok(listed)
-}
-
-/// Returns the interfaces whose links other processes have deleted whole.
-pub(crate) fn deleted(nl: &mut Netlink) -> Result<Vec<Link>, LinkError> {
+    let mut nl = Netlink::open()?;
     let links = nl.links()?;
-    let mut all = vec![];
-    for link in undo::kept(links).unwrap_or_default() {
-        if program_of(nl, link.index)?.is_none() {
-            all.push(link);
+    let kept = undo::kept(&links).unwrap_or_default();
+    let mut all = Vec::new();
+    for link in links {
+        match report_of(&mut nl, &link)? {
+            Some(report) => all.push(report.into()),
+            None if kept.contains(&link.index) => {
+                all.extend(undo::find(&link).map(|undo| Listed::deleted(&link, &undo.saved)));
+            }
+            None => {}
         }
     }
     Ok(all)
+}
+
+/// Returns the link on an interface, if there is one.
+fn report_of(nl: &mut Netlink, link: &Link) -> Result<Option<Report>, LinkError> {
+    let there = find(nl, link.index);
+    match there.and_then(|it| it.map(|it| read(nl, link, &it)).transpose()) {
+        // It went after the listing.
+        Err(LinkError::Netlink(e)) if e.is_no_device() => Ok(None),
+        report => report,
+    }
 }
 
 fn read(nl: &mut Netlink, link: &Link, there: &Attachment) -> Result<Report, LinkError> {

@@ -11,7 +11,7 @@ use super::detach::{self, Done};
 use super::emulated::Search;
 use super::engine::hold::signal;
 use super::show::list::Listed;
-use super::{LinkError, attachment, devices, sweep};
+use super::{LinkError, attachment, devices, sweep, undo};
 use crate::container::{self, Container};
 use crate::netlink::{Namespace, Netlink, NetlinkError};
 
@@ -204,11 +204,11 @@ fn detach_here() -> Result<Vec<Detached>, LinkError> {
     sweep::sweep(&mut nl)?;
     let links = nl.links()?;
     let served: Vec<u32> = links.iter().filter_map(devices::serves).collect();
-    let deleted = attachment::deleted(&mut nl)?;
+    let kept = undo::kept(&links).unwrap_or_default();
     let mut all = vec![];
     for link in links {
         let there = !matches!(attachment::find(&mut nl, link.index), Ok(None));
-        if !there && !served.contains(&link.index) && !deleted.contains(&link) {
+        if !there && !served.contains(&link.index) && !kept.contains(&link.index) {
             continue;
         }
         match detach::detach(&link.name) {

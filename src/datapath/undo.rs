@@ -81,17 +81,22 @@ pub(crate) fn find(link: &Link) -> Option<Undo> {
     read().ok().flatten()
 }
 
-/// Returns those of the interfaces of which there is a copy.
-pub(crate) fn kept(mut links: Vec<Link>) -> io::Result<Vec<Link>> {
+/// Returns the indices of those of the interfaces of which there is a copy.
+pub(crate) fn kept(links: &[Link]) -> io::Result<BTreeSet<u32>> {
     let names = names(&lock::folder()?)?;
-    let of_name = |name: &String| name.strip_prefix("undo-")?.split_once('-')?.0.parse().ok();
-    let numbers: BTreeSet<u64> = names.iter().filter_map(of_name).collect();
+    let numbers: BTreeSet<u64> = (names.iter())
+        .filter_map(|name| parts(name)?.0.parse().ok())
+        .collect();
     if numbers.is_empty() {
-        return Ok(vec![]);
+        return Ok(BTreeSet::new());
     }
     let sysfs = sysfs()?;
-    links.retain(|link| key(&sysfs, link).is_ok_and(|number| numbers.contains(&number)));
-    Ok(links)
+    let is_kept = |link: &&Link| key(&sysfs, link).is_ok_and(|number| numbers.contains(&number));
+    Ok(links
+        .iter()
+        .filter(is_kept)
+        .map(|link| link.index)
+        .collect())
 }
 
 /// Deletes the copies for an interface.
@@ -144,9 +149,14 @@ fn prefix(number: u64) -> String {
     format!("undo-{number}-")
 }
 
+/// Returns the number and the namespace in the name of a copy.
+fn parts(name: &str) -> Option<(&str, &str)> {
+    name.strip_prefix("undo-")?.split_once('-')
+}
+
 /// Returns the number in the name of a copy, if it was made in this namespace.
 fn number(name: &str, here: &str) -> Option<u64> {
-    let (number, netns) = name.strip_prefix("undo-")?.split_once('-')?;
+    let (number, netns) = parts(name)?;
     (netns == here).then(|| number.parse().ok())?
 }
 
