@@ -16,7 +16,7 @@ Examples:
   emud show --matrix eth0 | emud apply /dev/stdin eth1
 
 A row is source,destination,rate,delay,loss; an empty field has the value of the base link
-(docs/profile.md). No packet sees half of a change.")]
+(docs/many-links.md). No packet sees half of a change.")]
 pub struct Args {
     /// CSV of pairs
     #[arg(value_name = "FILE")]

@@ -20,6 +20,7 @@ use super::Failure;
 use super::agent::say;
 use super::failure::{EX_CANTCREAT, EX_IOERR, EX_USAGE};
 use super::monitor::run::duration;
+use super::run::sample_interval;
 
 /// Run an experiment on several hosts that each run `emud agent`, coordinated by etcd
 #[derive(Debug, clap::Args)]
@@ -279,7 +280,7 @@ impl What {
         let usage = |message: String| Failure::new(EX_USAGE, message);
         let sample = match self.sample.as_str() {
             "off" => None,
-            text => Some(duration(text).map_err(|e| usage(format!("--sample {text}: {e}")))?),
+            text => Some(sample_interval(text)?),
         };
         let monitor = self.monitor.as_ref().map(|path| {
             let failed = |e| Failure::new(66, format!("--monitor {}: {e}", path.display()));

@@ -17,7 +17,7 @@ const HELP: [&str; 9] = [
     "up, down, j, k  select a direction of a link (Home, End: the first, the last)",
     "d  set its delay    l  set its loss    s  take it down, or up again",
     "p  exchange the profile of its interface; engine and seed stay",
-    "q  quit, Escape  cancel",
+    "q  quit    Escape  close an input or this help; otherwise quit",
     "",
     "RATE, P50, P99, LOSS, LATE: of the last interval. LOSS: lost or dropped by it",
     "LATE: packets that the holder sent more than 1 ms late; -: engine fq or qdisc",

@@ -262,7 +262,7 @@ fn user(args: &Args, caller: Option<&User>) -> Result<Option<User>, Failure> {
 /// Minimum interval: a sample takes about 100 us per link.
 const SHORTEST_SAMPLE: Duration = Duration::from_millis(10);
 
-fn sample_interval(text: &str) -> Result<Duration, Failure> {
+pub(super) fn sample_interval(text: &str) -> Result<Duration, Failure> {
     let usage = |problem: String| {
         Failure::new(
             super::failure::EX_USAGE,

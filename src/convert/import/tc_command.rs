@@ -139,6 +139,18 @@ pub(crate) struct Made<'a> {
     pub options: Words<'a>,
 }
 
+impl Made<'_> {
+    /// Returns the class that it is, or that it is in.
+    pub fn class(&self) -> Option<&str> {
+        let id = if self.is_class {
+            &self.handle
+        } else {
+            &self.parent
+        };
+        id.as_deref()
+    }
+}
+
 /// Returns `text` with the values of the shell variables that it sets.
 pub(crate) fn expanded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

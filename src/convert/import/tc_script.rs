@@ -208,24 +208,7 @@ fn rules(filters: Vec<Filter>, all: &[Made], script: &mut Script) -> Result<(), 
             To::Nothing
         };
         if to == To::Nothing {
-            let is_limit = |made: &Made| match made.is_class {
-                true => made.device == device && made.handle.as_ref() == Some(&filter.class),
-                false => is_in(made),
-            };
-            let limit = all.iter().position(|made| is_limit(made) && shapes(made));
-            if let Some(limit) = limit
-                && let Some(shaper) = shaper(all, limit)?
-            {
-                let text = format!(
-                    "the {} of {} bit/s in class {}, which has no netem",
-                    shaper.kind,
-                    shaper.bits(),
-                    filter.class
-                );
-                if !script.warnings.contains(&text) {
-                    script.warnings.push(text);
-                }
-            }
+            unlimited(all, device, &filter.class, &mut script.warnings)?;
         }
         // No other one of them matches the same packets.
         if filter.is_tos && to == rest {
@@ -238,6 +221,17 @@ fn rules(filters: Vec<Filter>, all: &[Made], script: &mut Script) -> Result<(), 
             matches: filter.matches,
             to,
         });
+    }
+    // What no filter takes passes as well, where its class has no netem.
+    for root in all.iter().filter(|m| !m.is_class && m.parent.is_none()) {
+        let has_netem = (script.classes.iter()).any(|c| c.netem.device.as_deref() == root.device);
+        if !has_netem || script.own(root.device).is_some() {
+            continue;
+        }
+        let mut ids = (all.iter().filter(|m| m.device == root.device)).filter_map(Made::class);
+        if let Some(default) = ids.find(|id| is_default(root, id)) {
+            unlimited(all, root.device, default, &mut script.warnings)?;
+        }
     }
     // The last ones have no effect if they lead where the rest goes, too.
     let mut ended = Vec::new();
@@ -253,6 +247,27 @@ fn rules(filters: Vec<Filter>, all: &[Made], script: &mut Script) -> Result<(), 
         script.rules.push(rule);
     }
     script.rules.reverse();
+    Ok(())
+}
+
+/// Says what limits the rate of a class whose packets pass without a netem: the profile does not have it.
+fn unlimited(
+    all: &[Made],
+    device: Option<&str>,
+    class: &str,
+    warnings: &mut Vec<String>,
+) -> Result<(), Mistake> {
+    let is_of_it = |made: &Made| made.device == device && made.class() == Some(class);
+    let limit = all.iter().position(|made| is_of_it(made) && shapes(made));
+    if let Some(limit) = limit
+        && let Some(shaper) = shaper(all, limit)?
+    {
+        let (kind, bits) = (&shaper.kind, shaper.bits());
+        let text = format!("the {kind} of {bits} bit/s in class {class}, which has no netem");
+        if !warnings.contains(&text) {
+            warnings.push(text);
+        }
+    }
     Ok(())
 }
 

@@ -146,6 +146,29 @@ fn filters_beside_a_default_class_with_a_netem() {
     assert_eq!(parse(&imported.toml).up.delay.mean_ns, 20_000_000);
 }
 
+/// What no filter takes passes without an emulated link: its limiter is not lost without a word.
+#[test]
+fn a_default_class_with_a_rate_and_no_netem_is_said() {
+    let of = |default: &str| {
+        let script = [
+            &format!("tc qdisc add dev eth0 root handle 1: htb default {default}\n"),
+            "tc class add dev eth0 parent 1: classid 1:2 htb rate 9mbit\n\
+             tc class add dev eth0 parent 1: classid 1:3 htb rate 2mbit\n\
+             tc qdisc add dev eth0 parent 1:2 netem delay 20ms\n",
+            &filter("parent 1: prio 1 u32 match ip dport 22 0xffff flowid 1:2"),
+        ];
+        let imported = import(&script.concat());
+        assert_eq!(rules(&imported), [format!("up: {SSH}: class-1-2")]);
+        imported.warnings
+    };
+    assert_eq!(
+        of("3"),
+        ["the htb of 2000000 bit/s in class 1:3, which has no netem"]
+    );
+    // No packet goes there.
+    assert_eq!(of("4"), [""; 0]);
+}
+
 /// Its packets have met another filter before.
 #[test]
 fn a_filter_of_an_inner_qdisc_is_not_a_rule() {
