@@ -6,10 +6,15 @@ export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 
 PREFIX ?= /usr/local
 DESTDIR ?=
+# A recipe would take a name with a space for two.
+ifneq ($(words x$(DESTDIR)$(PREFIX)),1)
+$(error DESTDIR and PREFIX must not contain spaces)
+endif
 BIN := $(DESTDIR)$(PREFIX)/bin
 SHARE := $(DESTDIR)$(PREFIX)/share
 DOC := $(SHARE)/doc/emud
 UNIT := $(DESTDIR)$(PREFIX)/lib/systemd/system/emud@.service
+RULES := $(DESTDIR)$(PREFIX)/lib/udev/rules.d/90-emud.rules
 EMUD := target/release/emud
 
 # A recipe's tests follow one another; cargo itself uses all CPUs.
@@ -83,9 +88,10 @@ install: ## the binary, man pages, completions, docs and unit under PREFIX (/usr
 	cp -r contrib/* $(DOC)/contrib
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
 	sed 's,/usr/bin/emud,$(PREFIX)/bin/emud,' packaging/emud@.service >$(UNIT)
+	install -D -m 644 packaging/90-emud.rules $(RULES)
 
 uninstall: ## what `make install` put there
-	rm -f $(BIN)/emud $(SHARE)/man/man1/emud.1 $(SHARE)/man/man1/emud-*.1 $(SHARE)/man/man5/emud-*.5 $(UNIT)
+	rm -f $(BIN)/emud $(SHARE)/man/man1/emud.1 $(SHARE)/man/man1/emud-*.1 $(SHARE)/man/man5/emud-*.5 $(UNIT) $(RULES)
 	rm -rf $(DOC)
 	rm -f $(SHARE)/bash-completion/completions/emud $(SHARE)/zsh/site-functions/_emud
 	rm -f $(SHARE)/fish/vendor_completions.d/emud.fish

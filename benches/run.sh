@@ -9,6 +9,7 @@
 # exit status: 0 when all sections ran, 1 otherwise.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
+. tests/sweep.sh
 
 full=
 if [ "${1-}" = --full ]; then
@@ -41,7 +42,10 @@ rm -rf "$out"
 mkdir -p "$out/log"
 pool=
 # shellcheck disable=SC2317 # called by the trap
-cleanup() { [ -z "$pool" ] || kill -TERM -- "-$pool" 2>/dev/null; }
+cleanup() {
+    [ -z "$pool" ] || end_group "$pool"
+    sweep
+}
 trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP

@@ -49,6 +49,18 @@ echo 'link.delay = "80ms"' >/etc/emud/v0.toml
 # Its programs have ended, but not its start.
 within 120 systemctl is-active -q emud@v0
 systemctl restart emud@v0 && emud show v0 | grep -q 80ms || failed 'restart does not apply the file'
+ip link set v0 down; ip link set v0 name lan0; ip link set lan0 up
+within 120 inactive emud@v0 || failed 'active, and v0 has another name'
+! listed lan0 || failed 'the link stays under the new name'
+ip link set lan0 down; ip link set lan0 name v0; ip link set v0 up
+within 120 listed v0 'engine fq' || failed 'v0 has its name again, nothing is attached'
+ip link del v0; ip link add v0 type veth peer name v1
+within 120 listed v0 'engine fq' || failed 'v0 has returned at once, nothing is attached'
+within 120 systemctl is-active -q emud@v0
+before=$(systemctl show -p MainPID --value emud@v0)
+kill -9 "$before"
+again() { [ "$(systemctl show -p MainPID --value emud@v0)" != "$before" ] && systemctl is-active -q emud@v0; }
+within 120 again && listed v0 'engine fq' || failed 'not attached again after kill -9'
 ip link del v0
 within 120 inactive emud@v0 || failed 'active without v0'
 ip link add v0 type veth peer name v1

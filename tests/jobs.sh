@@ -2,6 +2,8 @@
 # Jobs of the test scripts: each has its output in one piece, its time and its count. Sourced.
 # shellcheck shell=bash
 
+. tests/sweep.sh
+
 export CARGO_TERM_COLOR=never
 # cargo reads it from .cargo/config.toml; programs that are started without cargo do not.
 export RUST_MIN_STACK=16777216
@@ -20,24 +22,9 @@ broken=()
 unchecked=()
 began_all=$SECONDS
 
-# Deletes the network namespaces of tests that a signal ended, and with them their links: each has the process
-# ID of its test in its name.
-# shellcheck disable=SC2317 # called by the trap
-sweep() {
-    local name
-    for name in /run/netns/*; do
-        [[ $name =~ /(live|mfv|netem|netlink|json|alter|begin|emudmon)-([0-9]+)(-[^/]*)?$ ||
-            $name =~ /(mrec-[a-z]+)-([0-9]+)-[0-9]+$ ]] || continue
-        [ -e "/proc/${BASH_REMATCH[2]}" ] || ip netns delete "${name##*/}"
-    done
-}
-
 # shellcheck disable=SC2317 # called by the trap
 cleanup() {
-    if [ -n "$pool" ]; then
-        kill -TERM -- "-$pool" 2>/dev/null
-        sleep 0.5
-    fi
+    [ -z "$pool" ] || end_group "$pool"
     sweep
     rm -rf "$jobs"
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::Suite;
 use crate::local::Sender;
 use crate::pktgen::{self, Mix};
-use crate::side::{imported, lacks_qdisc};
+use crate::side::{has_qdisc, imported};
 use crate::site::Site;
 use crate::spare::Spare;
 use crate::sums::print_added;
@@ -154,7 +154,7 @@ pub fn run(suite: &mut Suite) {
     pktgen::load();
     let bench = Bench {
         spare: Arc::new(Spare::start()),
-        qdisc: lacks_qdisc().is_none(),
+        qdisc: has_qdisc(suite),
     };
     let (bare, netem) = (Site::new(), Site::new());
     before(suite, &bench, &bare);

@@ -15,7 +15,7 @@ use std::{fs, thread};
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use crate::side::{imported, lacks_qdisc};
+use crate::side::{has_qdisc, imported};
 use crate::site::Site;
 use crate::{Suite, pktgen};
 use support::lab::Engine;
@@ -43,7 +43,7 @@ pub fn run(suite: &mut Suite) {
         suite.results.miss(&format!("two CPUs: {e}"));
         return;
     }
-    let sides = sides();
+    let sides = sides(suite);
     let was_offline = fs::read_to_string(ONLINE).is_ok_and(|now| now.trim() == "0");
     if was_offline {
         write(ONLINE, "1");
@@ -68,9 +68,9 @@ pub fn run(suite: &mut Suite) {
 }
 
 /// Everything that changes code is done here: filters, qdiscs, their modules.
-fn sides() -> Sides {
+fn sides(suite: &mut Suite) -> Sides {
     let mut sides = Sides::new();
-    let qdisc = lacks_qdisc().is_none();
+    let qdisc = has_qdisc(suite);
     for (link, netem, wanted) in LINKS {
         let profile = imported(netem);
         sides.push((link, "bare", two_queues()));

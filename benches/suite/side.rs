@@ -216,17 +216,32 @@ pub fn here(suite: &mut Suite, wanted: &[Side]) -> Vec<Side> {
             Side::Wirefilter => wirefilter::lacks(),
             Side::Bare | Side::BareWire => None,
         };
-        // Kernels before 6.16 have no such engine.
-        if let Some(why) = lacking.as_ref().filter(|_| *side != Side::EmudQdisc) {
-            suite.results.miss(&format!("{}: {why}", side.name()));
+        if let Some(why) = &lacking {
+            miss(suite, *side, why);
         }
         lacking.is_none()
     });
     there
 }
 
+/// Notes that a side was not measured; kernels before 6.16 cannot have engine qdisc.
+fn miss(suite: &mut Suite, side: Side, why: &str) {
+    if side != Side::EmudQdisc || !why.contains("this kernel has no BPF qdiscs") {
+        suite.results.miss(&format!("{}: {why}", side.name()));
+    }
+}
+
+/// Whether this kernel has engine qdisc; notes any other reason for which it does not work.
+pub fn has_qdisc(suite: &mut Suite) -> bool {
+    let lacking = lacks_qdisc();
+    if let Some(why) = &lacking {
+        miss(suite, Side::EmudQdisc, why);
+    }
+    lacking.is_none()
+}
+
 /// Found by an attach, which is what is measured.
-pub fn lacks_qdisc() -> Option<String> {
+fn lacks_qdisc() -> Option<String> {
     let lab = Lab::new();
     let said = lab.try_attach(Engine::Qdisc, "[link]\ndelay = \"1ms\"\n", &[]);
     (said.code != 0).then(|| said.err.trim().to_owned())

@@ -163,7 +163,11 @@ pub fn run(args: Args, place: &Place) -> Result<(), Failure> {
     let whose = args.while_pid.map(Whose::find).transpose()?;
     if args.foreground {
         // Even if the output fails, the link is attached and will be detached.
-        attach::foreground(&request, |done| drop(super::out(&said(done))))?;
+        attach::foreground(&request, |done| {
+            let _ = super::out(&said(done));
+            // For a unit of `Type=notify`.
+            let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+        })?;
         return Ok(());
     }
     let done = attach::background(&request, super::hold_run::command)?;

@@ -277,7 +277,6 @@ impl What {
             measure: self.measure,
             ..Overrides::default()
         };
-        let usage = |message: String| Failure::new(EX_USAGE, message);
         let sample = match self.sample.as_str() {
             "off" => None,
             text => Some(sample_interval(text)?),

@@ -292,6 +292,8 @@ pub fn hierarchies() -> Vec<PathBuf> {
 /// A compressed memory disk.
 pub struct MemoryDisk {
     number: String,
+    /// Says whose it is, for tests/sweep.sh.
+    mark: PathBuf,
 }
 
 impl MemoryDisk {
@@ -301,7 +303,9 @@ impl MemoryDisk {
             .expect("zram")
             .trim()
             .to_owned();
-        let disk = Self { number };
+        let mark = std::env::temp_dir().join(unique(&format!("zram{number}")));
+        fs::write(&mark, "").expect("a file");
+        let disk = Self { number, mark };
         sh(&format!("echo {mib}M >/sys/block/{}/disksize", disk.name()));
         disk
     }
@@ -322,6 +326,7 @@ impl Drop for MemoryDisk {
         // Another process may have it open.
         for _ in 0..100 {
             if fs::write("/sys/class/zram-control/hot_remove", number).is_ok() {
+                let _ = fs::remove_file(&self.mark);
                 break;
             }
             std::thread::sleep(Duration::from_millis(10));

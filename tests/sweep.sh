@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# What tests left behind that a signal ended. Each name has the process ID of its test. Sourced.
+# shellcheck shell=bash
+
+# orphaned NAME: of a test that has ended.
+orphaned() { [[ $1 =~ (^|/)emudmon-([0-9]+)- ]] && [ ! -e "/proc/${BASH_REMATCH[2]}" ]; }
+
+# Deletes the network namespaces, and with them their links.
+# shellcheck disable=SC2317 # called by a trap
+sweep_namespaces() {
+    local name
+    for name in /run/netns/*; do
+        [[ $name =~ /(live|mfv|netem|netlink|json|alter|begin|emudmon)-([0-9]+)(-[^/]*)?$ ||
+            $name =~ /(mrec-[a-z]+)-([0-9]+)-[0-9]+$ ]] || continue
+        [ ! -e "/proc/${BASH_REMATCH[2]}" ] || continue
+        # The holders of links are in sessions of their own.
+        ip netns pids "${name##*/}" | xargs -r kill -9
+        ip netns delete "${name##*/}"
+    done
+}
+
+# Deletes disks, swap, control groups and files.
+# shellcheck disable=SC2317 # called by a trap
+sweep_disks() {
+    local name file disk folder
+    while read -r disk file; do
+        orphaned "$file" || continue
+        losetup --detach "$disk"
+        umount -l "$file"
+    done < <(losetup --list --noheadings --output NAME,BACK-FILE 2>/dev/null)
+    for folder in /sys/kernel/config/nullb/emudmon-*; do
+        orphaned "$folder" || continue
+        echo 0 >"$folder/power"
+        rmdir "$folder"
+    done
+    for file in "${TMPDIR:-/tmp}"/emudmon-*; do
+        orphaned "$file" || continue
+        if [[ $file =~ -(zram([0-9]+))$ ]]; then
+            swapoff "/dev/${BASH_REMATCH[1]}" 2>/dev/null
+            echo "${BASH_REMATCH[2]}" >/sys/class/zram-control/hot_remove
+        fi
+        rm -rf "$file"
+    done
+    while read -r name; do
+        orphaned "$name" && xargs -r kill -9 <"$name/cgroup.procs" && sleep 0.1 && rmdir "$name"
+    done < <(find /sys/fs/cgroup -maxdepth 2 -name 'emudmon-*' 2>/dev/null)
+}
+
+# end_group PID: ends a group of processes, and waits until it is gone, at most 5 s.
+# shellcheck disable=SC2317 # called by a trap
+end_group() {
+    kill -TERM -- "-$1" 2>/dev/null
+    for _ in {1..50}; do
+        kill -0 -- "-$1" 2>/dev/null || break
+        sleep 0.1
+    done
+}
+
+# shellcheck disable=SC2317 # called by a trap
+sweep() {
+    [ "$(id -u)" = 0 ] || return 0
+    sweep_namespaces
+    sweep_disks
+}
