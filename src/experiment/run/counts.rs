@@ -65,11 +65,6 @@ impl Counts {
             delays: c.delay_histogram.clone(),
         }
     }
-
-    fn before(&self, from_ns: u64) -> u64 {
-        let same = self.delays.iter().find(|class| class.from_ns == from_ns);
-        same.map_or(0, |class| class.packets)
-    }
 }
 
 /// Returns the counters of a class of a bottleneck, which only grow.
@@ -92,13 +87,6 @@ pub fn sample(before: &Counts, now: &Counts) -> Option<Sample> {
         .mono_ns
         .checked_sub(before.mono_ns)
         .filter(|ns| *ns > 0)?;
-    let delays: Vec<Bucket> = (now.delays.iter())
-        .map(|class| Bucket {
-            packets: class.packets.saturating_sub(before.before(class.from_ns)),
-            ..*class
-        })
-        .filter(|class| class.packets > 0)
-        .collect();
     Some(Sample {
         mono_ns: now.mono_ns,
         link: String::new(),
@@ -108,7 +96,7 @@ pub fn sample(before: &Counts, now: &Counts) -> Option<Sample> {
         counted: now.counted.since(&before.counted),
         backlog_bytes: now.backlog_bytes,
         capacity_bit_s: capacity(before.offered, now.offered, interval_ns),
-        delay: delay(delays, now.delay_ns.wrapping_sub(before.delay_ns)),
+        delay: delay(before, now),
     })
 }
 
@@ -117,8 +105,11 @@ fn capacity(before: Option<Offered>, now: Option<Offered>, interval_ns: u64) -> 
     Some((offered * 8e9 / interval_ns as f64) as u64)
 }
 
-fn delay(grown: Vec<Bucket>, sum_ns: u64) -> Option<DelaySample> {
-    let delays = Delays::counted(grown, sum_ns);
+fn delay(before: &Counts, now: &Counts) -> Option<DelaySample> {
+    let delays = Delays::since(
+        (&before.delays, before.delay_ns),
+        (&now.delays, now.delay_ns),
+    );
     let buckets = delays.buckets().iter();
     Some(DelaySample {
         mean_ns: delays.mean_ns()? as u64,
