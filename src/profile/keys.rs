@@ -16,171 +16,148 @@ use super::slot::SlotDraft;
 use super::trace_read::{SOURCES, TraceDraft};
 use super::wire::{LINK_KEYS, WireDraft};
 use super::{aqm, queueing};
-use crate::text::{Located, Mistake, Section, Vocabulary};
+use crate::text::{Located, Mistake, Section, Vocabulary, sections};
 
-pub(super) const TOP: Section = Section {
-    keys: &[&[
-        "name",
-        "description",
-        "source",
-        "seed",
-        "offload",
-        "neighbours",
-        "link",
-        "up",
-        "down",
-        "links",
-        "bottleneck",
-        "rule",
-        "instances",
-        "matrix",
-        "phase",
-        "phases",
-        "state",
-    ]],
-    place: "at the top of a profile",
-    belongs: "at the top of the file, above the first [header]",
-};
-pub(super) const LINK: Section = Section {
-    keys: &[
-        LinkDraft::KEYS,
-        // `rate` is in both.
-        TABLES.split_at(1).1,
-    ],
-    place: "of a link",
-    belongs: "under [link], [up], [down] or [links.NAME]",
-};
-pub(super) const DELAY: Section = Section {
-    keys: &[DelayDraft::KEYS, OTHER_KEYS, JitterDraft::KEYS],
-    place: "of a delay",
-    belongs: "inside `delay`, as in delay = { mean = \"50ms\", jitter = \"5ms\" }",
-};
-pub(super) const DISTANCE: Section = Section {
-    keys: &[DistanceDraft::KEYS],
-    place: "of a distance",
-    belongs: "inside `distance`, as in distance = { length = \"300km\", velocity-factor = \"100%\" }",
-};
-pub(super) const LOSS: Section = Section {
-    keys: &[FiguresDraft::KEYS, LossDraft::KEYS],
-    place: "of a loss",
-    belongs: "inside `loss`, as in loss = { model = \"burst\", probability = \"1%\", length = 5 }",
-};
-pub(super) const DUPLICATE: Section = Section {
-    keys: &[DuplicateDraft::KEYS],
-    place: "of a duplicate",
-    belongs: "inside `duplicate`, as in duplicate = { probability = \"1%\", correlation = \"25%\" }",
-};
-pub(super) const CORRUPT: Section = Section {
-    keys: &[CorruptDraft::KEYS],
-    place: "of a corrupt",
-    belongs: "inside `corrupt`, as in corrupt = { probability = \"1%\", bits = 2 }",
-};
-pub(super) const TRACE: Section = Section {
-    keys: &[SOURCES, TraceDraft::KEYS],
-    place: "of a trace",
-    belongs: "inside `trace`, as in trace = { file = \"cell.csv\", offset = \"5s\" }",
-};
-pub(super) const SLOT: Section = Section {
-    keys: &[SlotDraft::KEYS],
-    place: "of a slot",
-    belongs: "inside `slot`, as in slot = { min = \"10ms\", max = \"20ms\", packets = 32 }",
-};
-pub(super) const BACKGROUND: Section = Section {
-    keys: &[BackgroundDraft::KEYS],
-    place: "of a background",
-    belongs: "inside `background`, as in background = { load = \"40%\", sources = 10 }",
-};
-pub(super) const PHASE: Section = Section {
-    keys: &[&["for", "link", "name", "ramp", "whole", "up", "down"]],
-    place: "of a phase",
-    belongs: "under [[phase]]",
-};
-pub(super) const STATE: Section = Section {
-    keys: &[&["dwell", "link", "name", "next", "whole", "up", "down"]],
-    place: "of a state",
-    belongs: "under [[state]]",
-};
-pub(super) const PHASES: Section = Section {
-    keys: &[&["loop", "offset"]],
-    place: "of `phases`",
-    belongs: "at the top, as in phases = { loop = true, offset = \"10s\" }",
-};
-
-pub(super) const REORDER: Section = Section {
-    keys: &[ReorderDraft::KEYS],
-    place: "of `reorder`",
-    belongs: "inside `reorder`, as in reorder = { probability = \"1%\", gap = 5 }",
-};
-
-pub(super) const RULE: Section = Section {
-    keys: &[&["match"], RuleDraft::KEYS],
-    place: "of a rule",
-    belongs: "under [[rule]]",
-};
-pub(super) const MATCH: Section = Section {
-    keys: &[MatchDraft::KEYS],
-    place: "of a match",
-    belongs: "inside `match` of a [[rule]], as in match = { protocol = \"tcp\" }",
-};
-pub(super) const MATRIX: Section = Section {
-    keys: &[&["file"], MatrixDraft::KEYS],
-    place: "of a matrix",
-    belongs: "under [matrix]",
-};
-pub(super) const RATE: Section = Section {
-    keys: &[LINK_KEYS, WireDraft::KEYS],
-    place: "of a rate",
-    belongs: "inside `rate`, as in rate = { rate = \"10Mbit\", burst = \"32kB\" }",
-};
-pub(super) const CELL: Section = Section {
-    keys: &[&["size", "overhead"]],
-    place: "of a cell",
-    belongs: "inside `cell`, as in cell = { size = 48, overhead = 5 }",
-};
-pub(super) const QUEUE: Section = Section {
-    keys: &[QueueDraft::KEYS, queueing::OTHER_KEYS, aqm::KEYS],
-    place: "of a queue",
-    belongs: "inside `queue`, as in queue = { limit = \"1000p\", time = \"200ms\" }",
-};
-
-pub(super) const BOTTLENECK: Section = Section {
-    keys: &[BottleneckDraft::KEYS, &["queue", "class"]],
-    place: "of a bottleneck",
-    belongs: "under [bottleneck.NAME]",
-};
-pub(super) const SERVICE_CLASS: Section = Section {
-    keys: &[ClassDraft::KEYS, &["queue"]],
-    place: "of a class",
-    belongs: "under [bottleneck.NAME.class.CLASS]",
-};
+sections! { pub(super)
+    TOP {
+        keys: &[&[
+            "name",
+            "description",
+            "source",
+            "seed",
+            "offload",
+            "neighbours",
+            "link",
+            "up",
+            "down",
+            "links",
+            "bottleneck",
+            "rule",
+            "instances",
+            "matrix",
+            "phase",
+            "phases",
+            "state",
+        ]],
+        place: "at the top of a profile",
+        belongs: "at the top of the file, above the first [header]",
+    }
+    LINK {
+        keys: &[
+            LinkDraft::KEYS,
+            // `rate` is in both.
+            TABLES.split_at(1).1,
+        ],
+        place: "of a link",
+        belongs: "under [link], [up], [down] or [links.NAME]",
+    }
+    DELAY {
+        keys: &[DelayDraft::KEYS, OTHER_KEYS, JitterDraft::KEYS],
+        place: "of a delay",
+        belongs: "inside `delay`, as in delay = { mean = \"50ms\", jitter = \"5ms\" }",
+    }
+    DISTANCE {
+        keys: &[DistanceDraft::KEYS],
+        place: "of a distance",
+        belongs: "inside `distance`, as in distance = { length = \"300km\", velocity-factor = \"100%\" }",
+    }
+    RATE {
+        keys: &[LINK_KEYS, WireDraft::KEYS],
+        place: "of a rate",
+        belongs: "inside `rate`, as in rate = { rate = \"10Mbit\", burst = \"32kB\" }",
+    }
+    CELL {
+        keys: &[&["size", "overhead"]],
+        place: "of a cell",
+        belongs: "inside `cell`, as in cell = { size = 48, overhead = 5 }",
+    }
+    QUEUE {
+        keys: &[QueueDraft::KEYS, queueing::OTHER_KEYS, aqm::KEYS],
+        place: "of a queue",
+        belongs: "inside `queue`, as in queue = { limit = \"1000p\", time = \"200ms\" }",
+    }
+    LOSS {
+        keys: &[FiguresDraft::KEYS, LossDraft::KEYS],
+        place: "of a loss",
+        belongs: "inside `loss`, as in loss = { model = \"burst\", probability = \"1%\", length = 5 }",
+    }
+    DUPLICATE {
+        keys: &[DuplicateDraft::KEYS],
+        place: "of a duplicate",
+        belongs: "inside `duplicate`, as in duplicate = { probability = \"1%\", correlation = \"25%\" }",
+    }
+    CORRUPT {
+        keys: &[CorruptDraft::KEYS],
+        place: "of a corrupt",
+        belongs: "inside `corrupt`, as in corrupt = { probability = \"1%\", bits = 2 }",
+    }
+    REORDER {
+        keys: &[ReorderDraft::KEYS],
+        place: "of `reorder`",
+        belongs: "inside `reorder`, as in reorder = { probability = \"1%\", gap = 5 }",
+    }
+    RULE {
+        keys: &[&["match"], RuleDraft::KEYS],
+        place: "of a rule",
+        belongs: "under [[rule]]",
+    }
+    MATCH {
+        keys: &[MatchDraft::KEYS],
+        place: "of a match",
+        belongs: "inside `match` of a [[rule]], as in match = { protocol = \"tcp\" }",
+    }
+    MATRIX {
+        keys: &[&["file"], MatrixDraft::KEYS],
+        place: "of a matrix",
+        belongs: "under [matrix]",
+    }
+    TRACE {
+        keys: &[SOURCES, TraceDraft::KEYS],
+        place: "of a trace",
+        belongs: "inside `trace`, as in trace = { file = \"cell.csv\", offset = \"5s\" }",
+    }
+    SLOT {
+        keys: &[SlotDraft::KEYS],
+        place: "of a slot",
+        belongs: "inside `slot`, as in slot = { min = \"10ms\", max = \"20ms\", packets = 32 }",
+    }
+    BACKGROUND {
+        keys: &[BackgroundDraft::KEYS],
+        place: "of a background",
+        belongs: "inside `background`, as in background = { load = \"40%\", sources = 10 }",
+    }
+    PHASE {
+        keys: &[&["for", "link", "name", "ramp", "whole", "up", "down"]],
+        place: "of a phase",
+        belongs: "under [[phase]]",
+    }
+    STATE {
+        keys: &[&["dwell", "link", "name", "next", "whole", "up", "down"]],
+        place: "of a state",
+        belongs: "under [[state]]",
+    }
+    PHASES {
+        keys: &[&["loop", "offset"]],
+        place: "of `phases`",
+        belongs: "at the top, as in phases = { loop = true, offset = \"10s\" }",
+    }
+    BOTTLENECK {
+        keys: &[BottleneckDraft::KEYS, &["queue", "class"]],
+        place: "of a bottleneck",
+        belongs: "under [bottleneck.NAME]",
+    }
+    SERVICE_CLASS {
+        keys: &[ClassDraft::KEYS, &["queue"]],
+        place: "of a class",
+        belongs: "under [bottleneck.NAME.class.CLASS]",
+    }
+}
 
 const PROFILE: &str = "a named link may begin with a profile: [links.x] with profile = \"lte\", to \
     which link = \"x\" of a [[rule]] or [[phase]] refers; to use a profile as it is: --profile lte";
 
 const VOCABULARY: Vocabulary = Vocabulary {
-    sections: &[
-        TOP,
-        LINK,
-        DELAY,
-        DISTANCE,
-        RATE,
-        CELL,
-        QUEUE,
-        LOSS,
-        DUPLICATE,
-        CORRUPT,
-        REORDER,
-        RULE,
-        MATCH,
-        MATRIX,
-        TRACE,
-        SLOT,
-        BACKGROUND,
-        PHASE,
-        PHASES,
-        BOTTLENECK,
-        SERVICE_CLASS,
-    ],
+    sections: SECTIONS,
     aliases: &[
         ("bandwidth", "rate"),
         ("buffer", "queue"),

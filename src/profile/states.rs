@@ -340,6 +340,10 @@ mod tests {
                 good.clone() + &state("name = \"bad\"\nfor = \"1s\""),
                 "`for`",
             ),
+            (
+                good.clone() + &state("names = \"bad\""),
+                "did you mean `name`? (the keys are dwell,",
+            ),
             (good.clone() + &good, "two states are called `good`"),
             (good.clone() + "[[phase]]\nfor = \"1s\"\n", "[[state]]"),
             (format!("phases = {{ loop = true }}\n{good}"), "mistake"),

@@ -24,6 +24,16 @@ impl Section {
     }
 }
 
+/// Defines the tables of a format as constants, and `SECTIONS`, which has all of them.
+macro_rules! sections {
+    ($vis:vis $( $NAME:ident { $($field:tt)* } )*) => {
+        $( $vis const $NAME: Section = Section { $($field)* }; )*
+
+        const SECTIONS: &[Section] = &[$($NAME),*];
+    };
+}
+pub(crate) use sections;
+
 /// All tables of a format.
 #[derive(Debug)]
 pub(crate) struct Vocabulary {

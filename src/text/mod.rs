@@ -31,7 +31,7 @@ pub(crate) use word::words;
 
 pub(crate) use date::{date_ns, to_the_second};
 pub(crate) use error::{read_file, read_up_to, utf8, utf8_up_to};
-pub(crate) use keys::{Section, Vocabulary};
+pub(crate) use keys::{Section, Vocabulary, sections};
 pub(crate) use mistake::{At, Located, Source, clipped};
 pub(crate) use reader::{Reader, duration, number, one_of, quantity, word};
 pub(crate) use shipped::{is_file, not_shipped};

@@ -5,51 +5,51 @@
 use super::medium::{MediumTableDraft, SegmentTableDraft};
 use super::model::{ClassDraft, LinkDraft, TopDraft, TopologyDraft};
 use super::plan::NodeDraft;
-use crate::text::{Located, Mistake, Section, Vocabulary};
+use crate::text::{Located, Mistake, Section, Vocabulary, sections};
 
-pub(crate) const TOP: Section = Section {
-    keys: &[
-        TopDraft::KEYS,
-        &["topology", "node", "link", "medium", "segment"],
-    ],
-    place: "at the top of a scenario",
-    belongs: "at the top of the file, above the first [header]",
-};
-pub(crate) const NODE: Section = Section {
-    keys: &[NodeDraft::KEYS],
-    place: "of a node",
-    belongs: "under [node.NAME]",
-};
-pub(crate) const LINK: Section = Section {
-    keys: &[LinkDraft::KEYS],
-    place: "of a link between nodes",
-    belongs: "under [link.NAME]",
-};
-pub(crate) const TOPOLOGY: Section = Section {
-    keys: &[TopologyDraft::KEYS],
-    place: "of a topology",
-    belongs: "under [topology]",
-};
-pub(crate) const CLASS: Section = Section {
-    keys: &[ClassDraft::KEYS],
-    place: "of a class of peers",
-    belongs: "under [topology.class.NAME]",
-};
-
-pub(crate) const MEDIUM: Section = Section {
-    keys: &[MediumTableDraft::KEYS],
-    place: "of a medium",
-    belongs: "under [medium.NAME]",
-};
-
-pub(crate) const SEGMENT: Section = Section {
-    keys: &[SegmentTableDraft::KEYS],
-    place: "of a segment",
-    belongs: "under [segment.NAME]",
-};
+sections! { pub(crate)
+    TOP {
+        keys: &[
+            TopDraft::KEYS,
+            &["topology", "node", "link", "medium", "segment"],
+        ],
+        place: "at the top of a scenario",
+        belongs: "at the top of the file, above the first [header]",
+    }
+    NODE {
+        keys: &[NodeDraft::KEYS],
+        place: "of a node",
+        belongs: "under [node.NAME]",
+    }
+    LINK {
+        keys: &[LinkDraft::KEYS],
+        place: "of a link between nodes",
+        belongs: "under [link.NAME]",
+    }
+    TOPOLOGY {
+        keys: &[TopologyDraft::KEYS],
+        place: "of a topology",
+        belongs: "under [topology]",
+    }
+    CLASS {
+        keys: &[ClassDraft::KEYS],
+        place: "of a class of peers",
+        belongs: "under [topology.class.NAME]",
+    }
+    MEDIUM {
+        keys: &[MediumTableDraft::KEYS],
+        place: "of a medium",
+        belongs: "under [medium.NAME]",
+    }
+    SEGMENT {
+        keys: &[SegmentTableDraft::KEYS],
+        place: "of a segment",
+        belongs: "under [segment.NAME]",
+    }
+}
 
 const VOCABULARY: Vocabulary = Vocabulary {
-    sections: &[TOP, NODE, LINK, TOPOLOGY, CLASS, MEDIUM, SEGMENT],
+    sections: SECTIONS,
     hints: &[],
     aliases: &[
         ("after", "waits-for"),
