@@ -10,9 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::FleetError;
 use super::facts::Facts;
 use super::underlay::{Crossing, crossing};
-use crate::experiment::scenario::{
-    Bridge, Link, Node, Plan, PlannedEnd, Program, Route, Tunnel, Wire,
-};
+use crate::experiment::scenario::{Link, Node, Plan, PlannedEnd, Tunnel, Wire};
 
 /// Default UDP port of tunnels, IANA's of VXLAN.
 pub const PORT: u16 = 4789;
@@ -67,7 +65,7 @@ pub struct HostPlan {
     /// Whether nodes of this host have a medium, which is read from the text.
     pub has_media: bool,
     /// Nodes of this host.
-    pub nodes: Vec<NodePlan>,
+    pub nodes: Vec<Node>,
     /// Wires with an end on this host.
     pub wires: Vec<Wire>,
     /// Links that are attached on this host.
@@ -90,37 +88,6 @@ pub struct HostPlan {
     pub clean_up_within_ns: u64,
     /// Longest measured phase in ns; `None`: until the programs have ended.
     pub measure_ns: Option<u64>,
-}
-
-/// A node; its keys are those of the scenario.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NodePlan {
-    /// Name in the scenario.
-    pub name: String,
-    /// Command.
-    pub command: Option<Program>,
-    /// Whether the command is a service.
-    pub service: bool,
-    /// Command that succeeds once the service is usable.
-    pub ready: Option<String>,
-    /// Delay of the command in ns.
-    pub start_ns: u64,
-    /// Nodes whose programs must have ended.
-    pub waits_for: Vec<String>,
-    /// Commands of the preparation.
-    pub prepare: Vec<String>,
-    /// Commands at the end.
-    pub clean_up: Vec<String>,
-    /// Whether it forwards packets of others.
-    pub forwards: bool,
-    /// Whether it reaches what its host reaches.
-    pub outside: bool,
-    /// A bridge between its wires.
-    pub bridge: Option<Bridge>,
-    /// Its routes.
-    pub routes: Vec<Route>,
-    /// Environment of its commands.
-    pub env: Vec<(String, String)>,
 }
 
 /// A link that is attached on this host.
@@ -242,7 +209,7 @@ impl Part<'_> {
             name: self.plan.name.clone(),
             text: self.plan.text.clone().unwrap_or_default(),
             has_media: self.has_media(),
-            nodes: self.plan.nodes.iter().filter(here).map(node_plan).collect(),
+            nodes: self.plan.nodes.iter().filter(here).cloned().collect(),
             wires,
             links: self.links(),
             peers: (self.hosts.iter())
@@ -417,24 +384,6 @@ fn peer(facts: &Facts) -> Peer {
         address: facts.address,
         probe_port: facts.probe_port,
         probe_token: facts.probe_token.clone(),
-    }
-}
-
-fn node_plan(node: &Node) -> NodePlan {
-    NodePlan {
-        name: node.name.clone(),
-        command: node.command.clone(),
-        service: node.service,
-        ready: node.ready.clone(),
-        start_ns: nanoseconds(node.start),
-        waits_for: node.waits_for.iter().map(str::to_owned).collect(),
-        prepare: node.prepare.clone(),
-        clean_up: node.clean_up.clone(),
-        forwards: node.forwards(),
-        outside: node.outside,
-        bridge: node.bridge.clone(),
-        routes: node.routes.clone(),
-        env: node.env.clone(),
     }
 }
 

@@ -7,11 +7,9 @@ use std::time::Duration;
 
 use super::FleetError;
 use super::clock::Estimate;
-use super::plan::{HostPlan, LinkPlan, NodePlan};
+use super::plan::{HostPlan, LinkPlan};
 use super::underlay::{Added, reduce, too_short};
-use crate::experiment::scenario::{
-    Link, Medium, Node, NodeNames, Overrides, Plan, Scenario, Tunnel,
-};
+use crate::experiment::scenario::{Link, Medium, Overrides, Plan, Scenario, Tunnel};
 use crate::profile::Profile;
 
 impl HostPlan {
@@ -68,7 +66,7 @@ impl HostPlan {
         let plan = Plan {
             name: self.name.clone(),
             text: Some(self.text.clone()),
-            nodes: self.nodes.iter().map(node).collect(),
+            nodes: self.nodes.clone(),
             wires,
             links,
             media: self.media(&mut notes)?,
@@ -154,24 +152,5 @@ impl LinkPlan {
                 .map(|(host, addresses)| (host.clone(), (delay(host), addresses.clone())))
                 .collect(),
         }
-    }
-}
-
-fn node(node: &NodePlan) -> Node {
-    Node {
-        name: node.name.clone(),
-        command: node.command.clone(),
-        service: node.service,
-        ready: node.ready.clone(),
-        start: Duration::from_nanos(node.start_ns),
-        waits_for: NodeNames::of(&node.waits_for),
-        prepare: node.prepare.clone(),
-        clean_up: node.clean_up.clone(),
-        forwards: Some(node.forwards),
-        outside: node.outside,
-        bridge: node.bridge.clone(),
-        routes: node.routes.clone(),
-        env: node.env.clone(),
-        ..Node::default()
     }
 }

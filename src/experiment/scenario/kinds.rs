@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use ipnet::Ipv4Net;
+use serde::{Deserialize, Serialize};
 
 use super::medium::metres;
 use super::plan::Program;
@@ -42,22 +43,31 @@ kinds! {
 }
 
 /// Names of nodes with their positions.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<String>", into = "Vec<String>")]
 pub struct NodeNames(pub(crate) Vec<Located<String>>);
 
 impl NodeNames {
-    /// Returns names that no file has.
-    pub(crate) fn of(names: &[String]) -> Self {
-        let located = |name: &String| Located {
-            value: name.clone(),
-            at: At::START,
-        };
-        Self(names.iter().map(located).collect())
-    }
-
     /// Returns the names in their order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|name| name.value.as_str())
+    }
+}
+
+/// Names that no file has.
+impl From<Vec<String>> for NodeNames {
+    fn from(names: Vec<String>) -> Self {
+        let located = |value| Located {
+            value,
+            at: At::START,
+        };
+        Self(names.into_iter().map(located).collect())
+    }
+}
+
+impl From<NodeNames> for Vec<String> {
+    fn from(names: NodeNames) -> Self {
+        names.0.into_iter().map(|name| name.value).collect()
     }
 }
 

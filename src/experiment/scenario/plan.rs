@@ -42,8 +42,8 @@ pub struct Plan {
 }
 
 table! {
-    /// A namespace and the commands in it.
-    #[derive(Debug, Clone)]
+    /// A namespace and the commands in it. What is skipped, a host of a fleet does not need.
+    #[derive(Debug, Clone, Serialize, Deserialize)]
     pub struct Node {
         /// what runs: a string for `sh -c`, or an array as argument vector. Default: nothing
         command: Option<Program> = None, "command" as Command;
@@ -65,6 +65,7 @@ table! {
         clean_up: Vec<String> = Vec::new(), "clean-up" as Plains;
         /// files to keep: shell patterns, relative to the node's folder or absolute
         /// ([run.md](run.md#artefacts))
+        #[serde(skip)]
         artefacts: Vec<String> = Vec::new(), "artefacts" as Plains;
         /// whether the node forwards packets of others. Default: `true` with more than one link and
         /// on a medium, otherwise `false`
@@ -74,14 +75,18 @@ table! {
         outside: bool = false, "outside" as Flag;
         /// position on a [medium](medium.md) in m, `[x, y]`; without it that of the topology, or the
         /// origin
+        #[serde(skip)]
         position: Option<[f64; 2]> = None, "at" as Point;
         /// positions over time, `[{ at = [0, 0] }, { at = [60, 0], after = "60s" }]`; straight lines
         /// between them
+        #[serde(skip)]
         path: Option<Vec<(u64, [f64; 2])>> = None, "path" as Waypoints;
         /// `true`: the node receives the frames on a medium for others, too
+        #[serde(skip)]
         promiscuous: bool = false, "promiscuous" as Flag;
         /// for [`emud fleet`](fleet.md), ignored by `emud run`: the host that has the node.
         /// Default: placed by emud
+        #[serde(skip)]
         host: Option<String> = None, "host" as Plain;
         /// for [`emud fleet`](fleet.md): share of a host that the node needs, relative to others,
         /// above 0
