@@ -12,10 +12,11 @@ use std::os::fd::AsRawFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use emud_monitor::log::{Clock, mono_ns};
+use emud_monitor::log::Clock;
 use serde::{Deserialize, Serialize};
 
 use crate::host::datagram::{self, Datagram, Stamp};
+use crate::host::now_ns;
 use crate::host::{random, spawn, wall_ns};
 use crate::socket_option;
 
@@ -140,7 +141,7 @@ fn answer(socket: &UdpSocket, token: u64) -> io::Result<()> {
     let difference = Clock::now().realtime_minus_mono_ns;
     put(&mut probe, 16, arrival.stamp);
     put(&mut probe, 32, difference);
-    put(&mut probe, 24, mono_ns().cast_signed() + difference);
+    put(&mut probe, 24, now_ns().cast_signed() + difference);
     // SAFETY: the address is the one that the kernel filled in.
     let sent = unsafe {
         libc::sendto(
@@ -228,7 +229,7 @@ impl Prober {
         let mut text = [0; PROBE];
         text[..8].copy_from_slice(&self.token.to_be_bytes());
         text[8..].copy_from_slice(&(self.first + n as u64).to_be_bytes());
-        self.sent.push(Some(mono_ns().cast_signed()));
+        self.sent.push(Some(now_ns().cast_signed()));
         // The answer to an earlier probe may be an ICMP error: then this one is lost, too.
         if self.socket.send(&text).is_ok() {
             self.receive(until, |prober| prober.sent[n].is_none());

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use emud_monitor::log::{Clock, mono_ns};
+use emud_monitor::log::Clock;
 use serde_json::{Value, json};
 
 use super::verdict::{FleetVerdict, HostEnd};
 use crate::experiment::results::{FleetClock, FleetHost, FleetLine};
+use crate::host::now_ns;
 
 /// The log of a host, and how its clock becomes that of the reference.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,7 +74,7 @@ pub fn with_verdict(
 ) -> serde_json::Result<Vec<u8>> {
     let lines = in_order(logs);
     let line = FleetLine {
-        time: Clock::now().time(mono_ns()),
+        time: Clock::now().time(now_ns()),
         reference_ns: lines.last().map_or(0, |(time, _)| *time),
         verdict: verdict.verdict,
         reasons: verdict.reasons.clone(),

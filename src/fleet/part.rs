@@ -11,7 +11,6 @@ use std::sync::Mutex;
 use std::thread;
 
 use emud_monitor::Config;
-use emud_monitor::log::mono_ns;
 use tokio::sync::{mpsc, watch};
 
 use super::FleetError;
@@ -23,6 +22,7 @@ use super::underlay::{self, Added};
 use crate::datapath::attach::HolderStart;
 use crate::experiment::lab::{free_interface, this_network};
 use crate::experiment::run::{Heard, Said, Set, Settings, Together, User, conduct};
+use crate::host::now_ns;
 use crate::netlink::{OVERHEAD_IPV4, OVERHEAD_IPV6};
 use crate::profile::Profile;
 
@@ -97,7 +97,7 @@ impl<W: Write + Send + 'static> Part<W> {
         from: impl BufRead + Send + 'static,
         setup: Setup,
     ) -> Result<(), FleetError> {
-        let begun_ns = mono_ns();
+        let begun_ns = now_ns();
         // The other hosts wait for answers.
         let tunnels = Tunnels::build(&self.plan)?;
         let measured = self.measure()?;
@@ -166,7 +166,7 @@ impl<W: Write + Send + 'static> Part<W> {
             notes: vec![],
             error: None,
             clock: None,
-            mono_ns: mono_ns(),
+            mono_ns: now_ns(),
             tunnels: BTreeMap::new(),
             logs: 0,
         };
@@ -196,7 +196,7 @@ impl<W: Write + Send + 'static> Part<W> {
                 Ok(found) => result.clock = Some(found),
                 Err(e) => result.notes.push(format!("the clock at the end: {e}")),
             }
-            result.mono_ns = mono_ns();
+            result.mono_ns = now_ns();
         }
         // Of a part that failed or was ended, nobody uses them.
         let mut tunnels = tunnels.take_if(|_| result.error.is_none());

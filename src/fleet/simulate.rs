@@ -7,7 +7,6 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use emud_monitor::log::mono_ns;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -24,6 +23,7 @@ use super::protocol::{Built, FromChild, HostResult, Ready, ToChild, digest};
 use super::verdict::HostEnd;
 use super::{FleetError, LEASE};
 use crate::experiment::scenario::{Overrides, Plan, Scenario};
+use crate::host::now_ns;
 use crate::host::signals::Signals;
 use crate::text::columns;
 
@@ -274,7 +274,7 @@ pub(super) async fn part(
     });
     let built = Built::Ready(Ready {
         digest: digest(plan.as_bytes()),
-        mono_ns: mono_ns(),
+        mono_ns: now_ns(),
         clock,
         underlay_ns: BTreeMap::new(),
         notes: vec![],
@@ -294,7 +294,7 @@ pub(super) async fn part(
                     exits: vec![],
                     notes: vec![],
                     error: None,
-                    mono_ns: mono_ns(),
+                    mono_ns: now_ns(),
                     clock,
                     tunnels: BTreeMap::new(),
                     logs: 0,

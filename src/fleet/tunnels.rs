@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use emud_monitor::log::mono_ns;
 use ipnet::Ipv4Net;
 use tokio::sync::watch;
 
@@ -21,6 +20,7 @@ use super::plan::HostPlan;
 use crate::experiment::lab::{Files, Lab, LabError};
 use crate::experiment::run::{Heard, RunError};
 use crate::experiment::scenario::{PlannedEnd, Tunnel};
+use crate::host::now_ns;
 use crate::host::spawn;
 use crate::profile::Time;
 
@@ -226,7 +226,7 @@ impl Probes {
         tolerance_ns: u64,
     ) -> (Self, Option<String>) {
         let over = || stop.load(Relaxed) || hear.borrow().over;
-        let began = || hear.borrow().start_at_ns.filter(|at| *at <= mono_ns());
+        let began = || hear.borrow().start_at_ns.filter(|at| *at <= now_ns());
         let began_ns = loop {
             match began() {
                 _ if over() => return (self, None),
@@ -235,14 +235,14 @@ impl Probes {
             }
         };
         while !over() {
-            let since = mono_ns();
+            let since = now_ns();
             self.prober.restart();
             let mut count = 0;
             while count < WINDOW && !over() {
                 self.prober.send(EVERY);
                 count += 1;
             }
-            let until = mono_ns();
+            let until = now_ns();
             if count < ENOUGH {
                 break;
             }

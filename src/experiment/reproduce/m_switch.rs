@@ -6,7 +6,6 @@ use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 
 use aya::programs::{SchedClassifier, TestRun, TestRunOptions};
-use emud_monitor::log::mono_ns;
 
 use super::live::Variant;
 use super::{Bench, Experiment, Figure, ReproduceError, Tolerance, m_contention};
@@ -16,6 +15,7 @@ use crate::datapath::maps::{Loaded, Maps, Program};
 use crate::datapath::stage::compile::{Compiled, Place, compile, of_number};
 use crate::datapath::stage::features;
 use crate::datapath::stage::sizes::Sizes;
+use crate::host::now_ns;
 use crate::profile::{Pair, Profile};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -158,9 +158,9 @@ fn takes_its_link(classifier: &SchedClassifier, pair: &Pair) -> Result<bool, Rep
         ctx_out: Some(&mut context),
         ..TestRunOptions::new()
     };
-    let before = mono_ns();
+    let before = now_ns();
     classifier.test_run(options).map_err(kernel)?;
-    let after = mono_ns();
+    let after = now_ns();
     let departure = context[SKB_TSTAMP..].first_chunk();
     let departure = departure.map(|stamp| u64::from_ne_bytes(*stamp));
     Ok(departure.is_some_and(|departure| has_delay(pair, before..=after, departure)))

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use emud_monitor::log::{ArtefactLine, mono_ns};
+use emud_monitor::log::ArtefactLine;
 use rustix::fs::{
     AtFlags, CWD, Mode, OFlags, ResolveFlags, fstat, mkdirat, open, openat, openat2, unlinkat,
 };
@@ -22,6 +22,7 @@ use tokio::sync::oneshot;
 
 use crate::datapath::engine::hold::spawn::this_program;
 use crate::experiment::scenario::{Node, Plan};
+use crate::host::now_ns;
 use crate::host::spawn;
 
 use super::collect::Collected;
@@ -296,7 +297,7 @@ fn output(child: Child) -> io::Result<oneshot::Receiver<io::Result<Vec<u8>>>> {
 fn line(node: &Node, folder: Option<&Path>, collected: Collected) -> ArtefactLine {
     let stored = folder.zip(collected.stored);
     ArtefactLine {
-        mono_ns: mono_ns(),
+        mono_ns: now_ns(),
         node: node.name.clone(),
         path: collected.path,
         stored: stored.map(|(folder, name)| folder.join(name).display().to_string()),

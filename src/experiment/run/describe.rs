@@ -4,9 +4,10 @@
 use std::io::Write;
 use std::path::Path;
 
-use emud_monitor::log::{Run, RunNode, mono_ns};
+use emud_monitor::log::{Run, RunNode};
 
 use crate::experiment::scenario::{Node, Plan, Program};
+use crate::host::now_ns;
 use crate::monitor::session::client::OF_RUN;
 
 use super::artefacts::Folders;
@@ -18,7 +19,7 @@ use super::{Settings, User, stations};
 pub fn run(plan: &Plan, settings: &Settings, network: &Network, notes: &[String]) -> Run {
     let (repeat, repeats) = settings.repeat;
     Run {
-        mono_ns: mono_ns(),
+        mono_ns: now_ns(),
         argv: settings.argv.clone(),
         cwd: std::env::current_dir().map_or_else(
             |_| String::new(),

@@ -5,9 +5,10 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use emud_monitor::log::{Line, LineSender, mono_ns};
+use emud_monitor::log::{Line, LineSender};
 
 use crate::datapath::radio::Status;
+use crate::host::now_ns;
 use crate::monitor::session::experiment::{Failure, LOAD, LOAD_AND_DISK};
 
 use super::media::OnAir;
@@ -35,7 +36,7 @@ impl MediaWatch {
     /// Waits until the counts of all stations are of now. A thread that has not counted by the end
     /// of this time is late, which it says itself.
     pub fn settle(network: &Network) {
-        let (now, begun) = (mono_ns(), Instant::now());
+        let (now, begun) = (now_ns(), Instant::now());
         let is_behind = |medium: &OnAir| !medium.has_counted(now);
         while network.media.iter().any(is_behind) && begun.elapsed() < SETTLES_WITHIN {
             thread::sleep(Duration::from_millis(5));
@@ -45,7 +46,7 @@ impl MediaWatch {
     /// Checks all media; `log` gets a line for each station, if lines are requested. Returns the
     /// frames that were delivered so far.
     pub fn look(&mut self, network: &Network, log: Option<&LineSender>, found: &mut Found) -> u64 {
-        let now = mono_ns();
+        let now = now_ns();
         let mut frames = 0;
         for (n, medium) in network.media.iter().enumerate() {
             let status = medium.status(&network.place);

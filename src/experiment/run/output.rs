@@ -7,12 +7,13 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use emud_monitor::log::{Line, OutputLine, OutputStream, mono_ns};
+use emud_monitor::log::{Line, OutputLine, OutputStream};
 
 use emud_monitor::log::LineSender;
 use tokio::time::{Instant, sleep};
 
 use super::Progress;
+use crate::host::now_ns;
 use crate::host::spawn;
 
 /// A longer line is split, so that a program without line feeds is logged, too.
@@ -73,7 +74,7 @@ pub fn copy(mut from: impl Read + Send + 'static, sink: Sink) -> io::Result<Copy
                 Ok(len) => len,
             };
             count.fetch_add(len as u64, Ordering::Relaxed);
-            let now = mono_ns();
+            let now = now_ns();
             if let Err(e) = sink.raw(&buffer[..len]) {
                 sink.failed.note(e);
                 break;

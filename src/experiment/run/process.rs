@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use emud_monitor::log::{ExitLine, OutputStream, PhaseName, mono_ns};
+use emud_monitor::log::{ExitLine, OutputStream, PhaseName};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::experiment::scenario::Program;
+use crate::host::now_ns;
 use crate::host::{open_files, spawn};
 
 use super::User;
@@ -96,7 +97,7 @@ impl Process {
         if let Some(user) = start.user {
             user.runs(&mut command);
         }
-        let started_mono_ns = mono_ns();
+        let started_mono_ns = now_ns();
         let mut child = place.spawn(start.node, &mut command)?;
         // The program's end of a terminal is closed with it.
         drop(command);
@@ -135,7 +136,7 @@ impl Process {
     pub async fn wait(mut self) -> ExitLine {
         let (status, mono_ns) = match (&mut self.ended).await {
             Ok(ended) => ended,
-            Err(_) => (Err(io::ErrorKind::Other.into()), mono_ns()),
+            Err(_) => (Err(io::ErrorKind::Other.into()), now_ns()),
         };
         let copied = async {
             for stream in &self.copying {
@@ -203,7 +204,7 @@ fn wait_for(mut child: Child, over: Arc<Mutex<bool>>) -> io::Result<oneshot::Rec
         let exited = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         let pid = WaitId::Pid(Pid::from_child(&child));
         while let Err(Errno::INTR) = waitid(pid.clone(), exited) {}
-        let mono_ns = mono_ns();
+        let mono_ns = now_ns();
         *over.lock().unwrap_or_else(PoisonError::into_inner) = true;
         // After the end of the run there is no receiver.
         let _ = tell.send((child.wait(), mono_ns));

@@ -7,13 +7,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use emud_monitor::log::mono_ns;
 use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::ClockId;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
 use crate::datapath::LinkError;
+use crate::host::now_ns;
 use crate::host::timespec;
 use crate::profile::Profile;
 
@@ -168,7 +168,7 @@ impl Together {
 
 /// Sleeps until a time of CLOCK_MONOTONIC.
 pub(super) async fn sleep_until(at_ns: u64) {
-    let left = Duration::from_nanos(at_ns.saturating_sub(mono_ns()));
+    let left = Duration::from_nanos(at_ns.saturating_sub(now_ns()));
     sleep(left.saturating_sub(ROUGHLY)).await;
     // A signal ends it early, which starts the programs up to 5 ms early; the links keep the time.
     let _ = clock_nanosleep_absolute(ClockId::Monotonic, &timespec(at_ns));

@@ -10,12 +10,12 @@ use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use emud_monitor::log::mono_ns;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use super::window::{Step, Window};
 use super::{DATAGRAM_MIN, Times, TrafficError, Transferred, checked, failed, number_and_time};
+use crate::host::now_ns;
 use crate::host::timespec;
 
 /// What to transfer.
@@ -52,7 +52,7 @@ pub fn blocks(blocks: &Blocks) -> Result<Transferred, TrafficError> {
     let mut window = Window::new(blocks.window, interval, ns(blocks.timeout));
     let mut rtt = Times::default();
     let mut data = vec![0; blocks.size];
-    let begin = mono_ns();
+    let begin = now_ns();
     let end = begin.saturating_add(ns(blocks.duration));
     let mut now = begin;
     while now < end {
@@ -76,7 +76,7 @@ pub fn blocks(blocks: &Blocks) -> Result<Transferred, TrafficError> {
         }
         let acknowledged = acknowledgements(&socket, &mut window, &mut rtt);
         acknowledged.map_err(failed(to))?;
-        now = mono_ns();
+        now = now_ns();
     }
     Ok(Transferred {
         port: address.port(),
@@ -94,7 +94,7 @@ fn acknowledgements(socket: &UdpSocket, window: &mut Window, rtt: &mut Times) ->
         match socket.recv(&mut data) {
             Ok(len) => {
                 if let Some((number, sent)) = number_and_time(&data[..len]) {
-                    rtt.add(mono_ns().saturating_sub(sent));
+                    rtt.add(now_ns().saturating_sub(sent));
                     window.acknowledge(number);
                 }
             }

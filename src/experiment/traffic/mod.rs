@@ -235,7 +235,7 @@ mod tests {
             assert_eq!(received.bins.iter().sum::<u64>(), packets * 500);
             let [least, mean, most] = received.delay_ns;
             assert!(least > 0 && least <= mean && mean <= most, "{received:?}");
-            let bins = sent.first_ns / BIN_NS..=emud_monitor::log::mono_ns() / BIN_NS;
+            let bins = sent.first_ns / BIN_NS..=crate::host::now_ns() / BIN_NS;
             assert!(bins.contains(&received.first_bin), "{received:?}");
             // Loopback forwards nothing.
             let each = received.each.iter();

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use emud_monitor::log::mono_ns;
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 
 use crate::host::datagram::{self, Ttl};
+use crate::host::now_ns;
 use crate::socket_option;
 
 use super::{BIN_NS, Count, DATAGRAM_MIN, Received, Times, TrafficError, failed, number_and_time};
@@ -160,7 +160,7 @@ fn datagrams(
     let mut end = None;
     loop {
         let stopped = stop.load(Ordering::Relaxed);
-        if stopped && mono_ns() > *end.get_or_insert_with(|| mono_ns() + WAITING_NS) {
+        if stopped && now_ns() > *end.get_or_insert_with(|| now_ns() + WAITING_NS) {
             break;
         }
         let arrived = match each {
@@ -173,7 +173,7 @@ fn datagrams(
             Err(e) if is_pause(&e) => continue,
             Err(e) => return Err(e),
         };
-        let now = mono_ns();
+        let now = now_ns();
         let Some((number, sent)) = number_and_time(&data[..len]) else {
             continue;
         };

@@ -6,11 +6,11 @@ use std::net::{SocketAddr, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
-use emud_monitor::log::mono_ns;
 use rustix::io::Errno;
 use rustix::net::sockopt::set_ip_tos;
 
 use super::{Sent, TrafficError, checked, failed};
+use crate::host::now_ns;
 
 /// What to send.
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ pub fn send(stream: &Stream) -> Result<Vec<Sent>, TrafficError> {
     let mut all: Vec<To<'_>> = all.collect::<Result<_, _>>()?;
     let mut data = vec![0; stream.size];
     let bits = stream.size as u128 * 8_000_000_000;
-    let begin = mono_ns();
+    let begin = now_ns();
     for (n, index) in (0..stream.packets).zip((0..all.len()).cycle()) {
         let due =
             begin + u64::try_from(u128::from(n) * bits / u128::from(stream.rate)).unwrap_or(0);
@@ -93,7 +93,7 @@ impl<'a> To<'a> {
     /// Sends the next packet, with its number and the time.
     fn send(&mut self, data: &mut [u8]) -> Result<(), TrafficError> {
         let what = || failed(self.name);
-        let now = mono_ns();
+        let now = now_ns();
         data[..8].copy_from_slice(&self.sent.packets.to_le_bytes());
         data[8..16].copy_from_slice(&now.to_le_bytes());
         if !self.connected {
@@ -126,7 +126,7 @@ fn has_route(result: io::Result<()>) -> io::Result<bool> {
 const EARLY_NS: u64 = 300_000;
 
 fn wait_until(due: u64) {
-    let now = mono_ns();
+    let now = now_ns();
     if due > now + EARLY_NS {
         thread::sleep(Duration::from_nanos(due - now));
     }

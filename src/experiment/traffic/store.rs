@@ -13,12 +13,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use emud_monitor::log::mono_ns;
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 
 use super::receive::WINDOW;
 use super::transfer::connect;
 use super::{Stored, TrafficError, failed};
+use crate::host::now_ns;
 
 /// Longest time until the next node of a pipeline listens.
 const STARTS_WITHIN: Duration = Duration::from_secs(10);
@@ -108,7 +108,7 @@ impl Store {
                 written.map_err(failed(self.file.display().to_string()))?;
             }
             let mut stored = received.map_err(failed(format!("TCP port {}", self.port)))?;
-            stored.stored_ns = mono_ns();
+            stored.stored_ns = now_ns();
             Ok(stored)
         })
     }
@@ -154,7 +154,7 @@ impl Store {
                 read => read?,
             };
             data.truncate(have + read);
-            stored.last_ns = mono_ns();
+            stored.last_ns = now_ns();
             if stored.bytes == 0 {
                 stored.first_ns = stored.last_ns;
             }
@@ -182,7 +182,7 @@ impl Store {
             Err(TrySendError::Disconnected(_)) => false,
             Err(TrySendError::Full(block)) => {
                 if stored.full_ns.is_none() {
-                    (stored.full_ns, stored.full_bytes) = (Some(mono_ns()), stored.bytes);
+                    (stored.full_ns, stored.full_bytes) = (Some(now_ns()), stored.bytes);
                 }
                 queue.send(block).is_ok()
             }
@@ -198,7 +198,7 @@ impl Store {
             if let Some(rate) = self.rate {
                 let after = u128::from(block.at) * 8_000_000_000 / u128::from(rate.max(1));
                 let due = u128::from(block.begin_ns) + after;
-                let wait = due.saturating_sub(mono_ns().into());
+                let wait = due.saturating_sub(now_ns().into());
                 thread::sleep(Duration::from_nanos(u64::try_from(wait).unwrap_or(0)));
             }
             file.write_all_at(&block.data, block.at)?;

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use emud_monitor::event::{Alarm, Resource, Scope, TAMPERED, Unit};
-use emud_monitor::log::mono_ns;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -17,6 +16,7 @@ use crate::datapath::LinkError;
 use crate::datapath::emulated::{Found, Search};
 use crate::datapath::engine::Engine;
 use crate::datapath::watch::{GONE, Watch};
+use crate::host::now_ns;
 use crate::netlink::{Changes, Namespace, Netlink, Notices};
 use crate::text::to_stderr;
 
@@ -200,7 +200,7 @@ impl Known {
         let more = what.iter().any(|one| !self.told.contains(one));
         self.told.clone_from(&what);
         more.then(|| {
-            let mono_ns = mono_ns();
+            let mono_ns = now_ns();
             Alarm {
                 episode: 0,
                 mono_ns,

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 
 use emud_monitor::Config;
 use emud_monitor::log::{
-    Clock, Judgement, Line, LineSender, PerResource, RunVerdict, SortedLog, Verdict, mono_ns,
+    Clock, Judgement, Line, LineSender, PerResource, RunVerdict, SortedLog, Verdict,
 };
 use tokio::sync::{oneshot, watch};
 
@@ -23,6 +23,7 @@ pub use super::observing::SETTLED;
 use super::observing::{Begun, Parts, observe};
 pub use super::witness::Episodes;
 use super::{ObserveError, StartError};
+use crate::host::now_ns;
 use crate::host::spawn;
 use crate::metrics::Media;
 
@@ -168,7 +169,7 @@ impl Experiment {
     /// been reported yet.
     pub fn is_touched_by(&self, episodes: &Episodes) -> bool {
         let asked = self.asked();
-        let (now, own) = (mono_ns(), asked.own.as_ref());
+        let (now, own) = (now_ns(), asked.own.as_ref());
         asked.measured.began.is_some_and(|began| {
             let mut all = episodes.0.iter();
             all.any(|episode| lowers(episode, [began, now], own))
@@ -187,14 +188,14 @@ impl Experiment {
     pub fn begin_measuring(&self) -> u64 {
         // Alarms of the preparation must not count towards the limit.
         self.begun.remote.reset();
-        let now = mono_ns();
+        let now = now_ns();
         self.asked().measured.began = Some(now);
         now
     }
 
     /// Ends the measured phase; otherwise it ends with [`Experiment::finish`].
     pub fn end_measuring(&self) -> u64 {
-        let now = mono_ns();
+        let now = now_ns();
         self.asked().measured.ended = Some(now);
         now
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use emud_monitor::config::Config;
 use emud_monitor::event::{Alarm, Clear, Event, Hook, Resource, Scope, TAMPERED, Watched};
 use emud_monitor::log::{
-    ClearLine, Drops, EndReason, HooksLine, Line, Log, MetricLine, PerResource, mono_ns,
+    ClearLine, Drops, EndReason, HooksLine, Line, Log, MetricLine, PerResource,
 };
 use emud_monitor::psi::Psi;
 use emud_monitor::{Emulated, MonitorError};
@@ -22,6 +22,7 @@ use super::Source;
 use super::report::{Ended, Measures, process_ns};
 use super::tally::{Origin, Tally};
 use super::witness::Witness;
+use crate::host::now_ns;
 use crate::text::to_stderr;
 
 /// Interval of checks for drops.
@@ -159,7 +160,7 @@ impl<S: Source> Observation<S> {
             Ok(()) => self.until(pin!(over), until.alarms).await,
             Err(stop) => stop,
         };
-        let mono_ns = mono_ns();
+        let mono_ns = now_ns();
         let stop = match stop {
             Stop::Over(EndReason::Duration | EndReason::Signal | EndReason::Done) => {
                 self.last_events().await.err().unwrap_or(stop)
@@ -341,7 +342,7 @@ impl<S: Source> Observation<S> {
             return Ok(());
         }
         let line = HooksLine {
-            mono_ns: mono_ns(),
+            mono_ns: now_ns(),
             hooks: hooks.to_vec(),
             watched: self.watched(),
         };
@@ -370,7 +371,7 @@ impl<S: Source> Observation<S> {
 
     /// Writes a line if more was dropped than the last one reported.
     fn drops(&mut self) -> Result<(), Stop> {
-        let mono_ns = mono_ns();
+        let mono_ns = now_ns();
         let dropped = self.source.dropped()?;
         self.tally.look(&dropped, mono_ns);
         let now = (dropped.ring_full, self.tally.suppressed(&dropped));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use emud_monitor::log::{
-    self, ExitLine, Judgement, Line, LinkEvent, LinkLine, PhaseLine, PhaseName, mono_ns,
+    self, ExitLine, Judgement, Line, LinkEvent, LinkLine, PhaseLine, PhaseName,
 };
 use tokio::sync::oneshot;
 use tokio::task::LocalSet;
@@ -18,6 +18,7 @@ use tokio::time::sleep;
 
 use crate::datapath::attach::HolderStart;
 use crate::experiment::scenario::Plan;
+use crate::host::now_ns;
 use crate::host::runtime::invoking_user;
 use crate::host::signals::Signals;
 use crate::host::{single_threaded, spawn};
@@ -269,14 +270,14 @@ impl Run<'_> {
             PhaseName::Measurement => "measurement",
             PhaseName::CleanUp => "clean-up",
         });
-        let mono_ns = mono_ns();
+        let mono_ns = now_ns();
         self.experiment
             .line(Line::Phase(PhaseLine { mono_ns, phase }));
     }
 
     fn link(&self, link: &str, event: LinkEvent) {
         self.experiment.line(Line::Link(LinkLine {
-            mono_ns: mono_ns(),
+            mono_ns: now_ns(),
             link: link.to_owned(),
             event,
             what: vec![],

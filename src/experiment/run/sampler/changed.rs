@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Changes of a link, and its removal.
 
-use emud_monitor::log::{Line, LinkEvent, LinkLine, mono_ns};
+use emud_monitor::log::{Line, LinkEvent, LinkLine};
 
 use super::Work;
 use crate::datapath::show::report::Report;
 use crate::experiment::scenario::Link;
+use crate::host::now_ns;
 
 /// What may change while a link is attached.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +29,7 @@ impl Work {
             return;
         };
         self.parts.log.line(Line::Link(LinkLine {
-            mono_ns: mono_ns(),
+            mono_ns: now_ns(),
             link: link.name.clone(),
             event: LinkEvent::Changed,
             what: vec![],

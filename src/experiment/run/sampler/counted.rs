@@ -2,12 +2,13 @@
 //! What links counted in an interval, and the emulator's failures in it.
 
 use emud_monitor::event::Resource;
-use emud_monitor::log::{ClassSample, Line, Sample, mono_ns};
+use emud_monitor::log::{ClassSample, Line, Sample};
 
 use super::Work;
 use crate::datapath::show::report::Report;
 use crate::experiment::run::counts::{Counts, of_class, sample};
 use crate::experiment::scenario::Link;
+use crate::host::now_ns;
 use crate::monitor::session::experiment::{ENGINE_DROPPED, Failure, LOAD};
 use crate::profile::Offload;
 
@@ -101,7 +102,7 @@ impl Work {
                 failed.map(|(since_mono_ns, (number, explained_by, what))| Failure {
                     since_mono_ns,
                     // The counters were read after the time of the report.
-                    until_mono_ns: mono_ns(),
+                    until_mono_ns: now_ns(),
                     explained_by,
                     of: of.clone(),
                     number,

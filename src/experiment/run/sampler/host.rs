@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-use emud_monitor::log::{
-    BusiestCpu, CpuSample, DiskSample, HostSample, MemorySample, SwapSample, mono_ns,
-};
+use emud_monitor::log::{BusiestCpu, CpuSample, DiskSample, HostSample, MemorySample, SwapSample};
 use rustix::param::page_size;
 
 use crate::host::counters::{
     CpuTimes, Cpus, Disk, cpus, disks, memory_bytes, swapped_pages, whole_disks,
 };
+use crate::host::now_ns;
 
 /// The kernel counts times of CPUs in ticks of 10 ms: of a shorter interval they say little, and to read
 /// them costs up to a millisecond with many CPUs.
@@ -37,9 +36,8 @@ struct Reading {
 impl HostWatch {
     /// Returns the interval since the line before; none: there is no reading before, or it is too young.
     pub(super) fn look(&mut self) -> Option<HostSample> {
-        let young = |before: &Reading| {
-            mono_ns().saturating_sub(before.mono_ns) < SHORTEST.as_nanos() as u64
-        };
+        let young =
+            |before: &Reading| now_ns().saturating_sub(before.mono_ns) < SHORTEST.as_nanos() as u64;
         if self.before.as_ref().is_some_and(young) {
             return None;
         }
@@ -53,7 +51,7 @@ impl HostWatch {
 impl Reading {
     fn now() -> Self {
         let text = |path: &str| fs::read_to_string(path).ok();
-        let mono_ns = mono_ns();
+        let mono_ns = now_ns();
         let whole = whole_disks().ok();
         Self {
             mono_ns,

@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use emud_monitor::log::{Line, LinkEvent, LinkLine, mono_ns};
+use emud_monitor::log::{Line, LinkEvent, LinkLine};
 
 use super::Work;
 use crate::datapath::LinkError;
@@ -12,6 +12,7 @@ use crate::datapath::watch::Watch;
 use crate::experiment::run::network::Network;
 use crate::experiment::run::{RunError, links};
 use crate::experiment::scenario::Link;
+use crate::host::now_ns;
 use crate::netlink::{Changes, Netlink, Notices};
 
 /// Interval of checks for changes without a notification: a stopped holder, gso_max_segs.
@@ -133,7 +134,7 @@ impl Work {
                 format!("link {name} ({interface} of {node}) was tampered with: {one}")
             }));
             self.parts.log.line(Line::Link(LinkLine {
-                mono_ns: mono_ns(),
+                mono_ns: now_ns(),
                 link: name.clone(),
                 event: LinkEvent::Tampered,
                 what,

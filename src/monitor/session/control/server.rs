@@ -7,7 +7,6 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use emud_monitor::log::mono_ns;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot};
@@ -15,6 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use super::protocol::{Message, Refusal, answer, parse};
 use super::reporters::{Allowed, trusted};
+use crate::host::now_ns;
 use crate::monitor::session::Request;
 
 /// Maximum length of a line; a report has some hundred bytes.
@@ -177,7 +177,7 @@ fn whole(line: Vec<u8>, long: bool) -> Result<Vec<u8>, Refusal> {
 
 async fn obey(line: &[u8], trusted: bool, requests: &mpsc::Sender<Request>) -> Result<(), Refusal> {
     let (answer, answered) = oneshot::channel();
-    let request = match parse(line, mono_ns(), trusted)? {
+    let request = match parse(line, now_ns(), trusted)? {
         Message::Alarm(alarm) => Request::Alarm(alarm, answer),
         Message::Metric(line) => Request::Metric(line, answer),
         Message::Reset => Request::Reset(answer),
