@@ -575,7 +575,6 @@ enum emud_per {
 	EMUD_PER_PAIR,
 };
 
-#define EMUD_RULES_MAX 65536
 #define EMUD_LINK_NONE 0xffffffff /* packets pass untouched */
 struct emud_rule {
 	__u32 place; /* position among the rules: the lowest wins */

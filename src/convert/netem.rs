@@ -7,8 +7,8 @@ use crate::profile::{Distribution, PACKET_BYTES};
 pub(crate) const USUAL_LIMIT: u32 = 1000;
 /// A limit without practical effect: far beyond the memory of a machine.
 pub(crate) const NO_LIMIT: u32 = 1_000_000;
-/// The longest queue of emud, in packets.
-pub(crate) const MOST_QUEUED: u32 = 65536;
+/// The longest queue of emud, in packets: as many departures as the classifier remembers.
+pub(crate) const MOST_QUEUED: u32 = crate::abi::EMUD_RING_LEN;
 /// The kernel's sigma is a signed 32-bit number of ns.
 pub(crate) const MOST_JITTER_NS: u64 = i32::MAX as u64;
 

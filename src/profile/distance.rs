@@ -15,8 +15,6 @@ const LIGHT_M_S: f64 = 299_792_458.0;
 /// Of fibre: the core has a refractive index of about 1.5.
 const FIBRE: f64 = 2.0 / 3.0;
 
-const TOO_LONG_NS: f64 = 3600e9;
-
 table! {
     /// A length that packets propagate along.
     #[derive(Debug, Clone, Copy, PartialEq)]
@@ -67,7 +65,7 @@ impl Reader {
         };
         let distance = read.values();
         let ns = distance.propagation_ns();
-        if ns > TOO_LONG_NS {
+        if ns > Time::MAX.0 as f64 {
             let limit_km = (distance.velocity_factor * LIGHT_M_S * 3.6).floor();
             let help = format!(
                 "the limit is a delay of an hour, \"{limit_km}km\" at this propagation speed"
@@ -93,7 +91,7 @@ pub(super) fn instead_of_a_delay(value: &Located<Value>) -> Option<Mistake> {
         ..Distance::default()
     };
     let ns = distance.propagation_ns();
-    let time = Time(ns.min(TOO_LONG_NS).round() as u64);
+    let time = Time((ns.round() as u64).min(Time::MAX.0));
     let help = format!(
         "write delay = {{ distance = \"{text}\" }} for its propagation delay in fibre, {time}"
     );

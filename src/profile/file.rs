@@ -5,13 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::profile::quantile::{Table, TableError, moments_of};
-use crate::text::{Entry, Located, Mistake, Reader, Value, Word, read_up_to, word};
+use crate::text::{Entry, Located, Mistake, Reader, Time, Value, Word, read_up_to, word};
 
 /// A day of pings a millisecond apart, as text.
 const FILE_BYTES: usize = 1 << 30;
 /// With fewer, a tenth of all packets has a delay that was measured once.
 const SAMPLES_MIN: usize = 10;
-const SAMPLE_MAX_NS: f64 = 3600e9;
 /// What messages call numbers that are in the profile itself; no file is called so.
 const VALUES: &str = "`values`";
 /// tc-netem's unit: jitter times 2^-13; its tables are of 16-bit numbers.
@@ -126,7 +125,7 @@ pub(super) fn samples(
     let mut values = Vec::new();
     for (line, value) in read {
         let ns = value * scale;
-        if !(0.0..=SAMPLE_MAX_NS).contains(&ns) {
+        if !(0.0..=Time::MAX.0 as f64).contains(&ns) {
             let help = "a delay is from 0 to one hour: is `unit` right?";
             return Err(wrong(
                 &keys.file,

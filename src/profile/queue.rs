@@ -5,11 +5,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{Length, Limit};
+use crate::abi::EMUD_RING_LEN;
 use crate::text::units::{QuantityKind, Unit, shifted};
 use crate::text::{Located, Mistake, Time, UnitError, Value, quantity};
 
-/// As many departures as the classifier remembers (bpf/emud.h).
-const MAX_PACKETS: f64 = 65536.0;
 /// tc's byte limits are 32 bits wide.
 const MAX_BYTES: f64 = u32::MAX as f64;
 
@@ -65,10 +64,10 @@ fn packets(text: &str, value: f64) -> Result<Limit, UnitError> {
     if value < 1.0 {
         return Err(too_small(text, "the smallest queue is \"1p\""));
     }
-    if value > MAX_PACKETS {
+    if value > EMUD_RING_LEN.into() {
         return Err(UnitError::new(
             format!("`{text}` is too long"),
-            "the limit is \"65536p\"",
+            format!("the limit is \"{EMUD_RING_LEN}p\""),
         ));
     }
     Ok(Limit::Packets(value as u32))

@@ -25,7 +25,7 @@ table! {
     #[schemars(extend("minProperties" = 1))]
     pub struct Queue {
         /// Largest number of packets, the one on the wire included.
-        #[schemars(with = "u32", range(min = 1, max = 65536))]
+        #[schemars(with = "u32", range(min = 1, max = abi::EMUD_RING_LEN))]
         #[serde(skip_serializing_if = "Option::is_none")]
         packets: Option<u32> = None, "limit" as PacketLimit;
         /// Largest number of bytes on the wire not yet sent, the arriving packet included.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::writer::{Writer, string};
 use super::{Imported, mistakes};
+use crate::convert::netem::MOST_QUEUED;
 use crate::profile::{Profile, ProfileError, read_mahimahi};
 use crate::text::read_text;
 
@@ -33,7 +34,7 @@ pub fn mahimahi(up: &Path, down: &Path, folder: Option<&Path>) -> Result<Importe
         "mm-link's default queue is infinite; this is the longest one of emud. Its droptail queues are \
          queue = \"100p\" and the like.",
     );
-    out.key("queue", "\"65536p\"");
+    out.key("queue", format!("\"{MOST_QUEUED}p\""));
     out.note("mm-link starts at the first line when it is started, this link at attach.");
     for (header, file) in [("up", up), ("down", down)] {
         out.header(header);

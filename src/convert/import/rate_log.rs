@@ -7,9 +7,8 @@ use super::writer::{Writer, string};
 use super::{Header, Imported, Layout, Moment};
 use crate::profile::{MAX_ROWS, Trace, TraceRow, TraceSource};
 use crate::text::units::{QuantityKind, Unit};
-use crate::text::{Mistake, Span, Time, UnitError, clipped, date_ns};
+use crate::text::{Mistake, Rate, Span, Time, UnitError, clipped, date_ns};
 
-const MOST_RATE: f64 = 1e12;
 const NS_PER_S: f64 = 1e9;
 /// How logs write a missing figure.
 const MISSING: [&str; 7] = ["", "-", "nan", "na", "n/a", "null", "none"];
@@ -135,7 +134,7 @@ fn rows(table: &Table, layout: &Layout, out: &mut Writer) -> Result<(Vec<TraceRo
     let all = figures(table, layout, (kind, amounts), out)?;
     let mut rows = Vec::new();
     let mut push = |row: &Row, at_ns: i128, bits_s: f64, delay_ns| {
-        if !(0.0..=MOST_RATE).contains(&bits_s) {
+        if !(0.0..=Rate::MAX.0 as f64).contains(&bits_s) {
             let title = format!("{}a rate of {bits_s:.0} bit/s", row.place());
             let help = "rates are from 0 to 1 Tbit/s: check --unit";
             return Err(Mistake::new(&row.at, title, help));
@@ -288,7 +287,7 @@ fn figures<'a>(
         }
         if let Some(column) = delay {
             let ns = self::time_ns(row, column, &layout.delay_unit)?;
-            let ns = u64::try_from(ns).ok().filter(|ns| *ns <= 3_600_000_000_000);
+            let ns = u64::try_from(ns).ok().filter(|ns| *ns <= Time::MAX.0);
             figures.delay_ns = Some(ns.ok_or_else(|| {
                 let title = format!(
                     "{}`{}` is not a delay",

@@ -3,8 +3,8 @@
 //! profiles: bare numbers are valid, `bps` is bytes, sizes are powers of 1024.
 
 use super::tc_command::Word;
-use crate::text::Mistake;
 use crate::text::units::{QuantityKind, Unit};
+use crate::text::{Mistake, Rate, Time};
 
 const TIME: QuantityKind = QuantityKind {
     name: "a time",
@@ -97,9 +97,8 @@ fn bare(text: &str) -> Option<f64> {
 
 /// Reads nanoseconds, up to an hour, the maximum of emud's delay.
 pub(crate) fn time_ns(word: &Word) -> Result<u64, Mistake> {
-    const HOUR_NS: f64 = 3600e9;
     let ns = read(word, &TIME)?;
-    if ns > HOUR_NS {
+    if ns > Time::MAX.0 as f64 {
         let title = format!("`{}` is too long", word.value);
         return Err(Mistake::new(
             &word.at,
@@ -127,7 +126,6 @@ pub(crate) fn is_bare(word: &Word) -> bool {
 
 /// Reads bits per second; netem uses whole bytes.
 pub(crate) fn rate_bits(word: &Word) -> Result<f64, Mistake> {
-    const MAX_BITS: f64 = 1e12;
     if word.value.contains('%') {
         return Err(Mistake::new(
             &word.at,
@@ -136,7 +134,7 @@ pub(crate) fn rate_bits(word: &Word) -> Result<f64, Mistake> {
         ));
     }
     let bits = read(word, &RATE)?;
-    if bits > MAX_BITS {
+    if bits > Rate::MAX.0 as f64 {
         let title = format!("`{}` is too fast", word.value);
         return Err(Mistake::new(
             &word.at,

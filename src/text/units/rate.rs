@@ -10,7 +10,9 @@ use super::{Number, QuantityKind, Unit, UnitError, shifted};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate(pub u64);
 
-const MAX_BITS: f64 = 1e12;
+impl Rate {
+    pub(crate) const MAX: Self = Self(1_000_000_000_000);
+}
 
 const KIND: QuantityKind = QuantityKind {
     name: "a rate",
@@ -51,7 +53,7 @@ impl FromStr for Rate {
                 help,
             ));
         }
-        if bits > MAX_BITS {
+        if bits > Self::MAX.0 as f64 {
             let help = format!("the fastest rate is \"1Tbit\"; {}", KIND.looks());
             return Err(UnitError::new(format!("`{text}` is too fast"), help));
         }

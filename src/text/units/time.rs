@@ -14,7 +14,10 @@ pub struct Time(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Nanoseconds(pub f64);
 
-const MAX_NS: f64 = 3600e9;
+impl Time {
+    /// An hour.
+    pub(crate) const MAX: Self = Self(3_600_000_000_000);
+}
 
 const KIND: QuantityKind = QuantityKind {
     name: "a duration",
@@ -39,7 +42,7 @@ impl FromStr for Nanoseconds {
     fn from_str(text: &str) -> Result<Self, UnitError> {
         spread(text)?;
         let ns = KIND.read(text)?;
-        if ns > MAX_NS {
+        if ns > Time::MAX.0 as f64 {
             return Err(UnitError::new(
                 format!("`{text}` is too long"),
                 "the limit is one hour",
@@ -109,7 +112,7 @@ impl fmt::Display for Time {
 
 impl fmt::Display for Nanoseconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.fract() == 0.0 && (0.0..=MAX_NS).contains(&self.0) {
+        if self.0.fract() == 0.0 && (0.0..=Time::MAX.0 as f64).contains(&self.0) {
             return Time(self.0 as u64).fmt(f);
         }
         write!(f, "{}ns", self.0)
