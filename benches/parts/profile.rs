@@ -36,7 +36,9 @@ fn shipped(c: &mut Criterion) {
         .iter()
         .find(|s| s.name == "hsdpa")
         .unwrap();
-    c.bench_function("hsdpa", |b| b.iter(|| compile(&shipped.parse().unwrap())));
+    c.bench_function("hsdpa", |b| {
+        b.iter(|| compile(&Profile::parse(shipped.text, "profiles/hsdpa.toml").unwrap()))
+    });
 }
 
 fn trace(c: &mut Criterion) {

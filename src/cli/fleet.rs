@@ -286,7 +286,7 @@ impl What {
             std::fs::read_to_string(path).map_err(failed)
         });
         Ok(Request {
-            plan: shipped::load(&self.scenario)?.plan(&overrides)?,
+            plan: shipped::find(&self.scenario)?.plan(&overrides)?,
             hosts: self.hosts.clone(),
             options: Options {
                 seed: match self.seed {

@@ -67,7 +67,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
 fn list(json: bool) -> Result<(), Failure> {
     let mut listed = Vec::new();
     for shipped in SHIPPED {
-        let profile = shipped.parse()?;
+        let profile = shipped::find(shipped.name)?;
         listed.push(Listed {
             name: shipped.name,
             description: profile.description,

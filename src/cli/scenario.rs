@@ -2,8 +2,8 @@
 
 use clap::Subcommand;
 use emud::catalogue::{Catalogue, Listed};
-use emud::experiment::scenario::shipped::SHIPPED;
-use emud::experiment::scenario::{Overrides, Plan, shipped};
+use emud::experiment::scenario::shipped::{self, SHIPPED};
+use emud::experiment::scenario::{Overrides, Plan};
 use emud::profile::Time;
 
 use super::Failure;
@@ -56,9 +56,9 @@ enum Verb {
 pub fn run(args: Args) -> Result<(), Failure> {
     match args.verb {
         Verb::List { json } => list(json),
-        Verb::Show { scenario } => super::out(&shipped::load(&scenario)?.text),
+        Verb::Show { scenario } => super::out(&shipped::find(&scenario)?.text),
         Verb::Check { scenarios } => super::check_all(&scenarios, |name| {
-            shipped::load(name)?.plan(&Overrides::default())
+            shipped::find(name)?.plan(&Overrides::default())
         }),
         Verb::Plan {
             scenario,
@@ -71,7 +71,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
                 measure: measure.map(|Time(ns)| std::time::Duration::from_nanos(ns)),
                 ..Overrides::default()
             };
-            print(&shipped::load(&scenario)?.plan(&overrides)?, json)
+            print(&shipped::find(&scenario)?.plan(&overrides)?, json)
         }
     }
 }
@@ -81,7 +81,7 @@ fn list(json: bool) -> Result<(), Failure> {
     for shipped in SHIPPED {
         listed.push(Listed {
             name: shipped.name,
-            description: shipped.parse()?.top.description,
+            description: shipped::find(shipped.name)?.top.description,
             source: None,
         });
     }

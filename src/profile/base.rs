@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::draft::LinkDraft;
 use super::read::Draft;
-use super::shipped::{self, SHIPPED};
-use crate::text::{At, Entry, Located, Mistake, Reader, Value, document, read_file, utf8};
+use super::shipped;
+use crate::text::{At, Entry, Located, Mistake, Reader, Value, document, is_file, read_file, utf8};
 
 /// The links of the profile that is named, up and down, as if they had been written here.
 pub(super) fn links(reader: &mut Reader, value: &Located<Value>) -> Option<[LinkDraft; 2]> {
@@ -19,20 +19,15 @@ pub(super) fn links(reader: &mut Reader, value: &Located<Value>) -> Option<[Link
         let help = "`emud profile check` checks that file alone";
         Mistake::new(&value.at, format!("profile {name}: {error}"), help)
     };
-    let file = name.contains('/') || name.ends_with(".toml");
     let path = reader.folder.join(Path::new(name));
-    let text = match file {
+    let text = match is_file(name) {
         true => read_file(&path)
             .and_then(|bytes| utf8(&bytes, name))
             .map(|source| source.text)
             .map_err(|e| cannot(&e)),
-        false => match SHIPPED.iter().find(|s| s.name == name) {
-            Some(shipped) => Ok(shipped.text.to_owned()),
-            None => Err(match shipped::find(name) {
-                Err(error) => cannot(&error),
-                Ok(_) => cannot(&"it is not among the shipped ones"),
-            }),
-        },
+        false => shipped::text(name)
+            .map(str::to_owned)
+            .map_err(|e| cannot(&e)),
     };
     let read = text.and_then(|text| {
         document(0, &text).map_err(|mistakes| match mistakes.first() {

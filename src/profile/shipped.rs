@@ -4,28 +4,10 @@
 use std::path::Path;
 
 use super::{Profile, ProfileError};
-use crate::text::{is_file, not_shipped};
-
-/// A shipped profile.
-#[derive(Debug, Clone, Copy)]
-pub struct Shipped {
-    /// What `--profile` takes.
-    pub name: &'static str,
-    /// The file with its comments.
-    pub text: &'static str,
-}
-
-macro_rules! shipped {
-    ($($name:literal),* $(,)?) => {
-        &[$(Shipped {
-            name: $name,
-            text: include_str!(concat!("../../profiles/", $name, ".toml")),
-        }),*]
-    };
-}
+use crate::text::{Shipped, is_file, shipped, shipped_text};
 
 /// All of them, in the order to list them.
-pub const SHIPPED: &[Shipped] = shipped![
+pub const SHIPPED: &[Shipped] = shipped!["../../profiles/":
     "5g",
     "adsl24",
     "badnet-latency",
@@ -55,28 +37,20 @@ pub const SHIPPED: &[Shipped] = shipped![
     "wifi",
 ];
 
-impl Shipped {
-    /// # Errors
-    /// None, as the tests see to.
-    pub fn parse(&self) -> Result<Profile, ProfileError> {
-        Profile::parse(self.text, &format!("profiles/{}.toml", self.name))
-    }
-}
-
 /// The profile `what`: a file if it has a `/` or ends in `.toml`, else a shipped one by its name.
 ///
 /// # Errors
 /// As [`Profile::load`], and where no shipped profile has that name.
 pub fn find(what: &str) -> Result<Profile, ProfileError> {
-    if is_file(what) {
-        return Profile::load(Path::new(what));
+    match is_file(what) {
+        true => Profile::load(Path::new(what)),
+        false => Profile::parse(text(what)?, &format!("profiles/{what}.toml")),
     }
-    if let Some(shipped) = SHIPPED.iter().find(|shipped| shipped.name == what) {
-        return shipped.parse();
-    }
-    let names: Vec<_> = SHIPPED.iter().map(|shipped| shipped.name).collect();
-    Err(ProfileError::UnknownName {
-        name: what.to_owned(),
-        help: not_shipped(what, &names),
+}
+
+pub(super) fn text(name: &str) -> Result<&'static str, ProfileError> {
+    shipped_text(name, SHIPPED).map_err(|help| ProfileError::UnknownName {
+        name: name.to_owned(),
+        help,
     })
 }

@@ -45,7 +45,7 @@ impl What {
                 host_interface: Some(lab::free_interface()?),
                 taken: vec![],
             };
-            let scenario = Box::new(scenario::load(scenario)?);
+            let scenario = Box::new(scenario::find(scenario)?);
             let reserved = lab::reserve_first(|taken| {
                 overrides.taken = taken.to_vec();
                 Ok::<_, Failure>(scenario.plan(&overrides)?.host_network())

@@ -143,7 +143,7 @@ impl Bench<'_> {
 
 impl Variant<'_> {
     fn plan(&self) -> Result<Plan, ReproduceError> {
-        let mut plan = scenarios::load(self.scenario)?.plan(&Overrides {
+        let mut plan = scenarios::find(self.scenario)?.plan(&Overrides {
             nodes: self.nodes,
             ..Overrides::default()
         })?;

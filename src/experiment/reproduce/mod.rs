@@ -201,7 +201,7 @@ mod tests {
                 experiment.name
             );
             for scenario in experiment.scenarios {
-                assert!(shipped::load(scenario).is_ok(), "{scenario}");
+                assert!(shipped::find(scenario).is_ok(), "{scenario}");
             }
         }
         let error = Experiment::named("t-tre").unwrap_err();

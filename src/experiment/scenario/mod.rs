@@ -33,7 +33,7 @@ pub(crate) use layout::overlap;
 pub use medium::{Medium, Station};
 pub use model::{Scenario, Top};
 pub use plan::{Bridge, Link, Node, Plan, PlannedEnd, Program, Route, Tunnel, Wire};
-pub use shipped::load;
+pub use shipped::find;
 pub use work_out::Overrides;
 
 /// Returns the tables of keys in docs/scenario.md: the name of each, and its rows of key, meaning

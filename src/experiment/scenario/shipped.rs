@@ -4,28 +4,10 @@
 use std::path::Path;
 
 use super::{Scenario, ScenarioError};
-use crate::text::{is_file, not_shipped};
-
-/// A shipped scenario.
-#[derive(Debug, Clone, Copy)]
-pub struct Shipped {
-    /// What `--scenario` takes.
-    pub name: &'static str,
-    /// The file with its comments.
-    pub text: &'static str,
-}
-
-macro_rules! shipped {
-    ($($name:literal),* $(,)?) => {
-        &[$(Shipped {
-            name: $name,
-            text: include_str!(concat!("../../../scenarios/", $name, ".toml")),
-        }),*]
-    };
-}
+use crate::text::{Shipped, is_file, shipped, shipped_text};
 
 /// All shipped scenarios, in the order in which they are listed.
-pub const SHIPPED: &[Shipped] = shipped![
+pub const SHIPPED: &[Shipped] = shipped!["../../../scenarios/":
     "air-chain",
     "broch",
     "c-diffserv",
@@ -56,32 +38,25 @@ pub const SHIPPED: &[Shipped] = shipped![
     "walk",
 ];
 
-impl Shipped {
-    /// Parses the scenario.
-    ///
-    /// # Errors
-    /// None, as tests verify.
-    pub fn parse(&self) -> Result<Scenario, ScenarioError> {
-        let origin = format!("scenarios/{}.toml", self.name);
-        Scenario::parse(self.text, &origin, Path::new(""))
-    }
-}
-
 /// Loads the scenario `what`: a file if it has a `/` or ends in `.toml`, otherwise a shipped one by
 /// its name.
 ///
 /// # Errors
 /// As [`Scenario::load`], and if no shipped scenario has that name.
-pub fn load(what: &str) -> Result<Scenario, ScenarioError> {
-    if is_file(what) {
-        return Scenario::load(Path::new(what));
+pub fn find(what: &str) -> Result<Scenario, ScenarioError> {
+    match is_file(what) {
+        true => Scenario::load(Path::new(what)),
+        false => Scenario::parse(
+            text(what)?,
+            &format!("scenarios/{what}.toml"),
+            Path::new(""),
+        ),
     }
-    if let Some(shipped) = SHIPPED.iter().find(|shipped| shipped.name == what) {
-        return shipped.parse();
-    }
-    let names: Vec<_> = SHIPPED.iter().map(|shipped| shipped.name).collect();
-    Err(ScenarioError::UnknownName {
-        name: what.to_owned(),
-        help: not_shipped(what, &names),
+}
+
+fn text(name: &str) -> Result<&'static str, ScenarioError> {
+    shipped_text(name, SHIPPED).map_err(|help| ScenarioError::UnknownName {
+        name: name.to_owned(),
+        help,
     })
 }

@@ -5,7 +5,7 @@ use support::full;
 
 use super::*;
 use crate::profile::Profile;
-use crate::profile::shipped::SHIPPED;
+use crate::profile::shipped::{SHIPPED, find};
 use crate::verify::asked::compiled;
 use crate::verify::probe::{Arrival, Sent};
 use crate::verify::simulate::one;
@@ -93,7 +93,7 @@ impl<'a> Bench<'a> {
 fn shipped() -> Vec<(String, Asked)> {
     let mut all: Vec<(String, Asked)> = Vec::new();
     for shipped in SHIPPED {
-        let profile = shipped.parse().unwrap();
+        let profile = find(shipped.name).unwrap();
         if !profile.rules.is_empty() {
             continue;
         }

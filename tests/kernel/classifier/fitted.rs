@@ -61,7 +61,7 @@ impl Both {
 fn shipped_links_have_the_same_results() {
     let mut chance = Random(11);
     for one in shipped::SHIPPED {
-        let profile = one.parse().unwrap();
+        let profile = shipped::find(one.name).unwrap();
         let mut both = Both::new(&Sizes::of(&profile));
         both.set(&profile);
         both.send(&mut chance, support::count(2_000), &mut START.clone());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every shipped profile agrees, and fails after a change.
 
-use emud::profile::shipped::SHIPPED;
+use emud::profile::shipped::{SHIPPED, find};
 use emud::profile::{Link, Rate};
 
 use super::space::Space;
@@ -101,7 +101,7 @@ fn every_shipped_profile() {
     let mut wrong = Vec::new();
     let mut slow = Vec::new();
     for shipped in SHIPPED {
-        let profile = shipped.parse().unwrap();
+        let profile = find(shipped.name).unwrap();
         if !profile.bottlenecks.is_empty() {
             continue; // The delay, loss and rate of a class are not judged.
         }

@@ -77,7 +77,7 @@ fn shipped_profiles_have_these_servers() {
     let plan = |name: &str| {
         let all = emud::profile::shipped::SHIPPED;
         let shipped = all.iter().find(|shipped| shipped.name == name).unwrap();
-        let profile = shipped.parse().unwrap();
+        let profile = emud::profile::shipped::find(shipped.name).unwrap();
         assert_eq!(profile.bottlenecks.len(), 1, "{name}");
         profile.bottlenecks[0].plan()
     };

@@ -37,7 +37,7 @@ fn underlay(part: &HostPlan, delay_ns: u64) -> BTreeMap<String, Estimate> {
 }
 
 fn shipped(name: &str) -> Plan {
-    shipped::load(name)
+    shipped::find(name)
         .unwrap()
         .plan(&Overrides::default())
         .unwrap()

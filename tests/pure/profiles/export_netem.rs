@@ -234,7 +234,7 @@ fn a_limit_stays_what_it_is() {
 fn nearest() {
     let mut exact = 0;
     for shipped in shipped::SHIPPED {
-        let profile = shipped.parse().unwrap();
+        let profile = shipped::find(shipped.name).unwrap();
         for direction in [ExportDirection::Up, ExportDirection::Down] {
             let nearest = nearest_netem(&profile, direction, None);
             match netem(&profile, direction, None) {

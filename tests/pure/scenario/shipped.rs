@@ -6,7 +6,7 @@ use emud::experiment::scenario::{Overrides, ScenarioError, shipped};
 #[test]
 fn all_are_good_and_describe_themselves() {
     for shipped in shipped::SHIPPED {
-        let scenario = shipped.parse().unwrap_or_else(|e| panic!("{e}"));
+        let scenario = shipped::find(shipped.name).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(scenario.top.name, shipped.name);
         let description = &scenario.top.description;
         assert!(!description.is_empty() && !description.contains('\n'));
@@ -33,7 +33,7 @@ fn every_file_in_the_folder_is_shipped() {
 
 #[test]
 fn a_misspelt_name_is_guessed() {
-    let error = shipped::load("chian").unwrap_err();
+    let error = shipped::find("chian").unwrap_err();
     assert_eq!(error.exit_code(), 66);
     assert!(
         error.to_string().contains("did you mean `chain`?"),
@@ -42,5 +42,5 @@ fn a_misspelt_name_is_guessed() {
     let ScenarioError::UnknownName { .. } = error else {
         panic!("{error}")
     };
-    assert_eq!(shipped::load("./none.toml").unwrap_err().exit_code(), 66);
+    assert_eq!(shipped::find("./none.toml").unwrap_err().exit_code(), 66);
 }

@@ -10,7 +10,7 @@ use emud::profile::{Per, Profile, Target, shipped as profiles};
 use super::{read, with};
 
 fn star() -> Plan {
-    let scenario = shipped::load("star").unwrap();
+    let scenario = shipped::find("star").unwrap();
     scenario.plan(&Overrides::default()).unwrap()
 }
 
@@ -92,7 +92,7 @@ fn a_peers_uplink_is_what_the_profile_calls_up() {
 
 #[test]
 fn peers_are_divided_as_in_the_file() {
-    let scenario = shipped::load("star").unwrap();
+    let scenario = shipped::find("star").unwrap();
     let divided = |nodes| {
         let overrides = Overrides {
             nodes: Some(nodes),

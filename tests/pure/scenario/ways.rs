@@ -88,7 +88,7 @@ fn every_topology_of_every_size_is_connected() {
 fn the_shipped_ones_are_connected() {
     // A daemon finds the routes of broch.
     for shipped in shipped::SHIPPED.iter().filter(|s| s.name != "broch") {
-        let scenario = shipped.parse().unwrap();
+        let scenario = shipped::find(shipped.name).unwrap();
         everybody_meets(&scenario.plan(&Overrides::default()).unwrap());
     }
 }
