@@ -11,6 +11,7 @@ mod error;
 mod keys;
 mod mistake;
 mod printable;
+pub mod quantity;
 mod reader;
 mod shipped;
 mod stderr;

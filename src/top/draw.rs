@@ -9,6 +9,7 @@ use ratatui::widgets::{Cell, Paragraph, Row as TableRow, Table, TableState};
 
 use super::row::{Measured, TopRow};
 use super::state::{Mark, Top, Watching};
+use crate::text::quantity::{full_rate, full_time};
 
 /// From here on there is room for the profile, the engine and the figures beside.
 pub(super) const WIDE: u16 = 140;
@@ -182,8 +183,8 @@ fn cell(row: &TopRow, column: &str) -> String {
     };
     match column {
         "DIR" => row.direction.to_owned(),
-        "RATE" => measured(|m| Some(rate(m.sent_bit_s))),
-        "LIMIT" => row.limit_bit_s.map_or("-".to_owned(), rate),
+        "RATE" => measured(|m| Some(full_rate(m.sent_bit_s))),
+        "LIMIT" => row.limit_bit_s.map_or("-".to_owned(), full_rate),
         "BACKLOG" => time(row.backlog_ns),
         "P50" => measured(|m| m.p50_ns.map(time)),
         "P99" => measured(|m| m.p99_ns.map(time)),
@@ -201,41 +202,10 @@ fn cell(row: &TopRow, column: &str) -> String {
     }
 }
 
-/// Three digits and a unit.
-pub(super) fn rate(bit_s: f64) -> String {
-    digits(
-        bit_s,
-        &[
-            ("bit", 1.0),
-            ("kbit", 1e3),
-            ("Mbit", 1e6),
-            ("Gbit", 1e9),
-            ("Tbit", 1e12),
-        ],
-    )
-}
-
 fn time(ns: u64) -> String {
     match ns {
         0 => "0ms".to_owned(),
-        ns => digits(
-            ns as f64,
-            &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)],
-        ),
-    }
-}
-
-fn digits(value: f64, units: &[(&str, f64)]) -> String {
-    // What rounds to 1000 of a unit is 1 of the next one.
-    let fits = units.iter().rev().find(|(_, of)| value >= 0.9995 * of);
-    let Some((unit, of)) = fits.or(units.first()) else {
-        return String::new();
-    };
-    let figure = value / of;
-    match figure {
-        f if f < 9.995 && *of > 1.0 => format!("{f:.2}{unit}"),
-        f if f < 99.95 && *of > 1.0 => format!("{f:.1}{unit}"),
-        f => format!("{f:.0}{unit}"),
+        ns => full_time(ns),
     }
 }
 

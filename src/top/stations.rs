@@ -8,11 +8,12 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState};
 
-use super::draw::{BAD, DIM, STRONG, WIDE, rate, shortened};
+use super::draw::{BAD, DIM, STRONG, WIDE, shortened};
 use super::keys::Key;
 use super::map::{across_m, draw_map};
 use crate::experiment::results::{Follow, FollowedMedium, FollowedStation, ResultsError};
 use crate::text::printable;
+use crate::text::quantity::full_rate;
 
 /// The state of the view.
 #[derive(Debug)]
@@ -205,7 +206,7 @@ fn figure(sample: &StationSample, column: &str) -> String {
         whole => format!("{:.0}%", part as f64 * 100.0 / whole as f64),
     };
     let per_s = |count: u64| format!("{:.0}", count as f64 / seconds);
-    let bits = |bytes: u64| rate(8.0 * bytes as f64 / seconds);
+    let bits = |bytes: u64| full_rate(8.0 * bytes as f64 / seconds);
     match column {
         "AIR" => share(counted.air_ns, sample.interval_ns),
         "BUSY" => share(counted.busy_ns, sample.interval_ns),

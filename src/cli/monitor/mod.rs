@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
 mod calibrate;
-mod quantity;
 mod record;
 mod reset;
 pub(super) mod run;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use emud::datapath::engine::hold::signal;
-use emud::text::to_stderr;
+use emud::text::{count, quantity, to_stderr};
 use emud_monitor::criteria::table::Word as _;
 use emud_monitor::criteria::{Basis, CRITERIA};
 use emud_monitor::event::Watched;
@@ -15,7 +15,6 @@ use emud_monitor::record::{Header, Options, Recorder, StopReason, Summary};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 
-use super::quantity;
 use super::run::watched;
 use crate::cli::Failure;
 use crate::cli::failure::EX_CANTCREAT;
@@ -100,12 +99,12 @@ const LOOK: Duration = Duration::from_millis(200);
 
 fn wait(recorder: &Recorder, stop: impl AsFd, args: &Args) -> Result<StopReason, Failure> {
     let duration = args.duration;
-    let of = duration.map(|d| quantity::duration(d.as_nanos() as u64));
+    let of = duration.map(|d| quantity::time(d.as_nanos() as u64));
     let progress = Progress::start(of.as_deref());
     let begin = Instant::now();
     loop {
         let bytes = std::fs::metadata(&args.output).map_or(0, |file| file.len());
-        progress.show(format!("recording: {} bytes", quantity::count(bytes)));
+        progress.show(format!("recording: {} bytes", count(bytes)));
         let left = duration.map(|d| d.saturating_sub(begin.elapsed()));
         if left.is_some_and(|l| l.is_zero()) || !recorder.is_writing() {
             return Ok(StopReason::Duration);
@@ -163,17 +162,12 @@ fn as_json(file: &Path, summary: &Summary) -> String {
 fn as_text(file: &Path, summary: &Summary) -> String {
     let Summary { header, trailer } = summary;
     let length = trailer.end_mono_ns - header.start_mono_ns;
-    let mut out = format!("{}: {}\n", file.display(), quantity::duration(length));
+    let mut out = format!("{}: {}\n", file.display(), quantity::time(length));
     for (kind, records) in &trailer.records {
-        let _ = writeln!(
-            out,
-            "  {:<10} {:>12}",
-            kind.name(),
-            quantity::count(*records)
-        );
+        let _ = writeln!(out, "  {:<10} {:>12}", kind.name(), count(*records));
     }
     for (kind, lost) in &trailer.lost {
-        let lost = quantity::count(*lost);
+        let lost = count(*lost);
         let _ = writeln!(
             out,
             "  {:<10} {lost:>12} LOST: the ring was full, or the kernel ran no program",
@@ -181,7 +175,7 @@ fn as_text(file: &Path, summary: &Summary) -> String {
         );
     }
     if trailer.disks_unknown > 0 {
-        let n = quantity::count(trailer.disks_unknown);
+        let n = count(trailer.disks_unknown);
         let _ = writeln!(
             out,
             "  {n} requests beyond 1024 block devices and 8192 pending requests LOST"

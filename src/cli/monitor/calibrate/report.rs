@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The combined results of all recordings, for every output format.
 
+use emud::text::{count, quantity};
 use emud_monitor::Config;
 use emud_monitor::calibrate::{Findings, Measure, Outcome, Suggestion, in_threshold_unit, suggest};
 use emud_monitor::criteria::table::Kind;
 use emud_monitor::criteria::{Criterion, Measured};
 use emud_monitor::event::Watched;
 use emud_monitor::record::{self, End};
-
-use crate::cli::monitor::quantity;
 
 pub struct CalibrationReport {
     pub margin: f64,
@@ -66,9 +65,9 @@ impl Row {
     /// Formats a value in the unit of the threshold.
     pub fn quantity(&self, value: u64) -> String {
         match self.measured.key.kind {
-            Kind::Time(..) => quantity::duration(value),
+            Kind::Time(..) => quantity::time(value),
             Kind::Rate => quantity::rate(value),
-            _ => quantity::count(value),
+            _ => count(value),
         }
     }
 
@@ -84,7 +83,7 @@ impl Row {
     pub fn title(&self) -> String {
         let title = self.measured.title;
         match self.good.window_ns {
-            Some(window_ns) => format!("{title} {}", quantity::duration(window_ns)),
+            Some(window_ns) => format!("{title} {}", quantity::time(window_ns)),
             None => title.into(),
         }
     }
@@ -132,7 +131,7 @@ fn doubts(recording: &Recording, config: &Config) -> Vec<String> {
         doubts.push(format!(
             "{file}: cut short after {} records ({stray_bytes} bytes of the next): intervals that \
              were open then are missing",
-            quantity::count(findings.records)
+            count(findings.records)
         ));
     }
     for (kind, lost) in findings
@@ -140,7 +139,7 @@ fn doubts(recording: &Recording, config: &Config) -> Vec<String> {
         .iter()
         .filter(|(k, _)| **k != record::Kind::Lost)
     {
-        let lost = quantity::count(*lost);
+        let lost = count(*lost);
         doubts.push(format!(
             "{file}: {lost} records of kind {} are lost: their figures are too small",
             kind.name()
@@ -152,7 +151,7 @@ fn doubts(recording: &Recording, config: &Config) -> Vec<String> {
         doubts.push(format!("{file}: some block devices were not recorded"));
     }
     if findings.late > 0 {
-        let late = quantity::count(findings.late);
+        let late = count(findings.late);
         doubts.push(format!("{file}: {late} events were out of order"));
     }
     if let Some(cpu) = config.cpu

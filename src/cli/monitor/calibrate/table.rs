@@ -3,12 +3,13 @@
 
 use std::fmt::Write;
 
+use emud::text::count;
+use emud::text::quantity::time;
 use emud_monitor::calibrate::{Outcome, RELATIVE_ERROR, Tally};
 use emud_monitor::event::Watched;
 use emud_monitor::record::End;
 
 use super::report::{CalibrationReport, Recording, Row};
-use crate::cli::monitor::quantity::{count, duration};
 
 /// Maximum number of members shown per criterion: those with the largest values.
 const MEMBERS: usize = 8;
@@ -50,7 +51,7 @@ fn recordings(all: &[Recording]) -> String {
             End::Complete(_) => "complete",
             End::Cut { .. } => "cut short",
         };
-        let length = duration(findings.duration_ns);
+        let length = time(findings.duration_ns);
         let records = count(findings.records);
         let kernel = &findings.header.host.kernel;
         let _ = writeln!(
@@ -134,7 +135,7 @@ fn first_alarm(report: &CalibrationReport, row: &Row, contended: bool) -> String
             .total
             .first_ns
             .filter(|_| r.contended == contended)?;
-        Some(format!("{} after {}", r.file, duration(first)))
+        Some(format!("{} after {}", r.file, time(first)))
     };
     report
         .recordings
