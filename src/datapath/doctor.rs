@@ -11,7 +11,7 @@ use super::engine::{Engine, EngineChoice, Known, Needs, choose, fq, hold, qdisc}
 use super::maps::{Loaded, Program};
 use super::stage::sizes::Sizes;
 use crate::host::in_namespace;
-use crate::netlink::{BpfFilter, Hook, IfbOptions, Netlink, NetlinkError, tcx_programs};
+use crate::netlink::{BpfFilter, Hook, Netlink, NetlinkError, tcx_programs};
 
 /// The kernel gives `lo` this index in every network namespace.
 const LO: u32 = 1;
@@ -108,7 +108,7 @@ pub fn examine() -> Examination {
         in_namespace(|| {
             text(
                 Netlink::open()
-                    .and_then(|mut nl| add_ifb(&mut nl))
+                    .and_then(|mut nl| fq::add_trial_ifb(&mut nl))
                     .map(drop),
             )
         }),
@@ -227,17 +227,6 @@ fn is_denied(answer: &str) -> bool {
 
 fn text<T>(result: Result<T, NetlinkError>) -> Result<T, String> {
     result.map_err(|e| e.to_string())
-}
-
-fn add_ifb(nl: &mut Netlink) -> Result<u32, NetlinkError> {
-    nl.add_ifb(
-        "emud-probe",
-        &IfbOptions {
-            mtu: 1500,
-            txqlen: 32,
-            gso: None,
-        },
-    )
 }
 
 fn attach_trial() -> Result<(), String> {

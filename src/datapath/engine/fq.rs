@@ -294,6 +294,16 @@ pub fn add_ifb(nl: &mut Netlink, name: &str, device: &Link) -> Result<u32, Netli
     nl.add_ifb(name, &ifb)
 }
 
+/// Creates an ifb for a test of the kernel, in a network namespace that ends with the thread.
+pub(crate) fn add_trial_ifb(nl: &mut Netlink) -> Result<u32, NetlinkError> {
+    let ifb = IfbOptions {
+        mtu: 1500,
+        txqlen: 32,
+        gso: None,
+    };
+    nl.add_ifb("emud-probe", &ifb)
+}
+
 /// How a received packet reaches the ifb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToIfb {
@@ -322,14 +332,7 @@ impl fmt::Display for ToIfb {
 pub fn probe() -> Result<ToIfb, String> {
     in_namespace(|| {
         let mut nl = Netlink::open().map_err(text)?;
-        let probe = IfbOptions {
-            mtu: 1500,
-            txqlen: 32,
-            gso: None,
-        };
-        let ifb = nl
-            .add_ifb("emud-probe", &probe)
-            .map_err(|e| lacks("ifb", e))?;
+        let ifb = add_trial_ifb(&mut nl).map_err(|e| lacks("ifb", e))?;
         nl.add_fq(ifb, ROOT, ROOT_HANDLE, &PROBE_FQ)
             .map_err(|e| lacks("sch_fq", e))?;
         nl.set_up(ifb, true).map_err(text)?;

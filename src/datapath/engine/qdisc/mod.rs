@@ -12,7 +12,7 @@ use crate::abi;
 use crate::abi::QDISC_OBJECT;
 use crate::datapath::stage::compile::Compiled;
 use crate::host::{btf, in_namespace};
-use crate::netlink::{IfbOptions, Netlink, NetlinkError, OWN_KIND, Qdisc, ROOT};
+use crate::netlink::{Netlink, NetlinkError, OWN_KIND, Qdisc, ROOT};
 use crate::profile::Pair;
 pub use object::{QdiscError, Registered};
 
@@ -113,14 +113,7 @@ pub fn probe() -> Result<(), String> {
     in_namespace(|| {
         let registered = Registered::new(1, [true; 2]).map_err(|e| e.to_string())?;
         let mut nl = Netlink::open().map_err(|e| e.to_string())?;
-        let options = IfbOptions {
-            mtu: 1500,
-            txqlen: 32,
-            gso: None,
-        };
-        let ifb = nl
-            .add_ifb("emud-probe", &options)
-            .map_err(|e| e.to_string())?;
+        let ifb = fq::add_trial_ifb(&mut nl).map_err(|e| e.to_string())?;
         install(&mut nl, ifb, abi::EMUD_DOWN, registered.kind()).map_err(|e| e.to_string())
     })
 }
