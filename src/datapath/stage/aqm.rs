@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::queueing::ns;
 use crate::abi;
-use crate::bottleneck::aqm::{Gains, pie_gain};
-use crate::profile::aqm::{ARED_PACKETS_MIN, PACKET_BYTES, PIE_PACKET_BYTES, weight_of_a_second};
+use crate::bottleneck::aqm::{Gains, pie_gain, probability};
+use crate::profile::aqm::{Ared, PACKET_BYTES, PIE_PACKET_BYTES};
 use crate::profile::{self, Aqm, Length};
 
 const Q32: f64 = 4_294_967_296.0;
@@ -27,11 +27,11 @@ pub(super) fn encode(
         Length::Bytes(bytes) => ns(bytes, rate),
         Length::Time(ns) => ns,
     };
-    let red = |min, max, probability, weight: f64| abi::emud_red {
+    let red = |min, max, share, weight: f64| abi::emud_red {
         min_ns: length(min).min(RED_LENGTH_MAX_NS),
         max_ns: length(max).min(RED_LENGTH_MAX_NS),
         packet_ns,
-        probability: fraction(probability),
+        probability: probability(share),
         weight: ((weight * Q32).round() as u64).max(1),
     };
     match aqm {
@@ -41,14 +41,12 @@ pub(super) fn encode(
         }
         Aqm::Ared(it) => {
             let target_ns = length(it.target).min(RED_LENGTH_MAX_NS);
-            let min_ns = (target_ns / 2).max(ARED_PACKETS_MIN * packet_ns);
-            let (min, max) = (Length::Time(min_ns), Length::Time(3 * min_ns));
-            let weight = it.weight.unwrap_or_else(|| weight_of_a_second(packet_ns));
-            q.red = red(min, max, it.probability, weight);
+            let [min, max] = Ared::between(target_ns, packet_ns).map(Length::Time);
+            q.red = red(min, max, it.probability, it.weight(packet_ns));
             q.ared = abi::emud_ared {
                 interval_ns: it.interval_ns,
-                alpha: fraction(it.alpha),
-                beta: fraction(it.beta),
+                alpha: probability(it.alpha),
+                beta: probability(it.beta),
             };
             (abi::EMUD_AQM_ARED, it.ecn)
         }
@@ -84,30 +82,24 @@ pub(super) fn encode(
                 target_ns: length(it.target).min(LENGTH_MAX_NS),
                 tupdate_ns: it.tupdate_ns,
                 packet_ns,
-                gains: gains(it.a - it.b, it.b, packet_ns),
+                gains: gains(it.gains(), packet_ns),
             };
             (abi::EMUD_AQM_PI, it.ecn)
         }
         Aqm::Rem(it) => {
-            let gamma = it.gamma * it.phi.ln();
             q.rem = abi::emud_rem {
                 target_ns: length(it.target).min(LENGTH_MAX_NS),
                 tupdate_ns: it.tupdate_ns,
                 packet_ns,
-                gains: gains(it.alpha * gamma, gamma, packet_ns),
+                gains: gains(it.gains(), packet_ns),
             };
             (abi::EMUD_AQM_REM, it.ecn)
         }
     }
 }
 
-fn fraction(share: f64) -> u64 {
-    (share * Q32) as u64
-}
-
-fn gains(first: f64, second: f64, packet_ns: u64) -> abi::emud_gains {
-    let per_ns = |gain: f64| gain / packet_ns as f64;
-    let Gains { mult, shift } = Gains::of([per_ns(first), per_ns(second)]);
+fn gains(per_packet: [f64; 2], packet_ns: u64) -> abi::emud_gains {
+    let Gains { mult, shift } = Gains::of(per_packet.map(|gain| gain / packet_ns as f64));
     abi::emud_gains {
         mult,
         shift,
@@ -274,7 +266,7 @@ mod tests {
     fn gains_come_back_at_any_rate() {
         for packet_ns in [8, 800, 533_333, 800_000_000] {
             for (integral, b) in [(6e-8, 1.816e-5), (0.5, 1e-3), (0.0, 1.0)] {
-                let back = gains_of(&gains(integral, b, packet_ns), packet_ns);
+                let back = gains_of(&gains([integral, b], packet_ns), packet_ns);
                 assert!((back[0] - integral).abs() <= 1e-6 * integral, "{back:?}");
                 assert!((back[1] - b).abs() <= 1e-6 * b, "{back:?}");
             }

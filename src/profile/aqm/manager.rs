@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From the profile to a manager of a queue whose packets wait, lengths in bytes.
 
-use super::{ARED_PACKETS_MIN, Aqm, PACKET_BYTES, PIE_PACKET_BYTES, weight_of_a_second};
+use super::{Aqm, Ared, PACKET_BYTES, PIE_PACKET_BYTES};
 use crate::bottleneck::aqm::{
     AredFigures, AverageFigures, Choice, CoDelFigures, Gains, PiFigures, PieFigures, RedFigures,
     RemFigures, RioFigures, pie_gain, probability,
@@ -26,10 +26,7 @@ pub(crate) fn choice(aqm: &Aqm, rate: u64) -> Choice {
             packet_ns,
         },
     };
-    let gains = |first, second| {
-        let per_byte = |gain: f64| gain / f64::from(PACKET_BYTES);
-        Gains::of([per_byte(first), per_byte(second)])
-    };
+    let gains = |gains: [f64; 2]| Gains::of(gains.map(|gain| gain / f64::from(PACKET_BYTES)));
     match aqm {
         Aqm::Red(it) => Choice::Red(red(
             length(it.min),
@@ -38,11 +35,9 @@ pub(crate) fn choice(aqm: &Aqm, rate: u64) -> Choice {
             it.weight,
         )),
         Aqm::Ared(it) => {
-            let least = ARED_PACKETS_MIN * u64::from(PACKET_BYTES);
-            let min = (length(it.target) / 2).max(least);
-            let weight = it.weight.unwrap_or_else(|| weight_of_a_second(packet_ns));
+            let [min, max] = Ared::between(length(it.target), PACKET_BYTES.into());
             let figures = AredFigures {
-                red: red(min, 3 * min, it.probability, weight),
+                red: red(min, max, it.probability, it.weight(packet_ns)),
                 interval_ns: it.interval_ns,
                 alpha: probability(it.alpha),
                 beta: probability(it.beta),
@@ -78,17 +73,16 @@ pub(crate) fn choice(aqm: &Aqm, rate: u64) -> Choice {
             let figures = PiFigures {
                 target: length(it.target),
                 tupdate_ns: it.tupdate_ns,
-                gains: gains(it.a - it.b, it.b),
+                gains: gains(it.gains()),
             };
             Choice::Pi(figures)
         }
         Aqm::Rem(it) => {
-            let gamma = it.gamma * it.phi.ln();
             let figures = RemFigures {
                 target: length(it.target),
                 tupdate_ns: it.tupdate_ns,
                 capacity: bytes(it.tupdate_ns),
-                gains: gains(it.alpha * gamma, gamma),
+                gains: gains(it.gains()),
             };
             Choice::Rem(figures)
         }

@@ -25,12 +25,35 @@ use crate::text::{Draft, Entry, Located, Mistake, Reader, Value, Word, is_none, 
 pub(crate) const PACKET_BYTES: u32 = 1000;
 /// RFC 8033's MEAN_PKTSIZE.
 pub(crate) const PIE_PACKET_BYTES: u32 = 1024;
-/// Adaptive RED's `min` is at least so many packets, as ns-2's.
-pub(crate) const ARED_PACKETS_MIN: u64 = 5;
 
-/// Adaptive RED's usual weight: of what was before a second's packets, 1/e is left.
-pub(crate) fn weight_of_a_second(packet_ns: u64) -> f64 {
-    1.0 - (-(packet_ns as f64) / 1e9).exp()
+impl Ared {
+    /// Returns `min` and `max` of RED in the unit of its target and of a packet. `min` is at least
+    /// five packets, as ns-2's.
+    pub(crate) fn between(target: u64, packet: u64) -> [u64; 2] {
+        let min = (target / 2).max(5 * packet);
+        [min, 3 * min]
+    }
+
+    /// Returns its weight. By default 1/e of what was before a second's packets is left.
+    pub(crate) fn weight(&self, packet_ns: u64) -> f64 {
+        let usual = || 1.0 - (-(packet_ns as f64) / 1e9).exp();
+        self.weight.unwrap_or_else(usual)
+    }
+}
+
+impl Pi {
+    /// Returns the gains of the distance from the target and of the growth, per packet.
+    pub(crate) fn gains(&self) -> [f64; 2] {
+        [self.a - self.b, self.b]
+    }
+}
+
+impl Rem {
+    /// Returns the gains of the backlog and of what arrives, per packet.
+    pub(crate) fn gains(&self) -> [f64; 2] {
+        let gamma = self.gamma * self.phi.ln();
+        [self.alpha * gamma, gamma]
+    }
 }
 
 /// Declares all managers: `Aqm`, their names, and what has been written of one.
