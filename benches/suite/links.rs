@@ -16,8 +16,8 @@ use crate::router::{Router, SOURCE, destination};
 use crate::spare::Spare;
 use crate::sums::print_added;
 use crate::{Suite, pktgen};
+use support::clock;
 use support::lab::Lab;
-use support::probe::monotonic_ns;
 
 /// Packets/s, where there is such a limit.
 const RATES: &[Option<u32>] = &[Some(10_000), Some(40_000), None];
@@ -136,7 +136,7 @@ fn one_size(suite: &mut Suite, sides: &mut Vec<Side>, links: u32) {
 }
 
 fn set_up(suite: &mut Suite, side: &Side, case: &str, delays_us: &[u32]) -> Result<(), String> {
-    let (held, start) = (kernel_mib(), monotonic_ns());
+    let (held, start) = (kernel_mib(), clock::now());
     side.set_up(delays_us)?;
     let took = seconds_since(start);
     if !matches!(side.kind, Kind::Bare) {
@@ -230,7 +230,7 @@ fn changes(suite: &mut Suite, sides: &[Side], case: &str, mut delays_us: Vec<u32
     for _ in 0..turns(suite) {
         delays_us.reverse();
         for side in sides.iter().filter(|s| !matches!(s.kind, Kind::Bare)) {
-            let start = monotonic_ns();
+            let start = clock::now();
             let done = side.change(&delays_us);
             let took = seconds_since(start);
             match done {
@@ -246,7 +246,7 @@ fn changes(suite: &mut Suite, sides: &[Side], case: &str, mut delays_us: Vec<u32
 }
 
 fn seconds_since(start_ns: u64) -> f64 {
-    (monotonic_ns() - start_ns) as f64 / 1e9
+    (clock::now() - start_ns) as f64 / 1e9
 }
 
 /// Memory of the kernel's objects: qdiscs, filters, maps, programs. Free memory shows less: caches

@@ -17,8 +17,9 @@ use emud::datapath::engine::hold::tap::Tap;
 use super::pktgen::{LEN, Mix};
 use super::site::Site;
 use super::spare::Spare;
+use support::clock;
 use support::lab::{Lab, inside};
-use support::probe::{monotonic_ns, precise_timers, sleep_until};
+use support::probe::precise_timers;
 
 /// Where packets come from, as the kernel sees it.
 pub const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
@@ -81,9 +82,9 @@ impl Router {
         let measure = move |send: fn()| {
             let mut took_ns = 0;
             let busy_ns = spare.busy_ns(|| {
-                let start = monotonic_ns();
+                let start = clock::now();
                 send();
-                took_ns = monotonic_ns() - start;
+                took_ns = clock::now() - start;
                 thread::sleep(Duration::from_millis(30));
             });
             (busy_ns, took_ns)
@@ -97,14 +98,14 @@ impl Router {
 
     fn send(&self, packets: u64, interval_ns: u64, links: u32) -> u64 {
         let mut frame = frame();
-        let start = monotonic_ns();
+        let start = clock::now();
         for number in 0..packets {
-            sleep_until(start + number * interval_ns);
+            clock::sleep_until(start + number * interval_ns);
             address(&mut frame, destination(scattered(number, links)));
             let written = rustix::io::write(&self.tap.fd, &frame).expect("the TAP takes it");
             assert_eq!(written, frame.len());
         }
-        monotonic_ns() - start
+        clock::now() - start
     }
 }
 

@@ -94,7 +94,7 @@ impl Bench {
             _ => Lab::new(),
         };
         if side != Side::Rattan {
-            know_each_other(&lab);
+            lab.know_each_other();
         }
         if matches!(side, Side::BareWire | Side::NetemWire) {
             lab.in_a("ip link set dev va gso_max_segs 1");
@@ -180,20 +180,6 @@ impl Bench {
             Some(Engine::Hold) => self.lab.shown("/up/holder/dropped"),
             None => 0,
         }
-    }
-}
-
-/// Keeps answers of the neighbours from passing the link.
-fn know_each_other(lab: &Lab) {
-    for (space, device, other, address) in [
-        (&lab.a, "va", (&lab.b, "vb"), Lab::B4),
-        (&lab.b, "vb", (&lab.a, "va"), Lab::A4),
-    ] {
-        lab::sh(&format!(
-            "mac=$(ip -n {} -br link show dev {} | awk '{{ print $3 }}')
-             ip -n {space} neigh replace {address} lladdr $mac dev {device} nud permanent",
-            other.0, other.1
-        ));
     }
 }
 

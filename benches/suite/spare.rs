@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use support::probe::monotonic_ns;
+use support::clock;
 
 pub struct Spare {
     counter: Arc<Counter>,
@@ -43,9 +43,9 @@ impl Counter {
     /// The minimum of several attempts is one without a tick.
     fn least_ns(&self, rounds: u64) -> f64 {
         let attempts = (0..20).map(|_| {
-            let start = monotonic_ns();
+            let start = clock::now();
             self.count(self.rounds.load(Relaxed) + rounds);
-            monotonic_ns() - start
+            clock::now() - start
         });
         attempts.min().unwrap() as f64
     }
@@ -85,7 +85,7 @@ impl Spare {
 
     /// The CPU time of `work`, and of the kernel meanwhile.
     pub fn busy_ns(&self, work: impl FnOnce()) -> f64 {
-        let look = || (monotonic_ns(), self.counter.rounds.load(Relaxed));
+        let look = || (clock::now(), self.counter.rounds.load(Relaxed));
         let (start, spare) = look();
         work();
         let (end, more) = look();

@@ -8,8 +8,9 @@ use std::io::Error;
 use std::mem::size_of_val;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use support::clock;
 use support::lab::{Lab, inside};
-use support::probe::{Arrival, Arrivals, monotonic_ns};
+use support::probe::{Arrival, Arrivals};
 
 /// Of IPv4 and UDP; the socket leaves out Ethernet's.
 const HEADERS: usize = 28;
@@ -65,7 +66,7 @@ impl Tap {
     /// Of all probes so far.
     pub fn departures(&self, payload_len: usize) -> Arrivals {
         // The stamps are of the wall clock; the distance to the other clock does not change.
-        let apart_ns = wall_ns() - i128::from(monotonic_ns());
+        let apart_ns = wall_ns() - i128::from(clock::now());
         let mut all = vec![];
         while let Some((packet, stamp_ns)) = self.next() {
             if packet.len() == HEADERS + payload_len {

@@ -16,9 +16,8 @@ use std::time::{Duration, Instant};
 use emud_monitor::event::Watched;
 use emud_monitor::record::{End, Event, Header, Interval, Kind, NetClass, Reader, Trailer};
 use rustix::process::{Pid, Signal, kill_process};
-use rustix::thread::{CpuSet, sched_setaffinity};
-use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
+use support::clock::{self, now};
 
 /// One recording at a time: it would include the other tests' spinners.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -27,17 +26,10 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn now() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
-
 /// The calling thread runs on the last CPU only. Returns its number.
 fn pin() -> u16 {
     let last = thread::available_parallelism().unwrap().get() - 1;
-    let mut set = CpuSet::new();
-    set.set(last);
-    sched_setaffinity(None, &set).unwrap();
+    clock::pin(last);
     last as u16
 }
 

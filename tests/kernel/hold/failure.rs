@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use emud::abi::EMUD_LATE_NS;
 use emud::datapath::engine::hold::tell::{LinkName, pass_on};
+use emud::host::now_ns;
 use serde_json::{Value, json};
 
-use super::packet::now_ns;
 use super::{Bench, MS, PATIENCE, frame, number};
 
 /// A folder with the socket of a monitor, and other files.

@@ -22,7 +22,8 @@ use std::time::{Duration, Instant};
 
 use emud::datapath::engine::hold::failure::Failure;
 use emud::datapath::engine::hold::{Direction, End, HoldError, Holder, HolderStats, tap};
-use packet::{FromHolder, Packets, ToHolder, VNET_LEN, now_ns, own_network};
+use emud::host::now_ns;
+use packet::{FromHolder, Packets, ToHolder, VNET_LEN, own_network};
 
 const MS: u64 = 1_000_000;
 const HEADER: u16 = size_of::<emud::abi::emud_hold_hdr>() as u16;

@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
 use emud::abi::{EMUD_HOLD_MAGIC, emud_hold_hdr};
+use emud::host::now_ns;
 
 // Not in libc: <linux/if_packet.h>.
 const PACKET_AUXDATA: i32 = 8;
@@ -40,11 +41,6 @@ pub fn own_network() {
         "needs root: unshare: {}",
         io::Error::last_os_error()
     );
-}
-
-pub fn now_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// The other clock is read a moment later, so the largest difference is the best.

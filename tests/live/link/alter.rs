@@ -4,8 +4,9 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
+use support::clock;
 use support::lab::{Engine, Lab, Verdict, inside, packets_per_s, scaled, sh};
-use support::probe::{monotonic_ns, precise_timers, sleep_until};
+use support::probe::precise_timers;
 use support::stats::share_error;
 use support::udp::next;
 
@@ -47,7 +48,7 @@ fn send(way: &Way, count: u32) -> Vec<Came> {
         let mut came = Vec::new();
         let mut payload = [0u8; 2048];
         while let Some(len) = next(&socket, &mut payload) {
-            let now = monotonic_ns();
+            let now = clock::now();
             assert_eq!(len, PAYLOAD);
             let sent = u64::from_ne_bytes(payload[4..CLEAN].try_into().expect("8 bytes"));
             let wrong = payload[CLEAN..len].iter().map(|byte| byte.count_ones());
@@ -65,11 +66,11 @@ fn send(way: &Way, count: u32) -> Vec<Came> {
         let socket = UdpSocket::bind((from, 7001)).expect("bind");
         socket.connect((to, 7002)).expect("connect");
         let mut payload = [0u8; PAYLOAD];
-        let start = monotonic_ns();
+        let start = clock::now();
         for number in 0..count {
-            sleep_until(start + u64::from(number) * gap_ns);
+            clock::sleep_until(start + u64::from(number) * gap_ns);
             payload[..4].copy_from_slice(&number.to_ne_bytes());
-            payload[4..CLEAN].copy_from_slice(&monotonic_ns().to_ne_bytes());
+            payload[4..CLEAN].copy_from_slice(&clock::now().to_ne_bytes());
             socket.send(&payload).expect("send");
         }
     });

@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use support::bulk::{self, Bulk};
 use support::lab::{Engine, Lab, Verdict, inside, promised, run, sh};
-use support::probe::{Probe, monotonic_ns};
+use support::probe::Probe;
 use support::runs::rtt_ms;
 use support::stats::median;
 use support::udp::next;
-use support::{full, guest};
+use support::{clock, full, guest};
 
 const DELAY_MS: f64 = 30.0;
 /// A median this much later would be a different link; on a busy machine it still distinguishes a
@@ -228,7 +228,7 @@ fn frames(
             ready.send(()).expect("the test waits");
             let mut seen = vec![];
             while let Some((frame, vlan)) = socket.receive() {
-                let now = monotonic_ns();
+                let now = clock::now();
                 if frame.len() < 14 + 40 || frame[14 + 20] != 0xee {
                     continue;
                 }
@@ -254,7 +254,7 @@ fn frames(
                 body[9] = 253;
             }
             body[20] = 0xee;
-            body[26..34].copy_from_slice(&monotonic_ns().to_ne_bytes());
+            body[26..34].copy_from_slice(&clock::now().to_ne_bytes());
             body[34] = number;
             let mut frame = vec![0xff; 6];
             frame.extend([2, 0, 0, 0, 0, 1]);
@@ -405,7 +405,7 @@ pub fn two_tags(engine: Engine) {
             // By number, at its last arrival: on ingress the socket also sees it before the link.
             let mut came = vec![f64::NAN; COUNT.into()];
             while let Some((frame, vlan)) = socket.receive() {
-                let now = monotonic_ns();
+                let now = clock::now();
                 if vlan != Some(OUTER) || frame.len() < 18 + 9 || frame[..4] != [2, 0, 0, 0] {
                     continue;
                 }
@@ -423,7 +423,7 @@ pub fn two_tags(engine: Engine) {
                 let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
                 frame.extend(TAGS);
                 frame.extend(OURS.to_be_bytes());
-                frame.extend(monotonic_ns().to_ne_bytes());
+                frame.extend(clock::now().to_ne_bytes());
                 frame.push(number);
                 frame.resize(80, 0xaa);
                 socket.send(&frame);
@@ -521,7 +521,7 @@ pub fn without_ethernet(engine: Engine) {
             if len == 29 {
                 return held;
             }
-            held.push(monotonic_ns());
+            held.push(clock::now());
             echo(&mut packet[..len]);
             there.write_all(&packet[..len]).expect("write");
         }
@@ -538,12 +538,12 @@ pub fn without_ethernet(engine: Engine) {
             .expect("time-out");
         let trips: Vec<(u64, u64)> = (0..20)
             .map(|number| {
-                let sent = monotonic_ns();
+                let sent = clock::now();
                 socket.send(&[number; 32]).expect("send");
                 let mut answer = [0u8; 64];
                 let len = socket.recv(&mut answer).expect("an answer");
                 assert_eq!(answer[..len], [number; 32]);
-                (sent, monotonic_ns())
+                (sent, clock::now())
             })
             .collect();
         socket.send(&[0]).expect("send");

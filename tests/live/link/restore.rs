@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use emud::host::interface;
 use emud::netlink::Netlink;
+use support::clock;
 use support::lab::{Engine, Lab, Verdict, emud, emud_path, inside, run, scaled, sh, wait_until};
 use support::nobody::{self, Nobody};
-use support::probe::{Arrival, Probe, monotonic_ns};
+use support::probe::{Arrival, Probe};
 
 /// Time for asynchronous work of the kernel.
 const SOON: Duration = Duration::from_secs(20);
@@ -158,7 +159,7 @@ pub fn holder_killed(engine: Engine) {
     let arrivals = probe.run_while(|_| {
         thread::sleep(Duration::from_secs(1));
         sh(&format!("kill -9 {pid}"));
-        killed_ns = monotonic_ns();
+        killed_ns = clock::now();
     });
     let mut verdict = Verdict::default();
     let (held, rest): (Vec<&Arrival>, Vec<&Arrival>) =

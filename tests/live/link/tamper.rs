@@ -12,9 +12,8 @@ use emud::netlink::{self, Hook, Netlink, NetlinkError, tcx_programs};
 use serde_json::Value;
 use support::lab::{Engine, Lab, Said, Verdict, emud, emud_path, inside, sh, wait_until};
 use support::place::Scratch;
-use support::probe::monotonic_ns;
 use support::watch::{Line, Watch};
-use support::{full, guest};
+use support::{clock, full, guest};
 
 use super::restore::{assert_same, holders};
 
@@ -591,12 +590,12 @@ pub fn monitored(engine: Engine) {
         let mark = watch.since(0).len();
         let done_ns = match kind.script {
             "" => {
-                let done_ns = monotonic_ns();
+                let done_ns = clock::now();
                 lab.in_a(&format!("ip link set va netns {}", lab.b));
                 done_ns
             }
             BY_TCX => {
-                let done_ns = monotonic_ns();
+                let done_ns = clock::now();
                 spoil(&lab, engine, kind);
                 done_ns
             }

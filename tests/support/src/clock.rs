@@ -11,7 +11,7 @@ pub fn used() -> u64 {
     of(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-fn of(clock: libc::clockid_t) -> u64 {
+pub(crate) fn of(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
@@ -21,21 +21,27 @@ fn of(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Sleeps until a time of CLOCK_MONOTONIC.
-pub fn sleep_until(due_ns: u64) {
-    let due = libc::timespec {
-        tv_sec: (due_ns / 1_000_000_000) as libc::time_t,
-        tv_nsec: (due_ns % 1_000_000_000) as libc::c_long,
+/// Sleeps until a time of [`now`]. Absolute, so that a late start of one packet does not move the
+/// others. The kernel starts a timer also for a time that has passed: a sender that was late then
+/// sent 45,000 packets/s, of 100,000.
+pub fn sleep_until(at_ns: u64) {
+    if now() >= at_ns {
+        return;
+    }
+    let at = libc::timespec {
+        tv_sec: (at_ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (at_ns % 1_000_000_000) as libc::c_long,
     };
-    // SAFETY: the time outlives the call.
-    unsafe {
+    // SAFETY: a valid time; the rest of it is not requested.
+    while unsafe {
         libc::clock_nanosleep(
             libc::CLOCK_MONOTONIC,
             libc::TIMER_ABSTIME,
-            &raw const due,
+            &raw const at,
             std::ptr::null_mut(),
-        );
-    }
+        )
+    } == libc::EINTR
+    {}
 }
 
 pub fn spin_until(due_ns: u64) {

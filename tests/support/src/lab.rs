@@ -180,6 +180,20 @@ impl Lab {
         });
     }
 
+    /// Keeps answers of the neighbours from passing the link.
+    pub fn know_each_other(&self) {
+        for (space, device, other, address) in [
+            (&self.a, "va", (&self.b, "vb"), Self::B4),
+            (&self.b, "vb", (&self.a, "va"), Self::A4),
+        ] {
+            sh(&format!(
+                "mac=$(ip -n {} -br link show dev {} | awk '{{ print $3 }}')
+                 ip -n {space} neigh replace {address} lladdr $mac dev {device} nud permanent",
+                other.0, other.1
+            ));
+        }
+    }
+
     /// The two namespaces, with nothing in them.
     pub fn empty() -> Self {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use crate::clock;
 use crate::lab::{Lab, inside};
 
 /// Ethernet, IPv4 and UDP headers.
@@ -144,13 +145,13 @@ impl Probe {
         precise_timers();
         let sockets: Vec<_> = (0..self.dscps).map(|dscp| self.socket(dscp)).collect();
         let mut payload = vec![0; self.payload_len];
-        let start = monotonic_ns() + 1_000_000;
+        let start = clock::now() + 1_000_000;
         for number in 0..self.count {
             if self.interval_ns > 0 {
-                sleep_until(start + self.due(number));
+                clock::sleep_until(start + self.due(number));
             }
             payload[..4].copy_from_slice(&number.to_ne_bytes());
-            payload[4..12].copy_from_slice(&monotonic_ns().to_ne_bytes());
+            payload[4..12].copy_from_slice(&clock::now().to_ne_bytes());
             let socket = &sockets[number as usize % sockets.len()];
             socket.send(&payload).expect("send");
             progress.store(u64::from(number) + 1, Ordering::Release);
@@ -197,8 +198,8 @@ impl Probe {
                 if progress.load(Ordering::Acquire) < u64::from(self.count) {
                     continue;
                 }
-                let since = *quiet_since.get_or_insert_with(monotonic_ns);
-                if monotonic_ns() - since > self.patience.as_nanos() as u64 {
+                let since = *quiet_since.get_or_insert_with(clock::now);
+                if clock::now() - since > self.patience.as_nanos() as u64 {
                     break;
                 }
                 continue;
@@ -280,16 +281,6 @@ fn nanoseconds(time: &libc::timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-fn clock_ns(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: a valid location for the answer.
-    unsafe { libc::clock_gettime(clock, &raw mut time) };
-    nanoseconds(&time)
-}
-
 /// By how much the wall clock, by which the kernel stamps arrivals, is ahead of the monotonic one.
 ///
 /// Read until the thread kept its CPU meanwhile: otherwise packets would seem to overtake, 48 of a million.
@@ -297,43 +288,17 @@ fn wall_ahead_ns() -> u64 {
     let mut most_ns = 0;
     loop {
         most_ns += 5_000;
-        let before = monotonic_ns();
-        let wall = clock_ns(libc::CLOCK_REALTIME);
-        let between = monotonic_ns() - before;
+        let before = clock::now();
+        let wall = clock::of(libc::CLOCK_REALTIME);
+        let between = clock::now() - before;
         if between < most_ns {
             return wall - before - between / 2;
         }
     }
 }
 
-pub fn monotonic_ns() -> u64 {
-    clock_ns(libc::CLOCK_MONOTONIC)
-}
-
 /// The kernel must not delay this thread's timers.
 pub fn precise_timers() {
     // SAFETY: no pointers.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
-}
-
-/// Absolute, so that a late start of one packet does not move the others. The kernel starts a timer also for a
-/// time that has passed: a sender that was late then sent 45,000 packets/s, of 100,000.
-pub fn sleep_until(at_ns: u64) {
-    if monotonic_ns() >= at_ns {
-        return;
-    }
-    let at = libc::timespec {
-        tv_sec: (at_ns / 1_000_000_000) as libc::time_t,
-        tv_nsec: (at_ns % 1_000_000_000) as libc::c_long,
-    };
-    // SAFETY: a valid time; the rest of it is not requested.
-    while unsafe {
-        libc::clock_nanosleep(
-            libc::CLOCK_MONOTONIC,
-            libc::TIMER_ABSTIME,
-            &raw const at,
-            std::ptr::null_mut(),
-        )
-    } == libc::EINTR
-    {}
 }
