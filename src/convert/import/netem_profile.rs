@@ -3,8 +3,8 @@
 
 use super::netem::{Beside, Netem, link, seed};
 use super::tc_script::{Script, To};
-use super::writer::{Writer, quoted, string, table};
-use super::{Header, Imported, Tables, tc_prio};
+use super::writer::{Writer, string};
+use super::{Header, Imported, Tables};
 use crate::profile::{Distribution, Word};
 use crate::text::Mistake;
 
@@ -45,29 +45,13 @@ pub(crate) fn profile(
         link(&mut out, netem, beside, tables)?;
     }
     for rule in &script.rules {
-        out.from(&rule.at);
-        out.header("[rule]");
-        if rule.is_tos {
-            out.note(tc_prio::NOTE);
-        }
-        let keys: Vec<_> = (rule.matches.iter())
-            .map(|(key, value)| (*key, Some(value.clone())))
-            .collect();
-        if !keys.is_empty() {
-            out.key("match", table(&keys));
-        }
-        out.key(
-            "link",
-            match &rule.to {
-                To::Own => quoted("link"),
-                To::Class(name) => quoted(name),
-                To::Nothing => quoted("none"),
-            },
-        );
-        match direction(rule.device.as_deref()) {
-            Header::Link => {}
-            one => out.key("direction", quoted(one.word())),
-        }
+        let link = match &rule.to {
+            To::Own => "link",
+            To::Class(name) => name,
+            To::Nothing => "none",
+        };
+        let direction = direction(rule.device.as_deref());
+        out.rule(&rule.at, rule.is_tos, &rule.matches, link, direction);
     }
     for warning in &script.warnings {
         out.warning(warning.clone());

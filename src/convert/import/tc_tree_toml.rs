@@ -8,7 +8,7 @@ use super::tc_queue::Queue;
 use super::tc_red::Red;
 use super::tc_tree::{Class, Tree};
 use super::writer::{Writer, quoted, string, table};
-use super::{Header, Imported, Tables, tc_prio};
+use super::{Header, Imported, Tables};
 use crate::bottleneck::Schedule;
 use crate::profile::{PACKET_BYTES, Percent, Rate, Time, Word};
 use crate::text::{At, Mistake};
@@ -199,22 +199,7 @@ fn rules(out: &mut Writer, tree: &Tree, header: Header) {
             out.warning(text);
             continue;
         };
-        out.from(&filter.at);
-        out.header("[rule]");
-        if filter.is_tos {
-            out.note(tc_prio::NOTE);
-        }
-        let keys = filter
-            .matches
-            .iter()
-            .map(|(key, value)| (*key, Some(value.clone())));
-        let keys: Vec<_> = keys.collect();
-        if !keys.is_empty() {
-            out.key("match", table(&keys));
-        }
-        out.key("link", quoted(name(class)));
-        if header != Header::Link {
-            out.key("direction", quoted(header.word()));
-        }
+        let (is_tos, matches) = (filter.is_tos, &filter.matches);
+        out.rule(&filter.at, is_tos, matches, &name(class), header);
     }
 }

@@ -3,6 +3,7 @@
 
 use std::fmt::Display;
 
+use super::{Header, tc_prio};
 use crate::profile::{MAX_BYTES, PACKET_BYTES, Profile, ProfileError, Trace, TraceSource};
 use crate::text::{At, Mistake, TextError, Time};
 
@@ -65,6 +66,32 @@ impl Writer {
 
     pub fn key(&mut self, key: &str, value: impl Display) {
         self.raw(&format!("{key} = {value}"));
+    }
+
+    /// Adds a rule; `is_tos`: tc takes the priority of its packets from their type of service.
+    pub fn rule(
+        &mut self,
+        at: &At,
+        is_tos: bool,
+        matches: &[(&str, String)],
+        link: &str,
+        direction: Header,
+    ) {
+        self.from(at);
+        self.header("[rule]");
+        if is_tos {
+            self.note(tc_prio::NOTE);
+        }
+        let keys: Vec<_> = (matches.iter())
+            .map(|(key, value)| (*key, Some(value.clone())))
+            .collect();
+        if !keys.is_empty() {
+            self.key("match", table(&keys));
+        }
+        self.key("link", quoted(link));
+        if direction != Header::Link {
+            self.key("direction", quoted(direction.word()));
+        }
     }
 
     /// Adds the key `trace` with the rows, or with the name of the file `beside` for rows that do not fit;
