@@ -32,8 +32,7 @@ pub struct Status {
     pub stale: u64,
     /// The longest time between the decision and the reading of such a frame, ns.
     pub worst_stale_ns: u64,
-    /// Frames dropped because their source is not the station, nobody has their destination, or
-    /// they are too long or have a VLAN tag.
+    /// Frames dropped because their source is not the station.
     pub foreign: u64,
     /// Frames dropped because nobody has their destination.
     pub unknown: u64,
