@@ -14,6 +14,7 @@ pub(crate) mod ping;
 mod ping_toml;
 mod ping_trace;
 mod rate_log;
+mod shell;
 mod table;
 mod tc_aqm;
 mod tc_command;
@@ -126,7 +127,7 @@ pub fn tc_table(name: &str) -> Option<PathBuf> {
 /// The mistake in the command at which tc would stop, or the first property that emud does not
 /// support.
 pub fn netem(command: &str, header: Header, tables: Tables) -> Result<Imported, TextError> {
-    let text = tc_command::expanded(command);
+    let text = shell::expanded(command);
     tc_script::read(&text)
         .and_then(|script| netem_profile::profile(&script, header, tables))
         .map_err(|mistake| mistakes("command", &text, mistake))
@@ -144,7 +145,7 @@ pub fn tc(
     rate: Option<u64>,
     tables: Tables,
 ) -> Result<Imported, TextError> {
-    let text = tc_command::expanded(script);
+    let text = shell::expanded(script);
     tc_tree::Tree::read(&text)
         .and_then(|tree| tc_tree_toml::profile(&tree, header, rate, tables))
         .map_err(|mistake| mistakes(origin, &text, mistake))

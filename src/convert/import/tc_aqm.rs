@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads tc's codel and pie (iproute2: tc/q_codel.c, tc/q_pie.c).
 
-use super::tc_command::{Made, Word};
+use super::shell::Word;
+use super::tc_command::Made;
 use super::tc_units::{size, time_us, whole};
 use crate::text::Mistake;
 

@@ -6,7 +6,8 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use super::tc_command::{Word, Words, begins};
+use super::shell::{Word, Words};
+use super::tc_command::begins;
 use super::tc_handle::{canonical, major};
 use super::tc_units::whole;
 use super::writer::{quoted, string};

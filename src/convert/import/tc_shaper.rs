@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A rate limiter: a tbf, or a class of htb.
 
-use super::tc_command::{Made, Word, begins};
+use super::shell::Word;
+use super::tc_command::{Made, begins};
 use super::tc_units::{rate_bits, size, time_us, whole};
 use crate::text::Mistake;
 

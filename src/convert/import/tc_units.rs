@@ -2,7 +2,7 @@
 //! Quantities as tc reads them (iproute2: lib/utils.c, lib/utils_math.c), which differs from
 //! profiles: bare numbers are valid, `bps` is bytes, sizes are powers of 1024.
 
-use super::tc_command::Word;
+use super::shell::Word;
 use crate::text::units::{QuantityKind, Unit};
 use crate::text::{Mistake, Rate, Time};
 

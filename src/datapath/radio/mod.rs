@@ -3,19 +3,21 @@
 //! frames between them in virtual time.
 //!
 //! A packet is stamped by a BPF program when its node sends it (`stamp`), read by the thread
-//! (`serve`), and handed over to the air with its stamp. The thread decides on the air up to the
+//! (`worker`), and handed over to the air with its stamp. The thread decides on the air up to the
 //! present only after it has read everything, so what happens on air does not depend on when the
 //! thread runs: a late thread makes deliveries late, which is counted ([`Status`]).
 //!
 //! All devices end with their descriptors, and so with the process.
 
 mod frame;
+mod motion;
 mod pool;
 mod record;
 mod serve;
 mod stamp;
 mod status;
 mod tap;
+mod worker;
 
 use std::io;
 
