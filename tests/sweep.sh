@@ -10,8 +10,7 @@ orphaned() { [[ $1 =~ (^|/)emudmon-([0-9]+)- ]] && [ ! -e "/proc/${BASH_REMATCH[
 sweep_namespaces() {
     local name
     for name in /run/netns/*; do
-        [[ $name =~ /(live|mfv|netem|netlink|json|alter|begin|emudmon)-([0-9]+)(-[^/]*)?$ ||
-            $name =~ /(mrec-[a-z]+)-([0-9]+)-[0-9]+$ ]] || continue
+        [[ $name =~ /(emudmon|emudtest-[a-z]+)-([0-9]+)(-[^/]*)?$ ]] || continue
         [ ! -e "/proc/${BASH_REMATCH[2]}" ] || continue
         # The holders of links are in sessions of their own.
         ip netns pids "${name##*/}" | xargs -r kill -9

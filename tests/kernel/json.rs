@@ -33,7 +33,7 @@ impl Space {
     fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let space = Self(format!("json-{}-{number}", std::process::id()));
+        let space = Self(format!("emudtest-json-{}-{number}", std::process::id()));
         succeed(Command::new("ip").args(["netns", "add", &space.0]));
         for command in [
             "link add v0 type veth peer name v1",

@@ -36,7 +36,7 @@ fn pin() -> u16 {
 fn unique(what: &str) -> String {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    format!("mrec-{what}-{}-{number}", std::process::id())
+    format!("emudtest-record-{}-{number}-{what}", std::process::id())
 }
 
 fn succeed(command: &mut Command) -> String {

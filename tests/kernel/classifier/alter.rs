@@ -291,7 +291,7 @@ struct Wire {
 impl Wire {
     /// Puts the calling thread into the namespace.
     fn new() -> Self {
-        let name = format!("alter-{}", std::process::id());
+        let name = format!("emudtest-alter-{}", std::process::id());
         for line in [
             format!("netns add {name}"),
             format!("-n {name} link add w0 type veth peer name w1"),

@@ -26,7 +26,7 @@ struct Space {
 impl Space {
     fn new() -> Self {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("netlink-{}-{number}", std::process::id());
+        let name = format!("emudtest-netlink-{}-{number}", std::process::id());
         let home = File::open("/proc/thread-self/ns/net").unwrap();
         shell(&format!("ip netns add {name}"));
         let space = Self { name, home };

@@ -17,7 +17,7 @@ impl Space {
     pub fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = |side: &str| format!("mfv-{}-{number}-{side}", std::process::id());
+        let name = |side: &str| format!("emudtest-verify-{}-{number}-{side}", std::process::id());
         let space = Self {
             a: name("a"),
             b: name("b"),

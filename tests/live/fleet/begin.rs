@@ -16,7 +16,7 @@ const SECOND: u64 = 1_000_000_000;
 pub fn at_a_time_ahead() {
     on_a_host(|| {
         // All tests of the machine see its name.
-        let netns = format!("begin-{}", std::process::id());
+        let netns = format!("emudtest-begin-{}", std::process::id());
         ip(&format!("netns add {netns}"));
         let done = std::panic::catch_unwind(|| {
             ip(&format!("link add v0 type veth peer name v1 netns {netns}"));

@@ -119,7 +119,7 @@ pub fn import(command: &str) -> String {
 
 /// Whether this kernel and tc have netem.
 pub fn has_netem() -> bool {
-    let space = format!("netem-{}", std::process::id());
+    let space = format!("emudtest-netem-{}", std::process::id());
     sh(&format!("ip netns add {space}"));
     let added = run(Command::new("tc")
         .args(["-n", &space])

@@ -197,7 +197,7 @@ impl Lab {
     /// The two namespaces, with nothing in them.
     pub fn empty() -> Self {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = |side: &str| format!("live-{}-{number}-{side}", std::process::id());
+        let name = |side: &str| format!("emudtest-live-{}-{number}-{side}", std::process::id());
         let lab = Self {
             a: name("a"),
             b: name("b"),
