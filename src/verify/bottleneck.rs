@@ -3,7 +3,7 @@
 //! reduce its load, which a busy queue does not show; losses after it reduce what arrives.
 
 use super::probe::Sent;
-use super::simulate::Random;
+use super::splitmix::Random;
 use super::theory::Asked;
 
 /// A train must exceed the rate by this factor to load the queue.

@@ -19,6 +19,7 @@ mod port;
 mod probe;
 mod responder;
 mod simulate;
+mod splitmix;
 mod table;
 mod theory;
 mod thinning;
@@ -212,7 +213,7 @@ fn measure(
         if let (Some(plan), Some(stream)) = (paced[i], &small[i]) {
             outcome
                 .checks
-                .extend(judge.paced(stream, &judge.chance(plan)));
+                .extend(judge.paced(stream, &judge.chance(plan, stream)));
             outcome.curves.push(judge.curve(stream));
             outcome.notes.extend(judge.note(plan, stream));
         }

@@ -206,6 +206,16 @@ impl Stream {
         delays
     }
 
+    /// Which probes arrived, and have a known time of transmission.
+    pub fn known(&self) -> Vec<bool> {
+        let mut known = vec![false; self.sent.len()];
+        for arrival in &self.came {
+            let i = arrival.number as usize;
+            known[i] = !self.sent[i].vague;
+        }
+        known
+    }
+
     /// Number of distinct probes that arrived.
     pub fn different(&self) -> usize {
         let mut numbers: Vec<u32> = self.came.iter().map(|a| a.number).collect();
@@ -345,6 +355,7 @@ mod tests {
         let s = stream(&[(0, 7), (2, 29), (1, 30), (2, 31), (3, 50)]);
         assert_eq!((s.lost(), s.copies(), s.overtaken()), (1, 1, 1));
         assert_eq!(s.delays_ns(), [7.0, 9.0, 20.0], "not the vague one");
+        assert_eq!(s.known(), [true, true, true, false, false]);
     }
 
     #[test]

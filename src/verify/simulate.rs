@@ -7,6 +7,7 @@
 //! of 1 in [`RUNS`] + 1 (Barnard's Monte Carlo test, exact for any distribution).
 
 use super::cdf::Cdf;
+use super::splitmix::Random;
 use super::theory::{Asked, Source};
 
 /// Number of simulated measurements.
@@ -83,9 +84,16 @@ pub struct Chance {
     pub overtaken: Spread,
 }
 
-/// Simulates `runs` measurements of the sum of these directions' delays.
-pub fn simulate(ways: &[&Asked], pace: Pace, cdf: &Cdf, runs: usize) -> Chance {
+/// Simulates `runs` measurements of the sum of these directions' delays; of the probes at this pace, the
+/// delays of the `known` ones are in the sample.
+pub fn simulate(ways: &[&Asked], pace: Pace, known: &[bool], cdf: &Cdf, runs: usize) -> Chance {
+    let all = pace.count;
     let pace = thinned(ways, pace);
+    // One that stands for several is known if one of them is.
+    let known: Vec<bool> = (0..pace.count)
+        .map(|i| known[i * all / pace.count..(i + 1) * all / pace.count].contains(&true))
+        .collect();
+    let size = known.iter().filter(|known| **known).count();
     let mut random = Random::new(pace.count as u64);
     let mut chance = Chance::default();
     let mut delays = vec![0.0; pace.count];
@@ -98,11 +106,11 @@ pub fn simulate(ways: &[&Asked], pace: Pace, cdf: &Cdf, runs: usize) -> Chance {
         for way in ways {
             add(way, pace, &mut random, &mut delays);
         }
-        let sums = Sums::of(&delays, near, latest, cdf);
+        let sums = Sums::of(&delays, &known, near, latest, cdf);
         let (mean, sd) = sums.moments();
         chance.mean_ns.add(near + mean);
         chance.sd_ns.add(sd);
-        chance.ks.add(distance(&sums.cells, delays.len(), cdf));
+        chance.ks.add(distance(&sums.cells, size, cdf));
         chance.slope.add(sums.slope(pace));
         chance.overtaken.add(match reorders {
             true => overtaken(&delays, pace, || loss > 0.0 && random.uniform() < loss),
@@ -115,18 +123,18 @@ pub fn simulate(ways: &[&Asked], pace: Pace, cdf: &Cdf, runs: usize) -> Chance {
 /// One measurement, added up in one pass, which is most of the time of a simulation. A value near the mean
 /// is subtracted from each delay, so that no digits are lost.
 struct Sums {
-    /// Delays that are not beyond the latest.
+    /// Known delays that are not beyond the latest.
     kept: f64,
     sum: f64,
     squares: f64,
     /// Each times its number, counted from the middle.
     product: f64,
-    /// How many delays there are between the edges.
+    /// How many known delays there are between the edges.
     cells: [u32; EDGES],
 }
 
 impl Sums {
-    fn of(delays: &[f64], near: f64, latest: f64, cdf: &Cdf) -> Self {
+    fn of(delays: &[f64], known: &[bool], near: f64, latest: f64, cdf: &Cdf) -> Self {
         let mut sums = Self {
             kept: 0.0,
             sum: 0.0,
@@ -135,15 +143,18 @@ impl Sums {
             cells: [0; EDGES],
         };
         let mut number = -0.5 * (delays.len() as f64 - 1.0);
-        for delay in delays {
+        for (delay, known) in delays.iter().zip(known) {
             let off = delay - near;
+            sums.product += number * off;
+            number += 1.0;
+            if !known {
+                continue;
+            }
             if *delay <= latest {
                 sums.kept += 1.0;
                 sums.sum += off;
                 sums.squares += off * off;
             }
-            sums.product += number * off;
-            number += 1.0;
             let cell = (cdf.at(*delay) * EDGES as f64) as usize;
             sums.cells[if cell < EDGES { cell } else { EDGES - 1 }] += 1;
         }
@@ -152,9 +163,9 @@ impl Sums {
 
     /// Mean, less the value near it, and standard deviation (n - 1).
     fn moments(&self) -> (f64, f64) {
-        let mean = self.sum / self.kept;
+        let mean = self.sum / self.kept.max(1.0);
         let squares = self.squares - mean * self.sum;
-        (mean, (squares.max(0.0) / (self.kept - 1.0)).sqrt())
+        (mean, (squares.max(0.0) / (self.kept - 1.0).max(1.0)).sqrt())
     }
 
     /// Of a fitted line.
@@ -271,44 +282,6 @@ fn overtaken(delays: &[f64], pace: Pace, mut lost: impl FnMut() -> bool) -> f64 
     f64::from(count) / f64::from(came.max(1))
 }
 
-/// splitmix64, and normal values by Marsaglia's polar method. The fixed seed gives the same
-/// judgement for the same measurement.
-pub struct Random {
-    state: u64,
-    spare: Option<f64>,
-}
-
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Self {
-            state: seed,
-            spare: None,
-        }
-    }
-
-    pub fn uniform(&mut self) -> f64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((x ^ (x >> 31)) >> 11) as f64 * (f64::EPSILON / 2.0)
-    }
-
-    fn normal(&mut self) -> f64 {
-        if let Some(spare) = self.spare.take() {
-            return spare;
-        }
-        loop {
-            let (u, v) = (2.0 * self.uniform() - 1.0, 2.0 * self.uniform() - 1.0);
-            let s = u * u + v * v;
-            if s > 0.0 && s < 1.0 {
-                let scale = (-2.0 * s.ln() / s).sqrt();
-                self.spare = Some(v * scale);
-                return u * scale;
-            }
-        }
-    }
-}
-
 /// Simulates one measurement, with a uniform value for each probe that determines its fate.
 #[cfg(test)]
 pub fn one(way: &Asked, pace: Pace, seed: u64) -> (Vec<f64>, Vec<f64>) {
@@ -335,6 +308,11 @@ mod tests {
         }
     }
 
+    fn simulated(way: &Asked, pace: Pace, runs: usize) -> Chance {
+        let known = vec![true; pace.count];
+        simulate(&[way], pace, &known, &Cdf::of(&[way]), runs)
+    }
+
     const PACE: Pace = Pace {
         count: 1000,
         interval_ns: 5e6,
@@ -343,7 +321,7 @@ mod tests {
     #[test]
     fn independent_values_spread_as_theory_says() {
         let way = normal(|table_ns| Source::Independent { table_ns });
-        let chance = simulate(&[&way], PACE, &Cdf::of(&[&way]), 4000);
+        let chance = simulated(&way, PACE, 4000);
         // Errors of the sd of 4000 runs: 1.1 %; four of them.
         let near =
             |got: f64, asked: f64| assert!((got / asked - 1.0).abs() < 0.045, "{got} {asked}");
@@ -364,7 +342,7 @@ mod tests {
             table_ns,
             coherence_ns: 40e6,
         });
-        let chance = simulate(&[&way], PACE, &Cdf::of(&[&way]), 4000);
+        let chance = simulated(&way, PACE, 4000);
         let worth = way.independent_values(5e9).unwrap();
         let got = (10e6 / chance.mean_ns.sd()).powi(2);
         // Twice the 1.1 % of the sd, four of them; the ends of the 5 s count for another 1 %.
@@ -380,7 +358,7 @@ mod tests {
             count: 2,
             interval_ns: 10e6,
         };
-        let chance = simulate(&[&way], pace, &Cdf::of(&[&way]), 40_000);
+        let chance = simulated(&way, pace, 40_000);
         let p = 2.0 * chance.overtaken.mean();
         let asked = crate::profile::quantile::normal_cdf(-1.0 / 2f64.sqrt());
         assert!(

@@ -31,14 +31,16 @@ pub struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// The effect of chance on the delays of probes at this pace.
-    pub fn chance(&self, plan: Plan) -> (Cdf, Chance) {
+    /// The effect of chance on the delays of probes at this pace, of which those arrived that did in
+    /// `stream`: losses and a link's delays are independent.
+    pub fn chance(&self, plan: Plan, stream: &Stream) -> (Cdf, Chance) {
+        let known = stream.known();
         let pace = Pace {
-            count: plan.count as usize,
+            count: known.len(),
             interval_ns: plan.interval_ns as f64,
         };
         let cdf = Cdf::of(&self.ways);
-        let chance = simulate(&self.ways, pace, &cdf, self.runs());
+        let chance = simulate(&self.ways, pace, &known, &cdf, self.runs());
         (cdf, chance)
     }
 

@@ -42,7 +42,8 @@ impl Judge<'_> {
             count: n,
             interval_ns: span_ns / n as f64,
         };
-        let slope = simulate(&self.ways, pace, &Cdf::of(&self.ways), self.runs()).slope;
+        let cdf = Cdf::of(&self.ways);
+        let slope = simulate(&self.ways, pace, &vec![true; n], &cdf, self.runs()).slope;
         // A gap counts up to 1.5 fold in the slope: in the middle.
         let machine = RATE_SHARE + 2.0 * self.resolution_ns / span_ns + 1.5 * idle;
         let raw = stream.came_per_s() * bits;
