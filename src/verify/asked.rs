@@ -25,6 +25,8 @@ pub struct Links {
     pub profile: String,
     pub up: Option<Asked>,
     pub down: Option<Asked>,
+    /// What the interface has, up and down.
+    pub running: [Option<Asked>; 2],
     pub l3: bool,
     pub mtu: u32,
     before: Vec<Report>,
@@ -75,22 +77,23 @@ impl Links {
         let payload = long_payload(link.mtu, any).unwrap_or(SHORT_PAYLOAD);
         let longest = wire_bytes(payload, any, there.saved.l3);
         let in_force = Profile::parse(&there.saved.profile, "the kernel").ok();
-        let asked = |direction: u32| -> Result<Option<Asked>, VerifyError> {
+        let running = |direction: u32| -> Result<Option<Asked>, VerifyError> {
             if !there.saved.directions[direction as usize] {
                 return Ok(None);
             }
-            Ok(Some(match &against {
-                Some(profile) => compiled(profile, direction, longest)?,
-                None => {
-                    let link = there.maps.link(direction)?;
-                    let asked = Asked::of(&link, &*there.maps.table_of(0, direction)?, longest);
-                    asked.with_phases(in_force.as_ref()).with_class(
-                        in_force.as_ref(),
-                        direction,
-                        longest,
-                    )
-                }
-            }))
+            let link = there.maps.link(direction)?;
+            let asked = Asked::of(&link, &*there.maps.table_of(0, direction)?, longest);
+            let asked = asked.with_phases(in_force.as_ref());
+            Ok(Some(asked.with_class(
+                in_force.as_ref(),
+                direction,
+                longest,
+            )))
+        };
+        let running = [running(abi::EMUD_UP)?, running(abi::EMUD_DOWN)?];
+        let asked = |direction: u32| {
+            let running = running[direction as usize].as_ref();
+            requested(against.as_ref(), running, direction, longest)
         };
         let name = before.first().map(|r| r.profile.clone());
         let (up, down) = (asked(abi::EMUD_UP)?, asked(abi::EMUD_DOWN)?);
@@ -108,6 +111,7 @@ impl Links {
         Ok(Self {
             up,
             down,
+            running,
             l3: there.saved.l3,
             mtu: link.mtu,
             profile: match &against {
@@ -248,6 +252,21 @@ fn ends_first(ends_in_s: f64, duration_ns: u64) -> bool {
     ends_in_s > LEASE.as_secs_f64() && ends_in_s < duration_s
 }
 
+/// What a direction is compared with. A profile's link that the interface does not have is measured as if
+/// it had it, and disagrees.
+fn requested(
+    against: Option<&Profile>,
+    running: Option<&Asked>,
+    direction: u32,
+    longest: usize,
+) -> Result<Option<Asked>, VerifyError> {
+    let Some(profile) = against else {
+        return Ok(running.cloned());
+    };
+    let asked = compiled(profile, direction, longest)?;
+    Ok((running.is_some() || asked.has_effect()).then_some(asked))
+}
+
 /// Compiles a direction of a profile.
 pub fn compiled(profile: &Profile, direction: u32, longest: usize) -> Result<Asked, VerifyError> {
     let compiled = of_profile(profile, direction)?;
@@ -303,6 +322,77 @@ fn failure(name: &str, before: &Direction, after: &Direction) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verify::{Check, CheckVerdict, Method, Outcome, Unit};
+
+    const PROFILE: &str = "[down]\ndelay = \"20ms\"";
+
+    /// A direction was passed over if the interface did not emulate it, whatever the profile had there.
+    #[test]
+    fn a_link_that_only_the_profile_has_is_measured() {
+        let profile = Profile::parse(PROFILE, "test").unwrap();
+        let of = |against, direction| requested(against, None, direction, 1442).unwrap();
+        assert_eq!(of(None, abi::EMUD_DOWN), None);
+        assert_eq!(of(Some(&profile), abi::EMUD_UP), None);
+        let down = of(Some(&profile), abi::EMUD_DOWN);
+        assert_eq!(down.map(|asked| asked.mean_ns), Some(20e6));
+    }
+
+    /// Nothing measures a rate that the profile does not have.
+    #[test]
+    fn a_rate_that_only_the_link_has_is_not_passed_over() {
+        let verdict = |running: Asked| {
+            let peer = IpAddr::from([192, 0, 2, 1]);
+            let request = Request {
+                interface: "eth0".to_owned(),
+                peer_netns: None,
+                peer: Some(peer),
+                against: None,
+                duration_ns: 1,
+                resolution_ns: 1,
+            };
+            let links = Links {
+                profile: "test".to_owned(),
+                up: Some(Asked::nothing()),
+                down: None,
+                running: [Some(running), None],
+                l3: false,
+                mtu: 1500,
+                before: Vec::new(),
+                version: Version {
+                    link_id: 1,
+                    generation: 1,
+                },
+                text: String::new(),
+            };
+            let mut outcome = Outcome::new(&request, &links, Method::OneWay, peer);
+            outcome.checks.push(Check {
+                direction: "up",
+                what: What::Loss,
+                unit: Unit::Share,
+                asked: 0.0,
+                measured: Some(0.0),
+                interval: None,
+                notices: None,
+                verdict: CheckVerdict::Agrees,
+                why: None,
+            });
+            outcome.conclude();
+            outcome.verdict
+        };
+        let with = |rate_bit_s, unjudged| Asked {
+            rate_bit_s,
+            unjudged,
+            ..Asked::nothing()
+        };
+        assert_eq!(verdict(Asked::nothing()), CheckVerdict::Agrees);
+        let limited = with(Some(1e6), Vec::new());
+        assert_eq!(verdict(limited), CheckVerdict::NotJudged);
+        for why in ["a trace or phases", "a class of a bottleneck"] {
+            let what = &[What::Rate];
+            let hidden = with(None, vec![Unjudged { why, what }]);
+            assert_eq!(verdict(hidden), CheckVerdict::NotJudged, "{why}");
+        }
+    }
 
     /// A lease of 5 s is renewed every second.
     #[test]

@@ -85,11 +85,24 @@ pub struct Curve {
 impl Outcome {
     pub(super) fn new(request: &Request, links: &Links, method: Method, peer: IpAddr) -> Self {
         let (mut notes, mut unjudged) = (Vec::new(), false);
-        for (name, asked) in [("up", &links.up), ("down", &links.down)] {
+        let profile = &links.profile;
+        let both = [("up", &links.up), ("down", &links.down)];
+        for ((name, asked), running) in both.into_iter().zip(&links.running) {
             let Some(asked) = asked else {
                 notes.push(format!("{name}: not emulated, so not judged"));
                 continue;
             };
+            match running {
+                None => notes.push(format!("{name}: not emulated, but {profile} has a link")),
+                // Without a rate to exceed there is no train, and probes do not fill a queue.
+                Some(running) if running.may_limit() && !asked.may_limit() => {
+                    notes.push(format!(
+                        "{name}: the rate is not judged: the link can limit it, {profile} does not"
+                    ));
+                    unjudged = true;
+                }
+                Some(_) => {}
+            }
             if asked.nothing_judged() {
                 let why: Vec<_> = asked.unjudged.iter().map(|u| u.why).collect();
                 notes.push(format!("{name}: not judged: it has {}", why.join(", ")));

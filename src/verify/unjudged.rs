@@ -4,7 +4,8 @@
 use super::check::What::{
     self, DelayDistribution, DelayMean, DelaySd, Duplicates, Loss, Overtaken, Rate,
 };
-use super::class::IN_CLASS;
+use super::class::{IN_CLASS, REASONS};
+use super::theory::Asked;
 use crate::abi;
 use crate::profile::{self, LinkState, LossModel, Reorder};
 
@@ -21,7 +22,27 @@ pub const DEPENDENT_LOSS: &str = "losses that are not independent";
 /// Why the rate of a link with a queue manager is not judged.
 pub(super) const AQM: &str = "an AQM";
 
-/// Returns what [`super::theory::Asked`] leaves out of a direction and what cannot be judged for that reason.
+const TIMELINE: &str = "a trace or phases";
+const RULES: &str = "rules";
+const MATRIX: &str = "a matrix";
+/// Parts that may have a rate, beside a class.
+const MAY_LIMIT: [&str; 3] = [TIMELINE, RULES, MATRIX];
+
+impl Asked {
+    /// Returns whether a probe shows it.
+    pub(super) fn has_effect(&self) -> bool {
+        let limits = self.rate_bit_s.is_some();
+        limits || self.loss > 0.0 || self.mean_ns > 0.0 || !self.unjudged.is_empty()
+    }
+
+    /// Returns whether packets of it may wait for a rate.
+    pub(super) fn may_limit(&self) -> bool {
+        let hides = |u: &Unjudged| REASONS.contains(&u.why) || MAY_LIMIT.contains(&u.why);
+        self.rate_bit_s.is_some() || self.unjudged.iter().any(hides)
+    }
+}
+
+/// Returns what [`Asked`] leaves out of a direction and what cannot be judged for that reason.
 pub(super) fn left_out(link: &profile::Link, figures: &abi::emud_link) -> Vec<Unjudged> {
     let flag = |flag| figures.flags & flag != 0;
     let jitter = link.delay.jitter.as_ref();
@@ -81,15 +102,11 @@ pub(super) fn left_out(link: &profile::Link, figures: &abi::emud_link) -> Vec<Un
             !wire.beyond(&["burst"]).is_empty(),
         ),
         (AQM, &[Rate], queue.aqm.is_some()),
-        (
-            "a trace or phases",
-            all_but_order,
-            figures.timeline.count != 0,
-        ),
+        (TIMELINE, all_but_order, figures.timeline.count != 0),
         ("`slot`", delay_and_rate, slot.is_some()),
         ("a background", all_but_order, figures.background.count != 0),
-        ("rules", &What::ALL, flag(abi::EMUD_F_RULES)),
-        ("a matrix", &What::ALL, flag(abi::EMUD_F_MATRIX)),
+        (RULES, &What::ALL, flag(abi::EMUD_F_RULES)),
+        (MATRIX, &What::ALL, flag(abi::EMUD_F_MATRIX)),
     ]
     .into_iter()
     .filter_map(|(why, what, there)| there.then_some(Unjudged { why, what }))
