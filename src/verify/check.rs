@@ -13,10 +13,10 @@ use crate::profile::quantile::normal_quantile;
 
 /// Largest probability that a correct link is reported as wrong.
 pub const FALSE_ALARM: f64 = 1e-3;
-/// Maximum number of checks that are subject to chance: mean, sd, distribution, loss and rate in
-/// both directions, or reordering in place of order. The distance of a distribution can only be too
+/// Maximum number of checks that are subject to chance: mean, sd, distribution, loss, rate and, with
+/// `reorder = "jitter"`, order, in both directions. The distance of a distribution can only be too
 /// large, not too small, so half of its probability is free; the losses of the train use that.
-const CHECKS: f64 = 10.0;
+const CHECKS: f64 = 12.0;
 pub const PER_CHECK: f64 = FALSE_ALARM / CHECKS;
 /// Probability with which a deviation that is stated as detectable is detected.
 const POWER: f64 = 0.99;

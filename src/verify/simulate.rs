@@ -7,11 +7,12 @@
 //! of 1 in [`RUNS`] + 1 (Barnard's Monte Carlo test, exact for any distribution).
 
 use super::cdf::Cdf;
+use super::check::PER_CHECK;
 use super::splitmix::Random;
 use super::theory::{Asked, Source};
 
-/// Number of simulated measurements.
-pub const RUNS: usize = 20_000;
+/// Number of simulated measurements: one beyond all of them, above or below, is as rare as a check may fail.
+pub const RUNS: usize = (2.0 / PER_CHECK) as usize;
 
 /// Edges, at equal shares, where distribution functions are compared.
 pub const EDGES: usize = 512;

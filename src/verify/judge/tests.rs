@@ -7,6 +7,7 @@ use super::*;
 use crate::profile::Profile;
 use crate::profile::shipped::{SHIPPED, find};
 use crate::verify::asked::compiled;
+use crate::verify::check::FALSE_ALARM;
 use crate::verify::probe::{Arrival, Sent};
 use crate::verify::simulate::one;
 use crate::verify::theory::{Asked, Source};
@@ -420,6 +421,20 @@ fn a_delay_is_not_blamed_for_few_arrivals() {
             assert!((sd - 1.0).abs() < 0.1, "{sd}");
         }
     }
+}
+
+/// Each of both directions has as many.
+#[test]
+fn all_checks_by_chance_share_the_probability_of_a_false_alarm() {
+    let asked = of_profile(&format!("{PER_PACKET}\nloss=\"1%\"\nrate=\"384kbit\""));
+    let (paced, train) = (measured(&asked, plan(&asked), 1), train_plan(&asked));
+    let mut checks = Bench::new(&asked).judged(&paced);
+    checks.extend(judge(&asked).train(train, &through_queue(&asked, train, 2), &paced));
+    let by_chance = |check: &&Check| check.interval.is_some_and(|(_, most)| most > 0.0);
+    let checks = checks.iter().filter(by_chance).count();
+    assert_eq!(checks, 6);
+    let all = 2.0 * checks as f64 * PER_CHECK;
+    assert!(all <= FALSE_ALARM * (1.0 + f64::EPSILON), "{all}");
 }
 
 #[test]
