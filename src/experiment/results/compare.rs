@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One experiment, or its repeats, beside another.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -101,13 +103,20 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
             pairs.len()
         ));
     }
+    let figures = compared(&of_a, &of_b, &pairs);
+    if figures
+        .iter()
+        .any(|f| f.paired.is_none() && f.welch.is_some())
+    {
+        notes.extend(repeated_seeds(&[("a", &of_a), ("b", &of_b)]));
+    }
     let pair = a.first().zip(b.first());
     Comparison {
         schema: COMPARE_SCHEMA,
         differences: pair.map(|(a, b)| differences(a, b)).unwrap_or_default(),
         confidence: CONFIDENCE,
         pairs: pairs.len(),
-        figures: compared(&of_a, &of_b, &pairs),
+        figures,
         losses: losses(&both),
         clean: (a.iter().chain(b)).all(|run| run.is_clean() && run.counts()),
         a: side(a, &of_a),
@@ -129,6 +138,30 @@ pub(super) fn counted(runs: &[Run]) -> Vec<&Run> {
         true => runs.iter().collect(),
         false => counted,
     }
+}
+
+/// A note if runs of an experiment met the same network, and not all experiments met the same: a test of
+/// independent runs takes the difference of two networks for one of the experiments.
+pub(super) fn repeated_seeds(experiments: &[(&str, &[&Run])]) -> Option<String> {
+    let seeds =
+        |runs: &[&Run]| -> BTreeSet<u64> { runs.iter().map(|run| run.about.seed).collect() };
+    if experiments
+        .windows(2)
+        .all(|two| seeds(two[0].1) == seeds(two[1].1))
+    {
+        return None;
+    }
+    let repeats = experiments
+        .iter()
+        .filter(|(_, runs)| seeds(runs).len() < runs.len());
+    let names: Vec<&str> = repeats.map(|(name, _)| *name).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "runs of {} with the same seed met the same network: p does not cover differences of networks \
+             between seeds; repeat with `emud run --repeat N --new-seeds`",
+            names.join(", ")
+        )
+    })
 }
 
 /// Runs that met the same network: of the same seed, which is no other run's of its side.

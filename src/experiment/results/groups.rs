@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::compare::counted;
+use super::compare::{counted, repeated_seeds};
 use super::difference::differences;
 use super::summary::{fewer_samples, rows};
 use super::{
@@ -91,10 +91,16 @@ pub fn compare_groups(groups: &[Vec<Run>]) -> Groups {
     };
     let all: Vec<&Run> = of.iter().flatten().copied().collect();
     notes.extend(fewer_samples(&all));
+    let figures = figures(&of, &names);
+    if figures.iter().any(|figure| figure.anova.is_some()) {
+        let experiments = names.iter().zip(&of);
+        let experiments: Vec<_> = experiments.map(|(name, runs)| (&**name, &**runs)).collect();
+        notes.extend(repeated_seeds(&experiments));
+    }
     Groups {
         schema: GROUPS_SCHEMA,
         confidence: CONFIDENCE,
-        figures: figures(&of, &names),
+        figures,
         losses: losses(&all),
         clean: groups
             .iter()

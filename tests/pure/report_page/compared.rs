@@ -288,6 +288,40 @@ fn repeats_have_a_significance() {
     assert!(text.contains("access down delay mean"), "{text}");
 }
 
+/// Repeats with one seed vary less than networks do.
+#[test]
+fn repeats_of_one_network_are_noted() {
+    let runs = |seed| [(); 2].map(|()| clean(seed).write());
+    let (one, other) = (runs(1), runs(2));
+    let note = |names: &str| {
+        format!(
+            "runs of {names} with the same seed met the same network: p does not cover differences of networks \
+             between seeds; repeat with `emud run --repeat N --new-seeds`"
+        )
+    };
+    let [a, b] = [&one, &other].map(|runs| [runs[0].text(), runs[1].text()]);
+    let two = [&a[..], &["--against"], &b].concat();
+    let (_, found) = compare(&two);
+    assert_eq!(found["notes"], json!([note("a, b")]));
+    let three = [&two[..], &["--against"], &a].concat();
+    let (_, found) = by("compare-groups", &three);
+    assert_eq!(found["notes"], json!([note("a, b, c")]));
+    for arguments in [two, three] {
+        let out = emud(&[&["compare"], &arguments[..]].concat());
+        let text = String::from_utf8(out.stdout).unwrap();
+        assert!(text.contains("note: runs of a, b"), "{text}");
+    }
+    // One side with two networks; both sides with the same; a single run has no test.
+    let mixed = [a[0], b[0], "--against", b[0], b[1]];
+    assert_eq!(compare(&mixed).1["notes"], json!([note("b")]));
+    for arguments in [
+        &[a[0], a[1], "--against", a[0], a[1]][..],
+        &[a[0], a[1], "--against", b[0]],
+    ] {
+        assert_eq!(compare(arguments).1["notes"], json!([]), "{arguments:?}");
+    }
+}
+
 /// Of each seed three loads: throughputs in a ratio of 1, 1 and 1.5, and one run more in the last group.
 #[test]
 fn three_experiments_have_an_analysis_of_variance() {
