@@ -93,6 +93,10 @@ impl Bench<'_> {
 
     fn once(&self, variant: &Variant<'_>, config: &Config) -> Result<Counts, ReproduceError> {
         let plan = variant.plan()?;
+        #[cfg(test)]
+        if let Some(counts) = tests::recorded(variant, &plan) {
+            return counts;
+        }
         let system = |error| RunError::System {
             what: "a log in memory",
             error,
@@ -186,15 +190,100 @@ fn contended(judgement: &Judgement) -> Vec<Resource> {
 
 /// Returns whether no folder of the search path has the program.
 pub(super) fn lacks(program: &str) -> bool {
+    #[cfg(test)]
+    if tests::RECORDED.with_borrow(Option::is_some) {
+        return false;
+    }
     let path = std::env::var_os("PATH").unwrap_or_default();
     !std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use emud_monitor::log::Span;
 
+    use super::super::EXPERIMENTS;
     use super::*;
+
+    /// Title, scenario, number of nodes and plan.
+    type Recorded = (String, String, u32, Plan);
+
+    thread_local! {
+        /// Variants of another size; then none of any size runs.
+        pub(super) static RECORDED: RefCell<Option<Vec<Recorded>>> = const { RefCell::new(None) };
+    }
+
+    pub(super) fn recorded(
+        variant: &Variant<'_>,
+        plan: &Plan,
+    ) -> Option<Result<Counts, ReproduceError>> {
+        RECORDED.with_borrow_mut(|recorded| {
+            let recorded = recorded.as_mut()?;
+            if let Some(nodes) = variant.nodes {
+                let of = (variant.title.to_owned(), variant.scenario.to_owned());
+                recorded.push((of.0, of.1, nodes, plan.clone()));
+            }
+            // The others of m-manet differ in motion only, of which the figures take minutes.
+            if variant.scenario == "broch" {
+                return Some(Err(ReproduceError::Interrupted(0)));
+            }
+            let nothing = Logged::parse("").unwrap();
+            Some(Ok(Counts::of(RunVerdict::Clean, vec![], nothing).unwrap()))
+        })
+    }
+
+    /// Each variant of another size has the nodes that its experiment counts.
+    #[test]
+    fn variants_have_the_nodes_that_are_counted() {
+        let settings = Settings::quiet(1, Config::default());
+        // Of m-switch, the first figures need BPF programs, and root.
+        let live = EXPERIMENTS
+            .iter()
+            .filter(|experiment| !experiment.scenarios.is_empty() && experiment.name != "m-switch");
+        for (experiment, quick) in
+            live.flat_map(|experiment| [(experiment, true), (experiment, false)])
+        {
+            RECORDED.set(Some(vec![]));
+            let bench = Bench {
+                quick,
+                settings: &settings,
+                holder: |_| unreachable!(),
+                own_thresholds: false,
+                attempts: 1,
+                progress: &|_| {},
+            };
+            let done = experiment.reproduce(&bench);
+            assert!(done.is_ok() || experiment.name == "m-manet");
+            for (title, scenario, nodes, plan) in RECORDED.take().unwrap() {
+                let count = |group: &str| {
+                    let names = plan
+                        .nodes
+                        .iter()
+                        .map(|node| node.name.trim_end_matches(char::is_numeric));
+                    names.filter(|name| *name == group).count() as u32
+                };
+                let expected = match &*scenario {
+                    "m-chain" => vec![("r", nodes), ("client", 1), ("server", 1)],
+                    "broch" | "s-ring" => vec![("n", nodes)],
+                    "t-p2p" => vec![
+                        ("peer", if quick { 16 } else { 40 }),
+                        ("landline", 1),
+                        ("sds", 1),
+                    ],
+                    other => panic!("{other}: what does it count?"),
+                };
+                for (group, expected) in expected {
+                    assert_eq!(count(group), expected, "{scenario}, {title}: {group}");
+                }
+                // ip_forward() of Linux drops what arrives with a TTL of 1, and packets begin with 64.
+                if scenario == "m-chain" {
+                    assert!(nodes < 64, "{scenario}, {title}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn an_alarm_outside_of_the_measured_phase_is_no_result() {

@@ -23,7 +23,8 @@ const EXPECTED: f64 = 12.5e6 * 1448.0 / 1538.0;
 /// Of the result, from which on it is wrong.
 const DEVIATION: f64 = 0.05;
 const PORT: u16 = 6001;
-const ROUTERS: [u32; 14] = [1, 2, 4, 6, 8, 9, 10, 11, 12, 16, 24, 32, 48, 64];
+/// Packets begin with a TTL of 64, and the 64th router drops them (`ip_forward()`).
+const ROUTERS: [u32; 14] = [1, 2, 4, 6, 8, 9, 10, 11, 12, 16, 24, 32, 48, 63];
 /// Of the source; the client and the server are two of them.
 const PUBLISHED_DEVIATION: f64 = 12.0;
 const PUBLISHED_ALARM: f64 = 11.0;
@@ -183,7 +184,7 @@ mod tests {
         );
         assert_eq!(
             of(None),
-            named("nodes up to which TCP does not deviate by 5 %", 66.0)
+            named("nodes up to which TCP does not deviate by 5 %", 65.0)
         );
     }
 
