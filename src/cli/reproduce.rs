@@ -153,7 +153,7 @@ fn markdown(path: &Path, all: &Reproduction) -> Result<String, Failure> {
     written.map_err(|why| report::cannot(path, &why))
 }
 
-/// Carries the experiments out, and returns why one of them ended it.
+/// Carries the experiments out, and returns why one of them could not take place.
 fn measured(args: &Args) -> Result<(Reproduction, Option<ReproduceError>), Failure> {
     let mut experiments = match args.all {
         true => EXPERIMENTS.to_vec(),
@@ -179,22 +179,39 @@ fn measured(args: &Args) -> Result<(Reproduction, Option<ReproduceError>), Failu
         attempts: args.attempts.unwrap_or(if args.quick { 2 } else { 3 }),
         progress: &|step| to_stderr(format_args!("emud: {step}")),
     };
-    let (mut reproduced, mut failed) = (vec![], None);
-    for experiment in &experiments {
-        match experiment.reproduce(&bench) {
-            Ok(one) => {
-                if !args.json {
-                    super::out(&format!("{}\n", one.text()))?;
-                }
-                reproduced.push(one);
-            }
+    let (reproduced, failed) = in_turn(&experiments, |experiment| {
+        let one = match experiment.reproduce(&bench) {
+            Ok(one) => one,
+            Err(e) => return Ok(Err(e)),
+        };
+        if !args.json {
+            super::out(&format!("{}\n", one.text()))?;
+        }
+        Ok(Ok(one))
+    })?;
+    Ok((Reproduction::new(reproduced), failed))
+}
+
+/// Goes on after an experiment that failed, but not after a signal; returns the failure that counts: the
+/// signal, otherwise the first one.
+fn in_turn<T>(
+    experiments: &[Experiment],
+    mut each: impl FnMut(&Experiment) -> Result<Result<T, ReproduceError>, Failure>,
+) -> Result<(Vec<T>, Option<ReproduceError>), Failure> {
+    let (mut done, mut failed) = (vec![], None);
+    for experiment in experiments {
+        match each(experiment)? {
+            Ok(one) => done.push(one),
+            Err(e @ ReproduceError::Interrupted(_)) => return Ok((done, Some(e))),
             Err(e) => {
-                failed = Some(e);
-                break;
+                if experiments.len() > 1 {
+                    to_stderr(format_args!("emud: {} failed: {e}", experiment.name));
+                }
+                failed.get_or_insert(e);
             }
         }
     }
-    Ok((Reproduction::new(reproduced), failed))
+    Ok((done, failed))
 }
 
 fn list() -> Result<(), Failure> {
@@ -216,4 +233,39 @@ fn list() -> Result<(), Failure> {
 fn settings(args: &Args) -> Result<Settings, Failure> {
     let config = super::run::config(args.monitor.as_deref())?;
     Ok(Settings::quiet(args.seed, config))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_ends_one_experiment_and_a_signal_all() {
+        let run = |signal: Option<i32>| {
+            let each = |experiment: &Experiment| {
+                let failed = |problem: &str| ReproduceError::Program {
+                    scenario: experiment.name.to_owned(),
+                    problem: problem.to_owned(),
+                };
+                Ok(match (experiment.name, signal) {
+                    (name, _) if name == EXPERIMENTS[1].name => Err(failed("first")),
+                    (name, _) if name == EXPERIMENTS[2].name => Err(failed("second")),
+                    (name, Some(signal)) if name == EXPERIMENTS[3].name => {
+                        Err(ReproduceError::Interrupted(signal))
+                    }
+                    (name, _) => Ok(name),
+                })
+            };
+            let Ok((done, failed)) = in_turn(&EXPERIMENTS[..5], each) else {
+                panic!()
+            };
+            (done, failed.unwrap())
+        };
+        let name = |n: usize| EXPERIMENTS[n].name;
+        let (done, failed) = run(None);
+        assert_eq!(done, [name(0), name(3), name(4)]);
+        assert_eq!(failed.to_string(), format!("{}: first", name(1)));
+        let (done, failed) = run(Some(2));
+        assert_eq!((done, failed.exit_code()), (vec![name(0)], 130));
+    }
 }
