@@ -22,9 +22,18 @@ struct Destination {
 
 /// Returns the routes of all nodes, in their order. `network` contains all addresses: most paths of
 /// a node have the same next hop, for which one route to the network suffices. But two nodes that do not
-/// reach an address must not send its packets to each other.
-pub(crate) fn routes(graph: &Graph, layout: &Layout, network: Ipv4Net) -> Vec<Vec<Route>> {
+/// reach an address must not send its packets to each other. `joined`: stations of media are in the network,
+/// and each one that a node reaches has a route.
+pub(crate) fn routes(
+    graph: &Graph,
+    layout: &Layout,
+    network: Ipv4Net,
+    joined: bool,
+) -> Vec<Vec<Route>> {
     let (destinations, mut reaches_all) = destinations(graph, layout);
+    if joined {
+        reaches_all.fill(false);
+    }
     if let Some((outside, _)) = layout.outside {
         // Its default route would take them to the host. Its neighbours have none to them.
         reaches_all[outside] = true;

@@ -87,7 +87,10 @@ impl Scenario {
         layout: &Layout,
         overrides: &Overrides,
     ) -> Result<Plan, ScenarioError> {
-        let all = routes(&graph, layout, self.top.network);
+        // Where daemons find the routes to stations, nodes behind wires have no others to them.
+        let mut media = self.media.iter();
+        let joined = media.any(|medium| medium.table.routes == medium::RouteChoice::Static);
+        let all = routes(&graph, layout, self.top.network, joined);
         for (spot, routes) in graph.nodes.iter_mut().zip(all) {
             spot.node.routes = routes;
         }

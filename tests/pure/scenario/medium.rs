@@ -81,6 +81,25 @@ fn gateways_join_media_and_wires() {
     assert!(routes(&daemons, "west1").is_empty());
 }
 
+/// A station out of reach has no route on wires, where its packets would circle between r1 and r2.
+#[test]
+fn packets_to_a_station_out_of_reach_do_not_circle() {
+    let plan = plan(
+        "[medium.w]\nnodes = [\"gate\", \"near\", \"far\"]\n[node.a]\ncommand = \"true\"\n[node.r1]\n\
+         [node.r2]\n[node.gate]\n[node.near]\n[node.far]\nat = [5000, 0]\n\
+         [link.l1]\nbetween = [\"a\", \"r1\"]\n[link.l2]\nbetween = [\"r1\", \"r2\"]\n\
+         [link.l3]\nbetween = [\"r2\", \"gate\"]\n",
+    );
+    let address = |node: &str| plan.addresses(node)[0].addr();
+    for from in ["a", "r1", "r2", "gate", "near"] {
+        let way = walk(&plan, from, address("far"));
+        assert_eq!(way, Err(format!("no route at {from}")));
+    }
+    for (from, to) in [("a", "near"), ("near", "a"), ("r1", "gate")] {
+        walk(&plan, from, address(to)).unwrap();
+    }
+}
+
 /// Two relays reach both ends. r1, the first of equal ones, does not forward.
 #[test]
 fn routes_avoid_stations_that_do_not_forward() {
