@@ -177,6 +177,11 @@ fn bear(control: UnixStream) -> Result<Born, LabError> {
         },
     })?;
     set(&SETTINGS)?;
+    for key in RECEIVING {
+        for of in ["all", "default"] {
+            set(&[(&format!("ipv4/conf/{of}/{key}"), "0")])?;
+        }
+    }
     let own = "/proc/thread-self/ns/net";
     let netns = fs::File::open(own).map_err(|e| LabError::system(format!("open {own}"), e))?;
     let mut netlink = Netlink::open()?;
@@ -211,6 +216,16 @@ const SETTINGS: [(&str, &str); 7] = [
     // With IPv6 each interface sends packets by itself (neighbour discovery, multicast reports),
     // which would appear in a link's counters and losses.
     ("ipv6/conf/default/disable_ipv6", "1"),
+];
+
+/// Of which packets a node takes and which ARP requests it answers. The kernel's default is 0, but
+/// distributions and orchestrators set the host's, which `devinet_init_net()` copies.
+const RECEIVING: [&str; 5] = [
+    "rp_filter",
+    "arp_filter",
+    "arp_ignore",
+    "arp_announce",
+    "proxy_arp",
 ];
 
 /// Writes settings below /proc/sys/net of the calling thread's network namespace. A kernel without

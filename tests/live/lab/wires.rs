@@ -33,6 +33,10 @@ pub fn chain() {
     let settings =
         "cd /proc/sys/net/ipv4/conf && cat all/rp_filter all/send_redirects left/send_redirects";
     assert_eq!(shell(&lab, "r", settings), "2\n0\n0");
+    // Whatever the host's are.
+    let settings = "cd /proc/sys/net/ipv4/conf && cat all/rp_filter default/rp_filter eth0/rp_filter \
+                    all/arp_ignore eth0/arp_ignore";
+    assert_eq!(shell(&lab, "a", settings), "0\n0\n0\n0\n0");
     lab.close().unwrap();
 }
 
