@@ -26,6 +26,7 @@ pub(super) const WINDOW: usize = 128 << 10;
 const WAITING_NS: u64 = 2_000_000_000;
 /// Interval of checks whether to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+const SNMP: &str = "/proc/net/snmp";
 
 /// Open ports.
 #[derive(Debug)]
@@ -155,6 +156,7 @@ fn datagrams(
         port,
         ..Received::default()
     };
+    let before = without_room(&fs::read_to_string(SNMP)?)?;
     let mut delays = Times::default();
     let mut data = [0; 2048];
     let mut end = None;
@@ -197,7 +199,10 @@ fn datagrams(
         received.bytes += len as u64;
     }
     received.delay_ns = delays.figures();
-    received.overflowed = overflowed(&fs::read_to_string("/proc/net/udp")?, port)?;
+    // The socket's drops also have datagrams with a wrong checksum (`udp_recvmsg()`), those of the
+    // network namespace do not.
+    let most = without_room(&fs::read_to_string(SNMP)?)?.saturating_sub(before);
+    received.overflowed = drops(&fs::read_to_string("/proc/net/udp")?, port)?.min(most);
     Ok(received)
 }
 
@@ -209,12 +214,27 @@ fn with_ttl(socket: &UdpSocket, data: &mut [u8]) -> io::Result<(usize, u64)> {
 }
 
 /// Returns the last column of the row of a port in `/proc/net/udp`.
-fn overflowed(sockets: &str, port: u16) -> io::Result<u64> {
+fn drops(sockets: &str, port: u16) -> io::Result<u64> {
     let local = format!("00000000:{port:04X}");
     let mut rows = sockets.lines().map(|row| row.split_whitespace());
     let row = rows.find(|row| row.clone().nth(1) == Some(&local));
     let drops = row.and_then(|row| row.last()?.parse().ok());
     drops.ok_or_else(|| ErrorKind::InvalidData.into())
+}
+
+/// Returns the datagrams for which no socket of the network namespace, or the memory of all, had room.
+fn without_room(snmp: &str) -> io::Result<u64> {
+    let mut rows =
+        (snmp.lines()).filter_map(|row| Some(row.strip_prefix("Udp:")?.split_whitespace()));
+    let names = rows.next().ok_or(ErrorKind::InvalidData)?;
+    let both = names.zip(rows.next().ok_or(ErrorKind::InvalidData)?);
+    let of = both.filter(|(name, _)| ["RcvbufErrors", "MemErrors"].contains(name));
+    let all = of.map(|(_, value)| {
+        value
+            .parse::<u64>()
+            .map_err(|_| ErrorKind::InvalidData.into())
+    });
+    all.sum()
 }
 
 /// One connection after the other.
@@ -268,7 +288,17 @@ mod tests {
         };
         let rows = [row("0100007F:1792", 3), row("00000000:1792", 41)];
         let sockets = format!("{head}\n{}\n", rows.join("\n"));
-        assert_eq!(overflowed(&sockets, 0x1792).unwrap(), 41);
-        assert!(overflowed(&sockets, 0x1793).is_err());
+        assert_eq!(drops(&sockets, 0x1792).unwrap(), 41);
+        assert!(drops(&sockets, 0x1793).is_err());
+    }
+
+    /// `InErrors` and the socket's drops have those with a wrong checksum, too.
+    #[test]
+    fn a_wrong_checksum_is_no_lack_of_room() {
+        let snmp = "Tcp: InErrs RcvbufErrors\nTcp: 90 90\n\
+                    Udp: InDatagrams InErrors RcvbufErrors SndbufErrors InCsumErrors MemErrors\n\
+                    Udp: 500 48 5 70 41 2\nUdpLite: RcvbufErrors\nUdpLite: 90\n";
+        assert_eq!(without_room(snmp).unwrap(), 7);
+        assert!(without_room("Udp: RcvbufErrors\n").is_err());
     }
 }
