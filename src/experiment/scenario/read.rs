@@ -252,6 +252,16 @@ impl Reading<'_> {
     /// Reads a profile by its name, its path, or inline.
     pub fn profile(&mut self, value: Option<&Located<Value>>) -> Option<Asked> {
         let value = value?;
+        let asked = self.any_profile(value)?;
+        // The links of a topology share a profile, but not their losses.
+        if asked.profile.seed.is_some() {
+            let help = "omit it: `emud run --seed N` sets the seed of a run, of which each link has its own";
+            self.mistake(&value.at, "a profile of a scenario has no `seed`", help);
+        }
+        Some(asked)
+    }
+
+    fn any_profile(&mut self, value: &Located<Value>) -> Option<Asked> {
         let asked = |profile, asked: &str| Asked {
             profile,
             asked: asked.to_owned(),

@@ -186,6 +186,13 @@ const MISTAKES: &[Case] = &[
         "5Mbit",
     ),
     Case(
+        "[node.a]\n[node.b]\n[link.l]\nbetween = [\"a\", \"b\"]\nprofile = { seed = 7, link = {} }\n",
+        5,
+        "{ seed = 7, link = {} }",
+        "has no `seed`",
+        "emud run --seed N",
+    ),
+    Case(
         "[node.a]\nservice = true\n",
         1,
         "a",
