@@ -2,10 +2,9 @@
 //! The link of one direction as netem options.
 
 use crate::convert::netem::{NO_LIMIT, USUAL_LIMIT, on_their_way};
-use crate::datapath::stage::timeline;
 use crate::profile::{
     Aqm, Cells, Delay, Link, LinkState, Neighbours, PACKET_BYTES, Profile, Queue, Slot, Time,
-    TraceSource, Wire, over_time,
+    TraceSource, Wire, figures, over_time,
 };
 
 /// The options so far.
@@ -44,18 +43,14 @@ impl Options {
         let own = profile.direction(direction);
         let trace = own.trace.as_ref()?;
         self.differ("`trace`: netem has none; rate, delay and loss are the means over its time");
-        let (rates, end_s) = timeline::rates(profile, direction);
-        let rate = match &trace.source {
-            TraceSource::InForce(summary) => Some(summary.mean_rate as f64),
-            _ => Some(mean(&rates, end_s)),
-        };
-        let rate = rate.filter(|bits| trace.has_rate() && bits.is_finite());
+        let all = figures(trace);
+        let end_s = all.period_ns as f64 / 1e9;
         let delay_ns = mean(&over_time::delays(profile, direction), end_s).round() as u64;
         let losses = over_time::losses(profile, direction, PACKET_BYTES);
         let lossy = matches!(&trace.source, TraceSource::Rows { rows, .. }
             if rows.iter().any(|row| row.loss.is_some()));
         Some(Link {
-            rate: rate.map(|bits| (bits.round() as u64).max(8)).or(own.rate),
+            rate: trace.has_rate().then(|| all.mean_rate.max(8)).or(own.rate),
             delay: Delay {
                 mean_ns: delay_ns,
                 ..own.delay.clone()

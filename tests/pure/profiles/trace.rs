@@ -2,7 +2,7 @@
 //! The meaning of traces, phases and slots, and the messages for meaningless ones.
 
 use emud::datapath::stage::compile::{Place, compile};
-use emud::datapath::stage::timeline::kept;
+use emud::datapath::stage::timeline::{self, kept};
 use emud::profile::{Link, Phase, Phases, Profile, Slot, Trace, TraceRow, TraceSource};
 use emud::verify::What;
 use proptest::prelude::*;
@@ -367,7 +367,7 @@ fn a_long_trace_stays_in_the_kernel() {
     assert_eq!(trace.source, TraceSource::InForce(summary));
     // Short ones are kept unchanged.
     let short = traced("short.csv", "time_s,rate_mbit\n0,1\n1,2\n").unwrap();
-    assert_eq!(emud::datapath::stage::timeline::kept(&short), short);
+    assert_eq!(timeline::kept(&short), short);
 }
 
 #[test]
@@ -560,12 +560,43 @@ fn the_rate_of_opportunities_is_right_to_the_end() {
             .map(|ms| format!("{ms}{} ", if every > 1 { "x4" } else { "" }))
             .collect();
         let text = format!("[link]\ntrace = {{ opportunities = \"{times}\" }}\n");
-        let (steps, end_s) = emud::datapath::stage::timeline::rates(&super::parse(&text), 0);
+        let (steps, end_s) = timeline::rates(&super::parse(&text), 0);
         assert_eq!(end_s, f64::from(last) / 1e3);
         assert!(steps.len() <= 2000, "{}", steps.len());
         for (at, rate) in steps {
             assert!((rate - 12e6).abs() < 1e-3, "{last}: {at} s {rate}");
         }
+    }
+}
+
+/// A plot has fewer points than these have rows; the border of a bin may be below itself, rounded.
+#[test]
+fn a_rate_that_stays_is_one_rate_in_any_number_of_rows() {
+    let rows = || (60_000..=120_000).step_by(20);
+    let rows: String = rows().map(|ms| format!(";{ms},10")).collect();
+    let trace = format!("trace = {{ rows = \"time_ms,rate_Mbit;0,10{rows}\" }}");
+    let traced = parse(&format!("[link]\n{trace}\n"));
+    let (steps, _) = timeline::rates(&traced, 0);
+    assert_eq!(steps.len(), 2000);
+    for (at, rate) in steps {
+        assert!((rate - 10e6).abs() < 1e-3, "{at} s {rate}");
+    }
+    let up = emud::convert::export::ExportDirection::Up;
+    let exported = emud::convert::export::nearest_netem(&traced, up, None);
+    assert_eq!(exported.command, "netem rate 10000000bit");
+    // 6000 rows without a limit, and one with a rate.
+    let phases = parse(
+        "[link]\n[[phase]]\nfor = \"60s\"\nramp = true\ndelay = \"9ms\"\n\
+         [[phase]]\nfor = \"60s\"\nrate = \"1Mbit\"\n",
+    );
+    let (steps, _) = timeline::rates(&phases, 0);
+    assert_eq!(steps.len(), 2000);
+    for (at, rate) in steps {
+        let right = match at < 60.0 {
+            true => rate == f64::INFINITY,
+            false => (rate - 1e6).abs() < 1e-3,
+        };
+        assert!(right, "{at} s {rate}");
     }
 }
 

@@ -79,13 +79,15 @@ fn thinned(points: Vec<(f64, f64)>, end_s: f64) -> Vec<(f64, f64)> {
     let width = end_s / POINTS as f64;
     let mut bins = vec![0.0; POINTS];
     let ends = points.iter().skip(1).map(|p| p.0).chain([end_s]);
+    let bin = |s: f64| ((s / width) as usize).min(POINTS - 1);
     for ((at, rate), end) in points.iter().zip(ends) {
-        let mut from = *at;
-        while from < end {
-            let bin = ((from / width) as usize).min(POINTS - 1);
-            let to = ((bin + 1) as f64 * width).min(end);
-            bins[bin] += rate * (to - from) / width;
-            from = if to > from { to } else { end };
+        // By whole numbers: (k * width) / width may be less than k.
+        let first = bin(*at);
+        for (i, mean) in (first..).zip(&mut bins[first..=bin(end)]) {
+            let (from, to) = (at.max(i as f64 * width), end.min((i + 1) as f64 * width));
+            if to > from {
+                *mean += rate * (to - from) / width;
+            }
         }
     }
     let at = |i: usize| i as f64 * width;
