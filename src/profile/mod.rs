@@ -81,6 +81,7 @@ pub use trace::{MAX_ROWS, Summary, Trace, TraceRow, TraceSource};
 pub use wire::{Cells, PACKET_BYTES, Wire};
 
 pub(crate) use trace_figures::{
-    delay as delay_with_trace, figures, own_mean, rate as rate_with_trace,
+    UNLIMITED_BYTES, delay as delay_with_trace, figures, longest_queue, own_mean,
+    rate as rate_with_trace,
 };
 pub(crate) use trace_file::mahimahi as read_mahimahi;

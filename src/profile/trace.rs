@@ -72,6 +72,10 @@ pub struct Summary {
     pub period_ns: u64,
     /// The link's own mean delay, if the rows carry it.
     pub own_mean_ns: Option<u64>,
+    /// The rate in the long run, bit/s: the mean, or without repetition the last row's.
+    pub long_rate: u64,
+    /// Fraction bits of bytes in the rows.
+    pub frac: u32,
 }
 
 impl Trace {
@@ -173,7 +177,7 @@ impl Summary {
     fn text(&self) -> String {
         let or = |value: Option<u64>| value.map_or("-".to_owned(), |v| v.to_string());
         format!(
-            "{:016x} {} {} {} {} {} {} {} {}",
+            "{:016x} {} {} {} {} {} {} {} {} {} {}",
             self.content,
             self.rows,
             if self.mahimahi { "mahimahi" } else { "rows" },
@@ -182,7 +186,9 @@ impl Summary {
             or(self.max_delay_ns),
             or(self.max_jitter_ns),
             self.period_ns,
-            or(self.own_mean_ns)
+            or(self.own_mean_ns),
+            self.long_rate,
+            self.frac
         )
     }
 
@@ -203,6 +209,9 @@ impl Summary {
             max_jitter_ns: optional(words.next()?)?,
             period_ns: words.next()?.parse().ok()?,
             own_mean_ns: optional(words.next()?)?,
+            long_rate: words.next()?.parse().ok()?,
+            // A shift of 64 bits.
+            frac: words.next()?.parse().ok().filter(|bits| *bits < 64)?,
         };
         words.next().is_none().then_some(summary)
     }

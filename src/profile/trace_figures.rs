@@ -6,6 +6,8 @@ use super::{Delay, Jitter, Link, Summary, Trace, TraceRow, TraceSource};
 use crate::abi;
 
 const OPPORTUNITY: u64 = abi::EMUD_OPPORTUNITY as u64;
+/// Capacity of a row without a limit, bytes: more than any packet has.
+pub(crate) const UNLIMITED_BYTES: u64 = 1 << 22;
 
 /// All of the summary but what it takes the rows for.
 pub(crate) fn figures(trace: &Trace) -> Summary {
@@ -21,35 +23,45 @@ pub(crate) fn figures(trace: &Trace) -> Summary {
                 .sum();
             let mean = carried / u128::from((*period_ns).max(1));
             let has_rate = rows.iter().any(|row| row.rate.is_some());
+            let mean_rate = if has_rate { (mean as u64).max(1) } else { 0 };
+            let last = rows.last().and_then(|row| row.rate);
             Summary {
-                content: 0,
                 rows: rows.len() as u32,
-                mahimahi: false,
-                mean_rate: if has_rate { (mean as u64).max(1) } else { 0 },
+                mean_rate,
                 max_rate: max(|row| row.rate).unwrap_or(0),
                 max_delay_ns: max(|row| row.delay_ns),
-                own_mean_ns: None,
                 max_jitter_ns: max(|row| row.jitter_ns),
                 period_ns: *period_ns,
+                long_rate: if trace.repeat {
+                    mean_rate
+                } else {
+                    last.unwrap_or(0)
+                },
+                ..Summary::default()
             }
         }
         TraceSource::Mahimahi(ms) => {
             let period_ms = ms.last().copied().unwrap_or(1).max(1);
             let bits = |n: u64| n * OPPORTUNITY * 8 * 1000;
             let most = ms.chunk_by(|a, b| a == b).map(<[u32]>::len).max();
+            let mean_rate = (bits(ms.len() as u64) / u64::from(period_ms)).max(1);
             Summary {
-                content: 0,
                 rows: ms.len() as u32,
                 mahimahi: true,
-                mean_rate: (bits(ms.len() as u64) / u64::from(period_ms)).max(1),
+                mean_rate,
                 max_rate: bits(most.unwrap_or(1) as u64),
-                max_delay_ns: None,
-                max_jitter_ns: None,
-                own_mean_ns: None,
                 period_ns: u64::from(period_ms) * 1_000_000,
+                long_rate: if trace.repeat { mean_rate } else { 0 },
+                ..Summary::default()
             }
         }
     }
+}
+
+/// The longest queue, in bytes, that rows with so many fraction bits count: its backlog and a packet
+/// are a difference of 64 bits (`emud_backlog()`).
+pub(crate) fn longest_queue(frac: u32) -> u64 {
+    ((1u64 << 63) >> frac).saturating_sub(UNLIMITED_BYTES + 1)
 }
 
 /// The delay whose table serves all rows: as the link's, with the widest of their jitters.

@@ -168,7 +168,8 @@ impl Reader {
         })
     }
 
-    /// Rows that only the classifier has cannot be made to vary about another delay.
+    /// Rows that only the classifier has cannot be made to vary about another delay, nor to count a
+    /// longer queue.
     pub(super) fn rows_in_force_fit(&mut self, draft: &LinkDraft, link: &Link) {
         let (Some(trace), Some(at)) = (&link.trace, &draft.trace.at) else {
             return;
@@ -176,6 +177,14 @@ impl Reader {
         let TraceSource::InForce(summary) = &trace.source else {
             return;
         };
+        let longest = trace_figures::longest_queue(summary.frac);
+        if summary.mean_rate > 0 && !summary.mahimahi && link.queue.bytes > Some(longest) {
+            let help = "the rows are in the classifier alone: give their file again together with \
+                        the queue, trace.file=cell.csv";
+            let title = format!("rows in force count at most {longest} bytes in the queue");
+            let bytes = draft.queue.bytes.as_ref().map(|bytes| &bytes.at);
+            self.mistake(latest(at, [bytes]), title, help);
+        }
         if summary.own_mean_ns == trace_figures::own_mean(link) {
             return;
         }

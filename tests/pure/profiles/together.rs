@@ -274,6 +274,45 @@ fn rows_of_jitter_in_force_stay_about_their_delay() {
     }
 }
 
+/// The backlog is counted in 64 bits, with fewer for the fraction of a byte if the queue is longer.
+#[test]
+fn rows_in_force_count_the_queue_that_they_were_made_for() {
+    let compiled = |profile: &Profile| {
+        let place = Place {
+            release: 0,
+            ifindex: 0,
+            l3: false,
+        };
+        compile(&profile.up, 1, 0, 0, place).unwrap()
+    };
+    let wait_s = |profile: &Profile| fq::longest_ns(&[compiled(profile)], 1, &[]) as f64 / 1e9;
+    let rows: Vec<_> = (0..3_000).map(|ms| format!("{ms},10")).collect();
+    let rows = format!("rows = \"time_ms,rate_Mbit;{}\"", rows.join(";"));
+    for repeat in [true, false] {
+        let text = format!("[up]\ntrace = {{ {rows}, loop = {repeat} }}\n");
+        let kept = timeline::kept(&parse(&text));
+        assert_eq!(parse(&kept.to_toml()), kept);
+        let title = "rows in force count at most 4194303 bytes in the queue";
+        let queue = "up.queue=20MB";
+        only(set(&kept, &[queue]), "argument 1:1:", title, "trace.file=");
+        let again = format!("up.trace={{ {rows} }}");
+        let again = set(&kept, &[queue, &again]).unwrap();
+        // 20 MB take 16 s, 4 MB take 3.2 s; the bound is at most the period of 3 s above.
+        let longest = wait_s(&again);
+        assert!((16.0..19.1).contains(&longest), "{longest}");
+        let longest = wait_s(&set(&kept, &["up.queue=4MB"]).unwrap());
+        assert!((3.2..6.3).contains(&longest), "{longest}");
+    }
+    // Rows that the kernel has are those of the new queue, or they are written again.
+    let content = |queue: &str| {
+        let text = "trace = { rows = \"time_s,rate_Mbit;0,1\", period = \"1s\", loop = false }";
+        let profile = parse(&format!("[up]\nqueue = \"{queue}\"\n{text}\n"));
+        compiled(&profile).link.timeline.content
+    };
+    assert_eq!(content("1MB"), content("2MB"));
+    assert_ne!(content("1MB"), content("20MB"));
+}
+
 #[test]
 fn an_outage_in_a_trace_is_a_rate() {
     let trace = |cell: &str| {

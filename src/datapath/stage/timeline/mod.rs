@@ -15,7 +15,7 @@ pub use curve::rates;
 use phases::phase_steps;
 pub use phases::phases;
 use rows::{Built, Rate, Step, assemble, content};
-use wait::wait_ns;
+use wait::{longest_ns, wait_ns, worst_ns};
 
 /// Longer text of a trace stays out of the profile that the kernel keeps (1 MiB for all of it).
 const TEXT_MAX: usize = 1 << 16;
@@ -39,11 +39,15 @@ pub struct Rows {
 fn summary(link: &Link, trace: &Trace) -> Summary {
     match &trace.source {
         TraceSource::InForce(summary) => *summary,
-        _ => Summary {
-            content: content(&build(link, trace).rows),
-            own_mean_ns: own_mean(link),
-            ..figures(trace)
-        },
+        _ => {
+            let built = build(link, trace);
+            Summary {
+                content: content(&built.rows),
+                own_mean_ns: own_mean(link),
+                frac: built.timeline.frac,
+                ..figures(trace)
+            }
+        }
     }
 }
 
@@ -105,10 +109,11 @@ pub(crate) fn compile(out: &mut abi::emud_link, link: &Link, epoch_ns: u64) -> O
     out.timeline.period_ns = if trace.repeat { summary.period_ns } else { 0 };
     out.timeline.epoch_ns = epoch_ns.wrapping_sub(trace.offset_ns);
     renew(&mut out.timeline);
-    let wait = match built.rows.is_empty() {
-        true => summary.period_ns,
-        false => wait_ns(&built, out, rate_with_trace(link)),
+    let worst = |bytes| match built.rows.is_empty() {
+        true => longest_ns(&summary, bytes),
+        false => worst_ns(&built, bytes),
     };
+    let wait = wait_ns(worst, out, rate_with_trace(link));
     Some(Rows {
         rows: built.rows,
         longest_wait_ns: if trace.has_rate() { wait } else { 0 },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Phases to rows: one for each phase, many for a ramp.
 
-use super::{Rate, Rows, Step, assemble, content, renew, wait_ns};
+use super::{Rate, Rows, Step, assemble, content, renew, wait_ns, worst_ns};
 use crate::abi;
 use crate::datapath::stage::compile::Compiled;
 use crate::datapath::stage::fixed::probability;
@@ -29,7 +29,9 @@ pub fn phases(profile: &Profile, direction: u32, links: &mut [Compiled], seed: u
     );
     let longest = links.iter().map(|c| c.link.delay_ns).max();
     let max_rate = profile.links_of(direction).filter_map(|l| l.rate).max();
-    let waits = links.iter().map(|c| wait_ns(&built, &c.link, max_rate));
+    let waits = links
+        .iter()
+        .map(|c| wait_ns(|bytes| worst_ns(&built, bytes), &c.link, max_rate));
     let longest_wait = waits.max();
     let Some(own) = links.first_mut() else { return };
     own.link.timeline = built.timeline;

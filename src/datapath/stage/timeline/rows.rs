@@ -5,10 +5,8 @@ use crate::abi;
 use crate::abi::mix;
 use crate::datapath::stage::compile::ns_per_byte;
 use crate::datapath::stage::fixed::probability;
-use crate::profile::TraceRow;
+use crate::profile::{TraceRow, UNLIMITED_BYTES, longest_queue};
 
-/// Capacity of a row without a limit, bytes: more than any packet has.
-const UNLIMITED_BYTES: u64 = 1 << 22;
 /// bit/s times ns of a byte.
 pub(super) const BYTE: u128 = 8_000_000_000;
 /// EMUD_STOPPED, for which bindgen has no type of 64 bits.
@@ -132,7 +130,7 @@ pub(super) fn assemble(
 fn fraction_bits(bytes: u128, max_rate: u64, queue_bytes: u64) -> u32 {
     let fits = |frac: u32| {
         (bytes + 1) << frac < 1 << 62
-            && (u128::from(queue_bytes + UNLIMITED_BYTES)) << frac < 1 << 63
+            && queue_bytes <= longest_queue(frac)
             && (u128::from(max_rate) << (frac + abi::EMUD_BYTE_RATE_SHIFT)) / BYTE < 1 << 63
     };
     (1..=abi::EMUD_FRAC_MAX)
@@ -168,6 +166,8 @@ pub(super) fn content(rows: &[abi::emud_row]) -> u64 {
             row.at_ns,
             row.rate_mult,
             row.sent,
+            // Its fraction bits differ also where `sent` is 0 in all rows.
+            row.byte_rate,
             row.delay_ns,
             row.loss,
             small(row.rate_shift, row.jitter),

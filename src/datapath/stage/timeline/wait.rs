@@ -5,12 +5,18 @@ use super::OPPORTUNITY;
 use super::rows::{BYTE, Built, STOPPED};
 use crate::abi;
 use crate::datapath::stage::queueing;
+use crate::profile::Summary;
 
 /// The longest frame, bytes: a queue in packets may be of those.
 const FRAME_MAX: u64 = 1538;
 
-/// How long the queue's last packet may wait, at the worst time to come.
-pub(super) fn wait_ns(built: &Built, link: &abi::emud_link, rate: Option<u64>) -> u64 {
+/// How long the queue's last packet may wait, at the worst time to come; `worst_ns` is how long so
+/// many bytes may take.
+pub(super) fn wait_ns(
+    worst_ns: impl Fn(u64) -> u64,
+    link: &abi::emud_link,
+    rate: Option<u64>,
+) -> u64 {
     let in_packets = match link.queue_packets {
         0 => u64::MAX,
         n => u64::from(n) * queueing::wire_bytes(link, FRAME_MAX as f64) as u64,
@@ -25,8 +31,8 @@ pub(super) fn wait_ns(built: &Built, link: &abi::emud_link, rate: Option<u64>) -
     };
     let worst = match bytes.min(in_time) {
         u64::MAX => 0,
-        _ if link.queue_wait_ns < u64::MAX => worst_ns(built, FRAME_MAX),
-        bytes => worst_ns(built, bytes),
+        _ if link.queue_wait_ns < u64::MAX => worst_ns(FRAME_MAX),
+        bytes => worst_ns(bytes),
     };
     match link.queue_wait_ns {
         u64::MAX => worst,
@@ -34,9 +40,16 @@ pub(super) fn wait_ns(built: &Built, link: &abi::emud_link, rate: Option<u64>) -
     }
 }
 
+/// No time is longer for `bytes`, by the figures of rows that the kernel alone has.
+pub(super) fn longest_ns(rows: &Summary, bytes: u64) -> u64 {
+    let ns = (u128::from(bytes) * BYTE).checked_div(rows.long_rate.into());
+    let ns = u64::try_from(ns.unwrap_or(0)).unwrap_or(u64::MAX);
+    ns.saturating_add(rows.period_ns)
+}
+
 /// The longest that `bytes` may take from the start of a row on. A last row that stays in force
 /// counts for all of them.
-fn worst_ns(built: &Built, bytes: u64) -> u64 {
+pub(super) fn worst_ns(built: &Built, bytes: u64) -> u64 {
     let t = &built.timeline;
     let count = t.count as usize;
     if t.kind == abi::EMUD_TIMELINE_OPPORTUNITIES {
