@@ -216,6 +216,14 @@ impl Loss {
         matches!(self.model, LossModel::Bernoulli { probability, .. } if probability == 0.0)
     }
 
+    /// Of independent losses, 0 of the other models: what a ramp changes.
+    pub(crate) fn probability(&self) -> f64 {
+        match self.model {
+            LossModel::Bernoulli { probability, .. } => probability,
+            _ => 0.0,
+        }
+    }
+
     /// The share of packets lost in the long run, of frames of so many bytes.
     pub fn share_of(&self, frame_bytes: u32) -> f64 {
         self.of_model(frame_bytes) * (1.0 - loss_runs::let_through(self, frame_bytes))

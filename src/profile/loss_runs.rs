@@ -54,6 +54,16 @@ pub(super) fn let_through(loss: &Loss, frame: u32) -> f64 {
     let Some(max) = loss.max_run.map(|max| max as usize) else {
         return 0.0;
     };
+    // Each row of a trace, of which there may be millions, is another loss.
+    if let LossModel::Bernoulli {
+        probability: p,
+        correlation: 0.0,
+    } = loss.model
+        && p < 1.0
+    {
+        let max = max as f64;
+        return p.powf(max) * (1.0 - p) / -((max + 1.0) * p.ln()).exp_m1();
+    }
     match of_model(loss, frame, EXACT) {
         Some((runs, _)) => {
             let passed: f64 = runs.iter().skip(max).step_by(max + 1).sum();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Delay and loss of a direction over time, for plots of a profile and for means.
 
-use crate::profile::{Link, LinkState, Profile, TraceRow, TraceSource};
+use crate::profile::quantile::{delay_table, table_moments};
+use crate::profile::{Link, LinkState, Loss, Profile, TraceRow, TraceSource};
 
 /// At most so many points of a curve.
 const POINTS: usize = 2000;
@@ -11,63 +12,95 @@ const RAMP: u32 = 50;
 /// (s, value), each from its moment on.
 pub type Steps = Vec<(f64, f64)>;
 
-/// What a direction's mean delay is by time, in ns.
+/// A figure of a link: what a ramp changes, and what follows from that, or from what a row says;
+/// `None`: from the link's own.
+type Figure<'a> = (f64, Box<dyn Fn(Option<f64>) -> f64 + 'a>);
+
+/// What a direction's mean delay is by time, in ns, of all packets.
 pub fn delays(profile: &Profile, direction: u32) -> Steps {
-    let of_row = |row: &TraceRow| row.delay_ns.map(|ns| ns as f64);
-    steps(profile, direction, &|l| l.delay.mean_ns as f64, &of_row)
+    let of_link = |link: &Link| -> Figure<'_> {
+        let (delay, own) = (&link.delay, link.delay.mean_ns as f64);
+        let table = delay.max_ns.and_then(|_| delay_table(delay).ok());
+        let cut = table.map_or(0.0, |table| table_moments(&table).0 - own);
+        let share = delay.share.unwrap_or(1.0);
+        let mean = move |ns: Option<f64>| share * (ns.unwrap_or(own) + cut);
+        (own, Box::new(mean))
+    };
+    steps(profile, direction, &of_link, &delay_of_row)
+}
+
+/// What the key `mean` of a direction's delay is by time, in ns.
+pub fn means(profile: &Profile, direction: u32) -> Steps {
+    let of_link = |link: &Link| -> Figure<'_> {
+        let own = link.delay.mean_ns as f64;
+        (own, Box::new(move |ns| ns.unwrap_or(own)))
+    };
+    steps(profile, direction, &of_link, &delay_of_row)
+}
+
+fn delay_of_row(row: &TraceRow) -> Option<f64> {
+    row.delay_ns.map(|ns| ns as f64)
 }
 
 /// The share of packets that a direction loses by time; of a bit-error rate those of `frame` bytes.
 pub fn losses(profile: &Profile, direction: u32, frame: u32) -> Steps {
-    let of_link = |link: &Link| match link.state {
-        LinkState::Down => 1.0,
-        LinkState::Up => link.loss.share_of(frame),
+    let of_link = |link: &Link| -> Figure<'_> {
+        let (state, max_run) = (link.state, link.loss.max_run);
+        let own = link.loss.share_of(frame);
+        let independent = move |probability: f64| Loss {
+            max_run,
+            ..probability.into()
+        };
+        let share = move |loss: Option<f64>| match (state, loss) {
+            // Whatever the rows of a ramp say of the link.
+            (LinkState::Down, _) => 1.0,
+            (LinkState::Up, None) => own,
+            (LinkState::Up, Some(loss)) => independent(loss).share_of(frame),
+        };
+        (link.loss.probability(), Box::new(share))
     };
     steps(profile, direction, &of_link, &|row: &TraceRow| row.loss)
 }
 
-fn steps(
-    profile: &Profile,
+fn steps<'a>(
+    profile: &'a Profile,
     direction: u32,
-    of_link: &dyn Fn(&Link) -> f64,
+    of_link: &dyn Fn(&'a Link) -> Figure<'a>,
     of_row: &dyn Fn(&TraceRow) -> Option<f64>,
 ) -> Steps {
     let link = profile.direction(direction);
-    let own = of_link(link);
+    let (mut before, own) = of_link(link);
     if let Some(trace) = &link.trace {
         let TraceSource::Rows { rows, .. } = &trace.source else {
-            return vec![(0.0, own)];
+            return vec![(0.0, own(None))];
         };
-        let point = |row: &TraceRow| (row.at_ns as f64 / 1e9, of_row(row).unwrap_or(own));
+        let point = |row: &TraceRow| (row.at_ns as f64 / 1e9, own(of_row(row)));
         return rows.iter().map(point).collect();
     }
     let phases = &profile.phases;
-    let mut before = match (phases.repeat, phases.list.last()) {
-        (true, Some(last)) => of_link(last.direction(direction)),
-        _ => own,
-    };
+    if let (true, Some(last)) = (phases.repeat, phases.list.last()) {
+        before = of_link(last.direction(direction)).0;
+    }
     let (mut steps, mut at_s) = (Vec::new(), 0.0);
     for (place, for_ns) in phases.shown(profile.seed.unwrap_or(0)) {
         let phase = &phases.list[place];
-        let now = of_link(phase.direction(direction));
+        let (now, shown) = of_link(phase.direction(direction));
         let for_s = for_ns as f64 / 1e9;
         let parts = if phase.ramp { RAMP } else { 1 };
         for i in 0..parts {
             let part = |place: f64| place / f64::from(parts);
             // Each has the value of its middle, as the rows that the classifier reads.
-            let value = match phase.ramp {
-                true => before + (now - before) * part(f64::from(i) + 0.5),
-                false => now,
-            };
+            let between = before + (now - before) * part(f64::from(i) + 0.5);
+            let value = shown((phase.ramp && before != now).then_some(between));
             steps.push((at_s + for_s * part(f64::from(i)), value));
         }
         (at_s, before) = (at_s + for_s, now);
         if phase.ramp {
-            steps.push((at_s, now));
+            steps.push((at_s, shown(None)));
         }
     }
     if steps.is_empty() {
-        steps.push((0.0, own));
+        steps.push((0.0, own(None)));
     }
     steps
 }
@@ -109,6 +142,65 @@ mod tests {
         let loss = losses(&phases, 0, 1514);
         assert_eq!(loss[..2], [(0.0, 0.0), (2.0, 1.0)]);
         assert!((loss[2].1 - 0.25).abs() < 1e-12);
+    }
+
+    /// A ramp starts at the link's own loss, as in the rows that the classifier reads.
+    #[test]
+    fn an_outage_is_no_loss_to_begin_a_ramp_with() {
+        let down = "state = \"down\"\n[[phase]]\nfor = \"1s\"\nramp = true\n";
+        let outage = |ramp: &str, last: &str| {
+            let text = format!(
+                "[link]\nloss = \"2%\"\n[[phase]]\nfor = \"1s\"\n{down}{ramp}[[phase]]\n{last}"
+            );
+            losses(&profile(&text), 0, 1514)
+        };
+        let stays = outage("", "");
+        assert_eq!(stays[0], (0.0, 1.0));
+        assert!(stays[1..].iter().all(|s| s.1 == 0.02), "{stays:?}");
+        let rises = outage("loss = \"12%\"\n", "state = \"down\"\n");
+        assert!((rises[1].1 - 0.021).abs() < 1e-12 && (rises[50].1 - 0.119).abs() < 1e-12);
+        assert_eq!(rises.last(), Some(&(2.0, 1.0)));
+        let falls = outage("loss = \"12%\"\nstate = \"down\"\n", "");
+        assert!(falls[..52].iter().all(|s| s.1 == 1.0), "{falls:?}");
+    }
+
+    /// p (1 - p^n) / (1 - p^(n+1)), of rows and of the links of ramps.
+    #[test]
+    fn the_longest_run_is_that_of_rows_too() {
+        let loss = "loss = { probability = 0, max-run = 1 }\n";
+        let rows = "trace = { rows = \"time_s,loss_%;0,50;1,100;2,0\" }";
+        let of_rows = losses(&profile(&format!("[link]\n{loss}{rows}")), 0, 1514);
+        for ((_, share), want) in of_rows.iter().zip([1.0 / 3.0, 0.5, 0.0]) {
+            assert!((share - want).abs() < 1e-12, "{share} {want}");
+        }
+        let ramp = losses(
+            &profile(
+                "[link]\n[[phase]]\nfor = \"1s\"\nramp = true\n\
+                 loss = { probability = \"100%\", max-run = 1 }",
+            ),
+            0,
+            1514,
+        );
+        assert!((ramp[49].1 - 0.99 / 1.99).abs() < 1e-12, "{ramp:?}");
+    }
+
+    /// 50 ms of half the packets; a uniform 0 to 100 ms that is cut at 50 ms has a mean of 37.5 ms.
+    #[test]
+    fn the_mean_delay_is_that_of_all_packets() {
+        let half = profile(
+            "[link]\ndelay = { mean = \"50ms\", share = \"50%\" }\n\
+             trace = { rows = \"time_s,delay_ms;0,50;1,90\" }",
+        );
+        assert_eq!(delays(&half, 0), [(0.0, 25e6), (1.0, 45e6)]);
+        assert_eq!(means(&half, 0), [(0.0, 50e6), (1.0, 90e6)]);
+        let cut = profile(
+            "[link]\n[[phase]]\n\
+             delay = { mean = \"50ms\", jitter = \"50ms\", max = \"50ms\", share = \"50%\" }",
+        );
+        let [(_, mean)] = delays(&cut, 0)[..] else {
+            panic!()
+        };
+        assert!((mean / 18.75e6 - 1.0).abs() < 1e-3, "{mean}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use crate::convert::netem::{NO_LIMIT, USUAL_LIMIT, on_their_way};
 use crate::profile::{
-    Aqm, Cells, Delay, Link, LinkState, Neighbours, PACKET_BYTES, Profile, Queue, Slot, Time,
+    Aqm, Cells, Delay, Link, LinkState, Loss, Neighbours, PACKET_BYTES, Profile, Queue, Slot, Time,
     TraceSource, Wire, figures, over_time,
 };
 
@@ -45,7 +45,7 @@ impl Options {
         self.differ("`trace`: netem has none; rate, delay and loss are the means over its time");
         let all = figures(trace);
         let end_s = all.period_ns as f64 / 1e9;
-        let delay_ns = mean(&over_time::delays(profile, direction), end_s).round() as u64;
+        let delay_ns = mean(&over_time::means(profile, direction), end_s).round() as u64;
         let losses = over_time::losses(profile, direction, PACKET_BYTES);
         let lossy = matches!(&trace.source, TraceSource::Rows { rows, .. }
             if rows.iter().any(|row| row.loss.is_some()));
@@ -56,7 +56,10 @@ impl Options {
                 ..own.delay.clone()
             },
             loss: match lossy {
-                true => mean(&losses, end_s).into(),
+                true => Loss {
+                    model: Loss::from(mean(&losses, end_s)).model,
+                    ..own.loss.clone()
+                },
                 false => own.loss.clone(),
             },
             trace: None,

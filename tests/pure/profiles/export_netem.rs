@@ -282,6 +282,9 @@ fn nearest_to_what_netem_cannot_do() {
         // 1 s of 1 Mbit/s and 5 ms, 3 s of 5 Mbit/s and 9 ms: 32 Mbit/s * ms / 1514 bytes are 3 frames.
         ("trace = { rows = \"time_s,rate_Mbit,delay_ms;0,1,5;1,5,9\", period = \"4s\" }", "netem rate 4000000bit delay 8ms limit 1003", 1),
         ("trace = { opportunities = \"1 2 3 4\" }", "netem rate 12000000bit", 1),
+        ("delay = { mean = \"1ms\", share = \"50%\" }\ntrace = { rows = \"time_s,delay_ms;0,5;1,9\" }", "netem delay 7ms limit 1000000", 2),
+        // Every second packet of the first row is lost; the second row has no loss.
+        ("rate = \"1Mbit\"\nloss = { probability = 0, stage = \"before-queue\", max-run = 1 }\ntrace = { rows = \"time_s,loss_%;0,100;1,0\" }", "netem rate 1000000bit loss random 25%", 2),
         ("delay = \"1ms\"\n[[phase]]\nfor = \"1s\"\ndelay = \"7ms\"\n[[phase]]\ndelay = \"9ms\"", "netem delay 7ms limit 1000000", 1),
     ] {
         let exported = near(&format!("[link]\n{link}"));

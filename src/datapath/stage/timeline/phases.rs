@@ -5,7 +5,7 @@ use super::{Rate, Rows, Step, assemble, content, renew, wait_ns, worst_ns};
 use crate::abi;
 use crate::datapath::stage::compile::Compiled;
 use crate::datapath::stage::fixed::probability;
-use crate::profile::{Link, LossModel, Phases, Profile};
+use crate::profile::{Link, Phases, Profile};
 
 /// A ramp has at least so many rows, and so many that none is longer than this, up to a limit.
 const RAMP_ROWS: u64 = 100;
@@ -100,10 +100,6 @@ fn ramp(steps: &mut Vec<Step>, first: Step, for_ns: u64, before: &Link, link: &L
         .div_ceil(RAMP_ROW_NS)
         .clamp(RAMP_ROWS, RAMP_ROWS_MAX)
         .min(for_ns);
-    let loss = |link: &Link| match link.loss.model {
-        LossModel::Bernoulli { probability, .. } => probability,
-        _ => 0.0,
-    };
     for i in 0..rows {
         let part = (i as f64 + 0.5) / rows as f64;
         let between = |from: f64, to: f64| from + (to - from) * part;
@@ -120,7 +116,8 @@ fn ramp(steps: &mut Vec<Step>, first: Step, for_ns: u64, before: &Link, link: &L
         }
         if before.loss != link.loss {
             step.row.set |= abi::EMUD_SET_LOSS;
-            step.row.loss = probability(between(loss(before), loss(link)));
+            step.row.loss =
+                probability(between(before.loss.probability(), link.loss.probability()));
         }
         steps.push(step);
     }
