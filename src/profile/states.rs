@@ -80,11 +80,12 @@ impl Phases {
             .iter()
             .zip(next)
             .filter(|(_, share)| **share > 0.0);
+        // A key cannot be text of several lines, in which a value may have its quotation marks.
         let keys = named.map(|(phase, share)| {
             let name = phase.name.clone().unwrap_or_default();
-            format!("{} = \"{}\"", toml::Value::String(name), Percent(*share))
+            (name, Percent(*share).to_string().into())
         });
-        Some(format!("{{ {} }}", keys.collect::<Vec<_>>().join(", ")))
+        Some(toml::Value::Table(keys.collect()).to_string())
     }
 }
 
@@ -302,10 +303,17 @@ mod tests {
         let profile = Profile::parse(THREE, "test").expect("a profile");
         let text = profile.to_toml();
         assert!(
-            text.contains("next = { \"bad\" = \"75%\", \"gone\" = \"25%\" }"),
+            text.contains("next = { bad = \"75%\", gone = \"25%\" }"),
             "{text}"
         );
         assert_eq!(Profile::parse(&text, "canonical").expect(&text), profile);
+        for name in ["it's \\\"bad\\\"", "bad.1", "b\\\\d #", "b\u{e4}d = 1"] {
+            let named = THREE.replace("bad =", &format!("\"{name}\" ="));
+            let named = named.replace("\"bad\"", &format!("\"{name}\""));
+            let profile = Profile::parse(&named, "test").expect(name);
+            let text = profile.to_toml();
+            assert_eq!(Profile::parse(&text, "canonical").expect(&text), profile);
+        }
     }
 
     #[test]
