@@ -3,7 +3,7 @@
 
 use super::draft::LinkDraft;
 use super::read::section;
-use super::{Link, Profile, base, rules};
+use super::{Link, Neighbours, Profile, base, rules};
 use crate::abi;
 use crate::text::{Entry, Located, Mistake, Reader, Value, closest};
 
@@ -85,8 +85,12 @@ impl NamedDraft {
     }
 }
 
-/// Reads the table of tables `links`.
-pub(super) fn read(reader: &mut Reader, entry: &Entry) -> Vec<NamedDraft> {
+/// Reads the table of tables `links`; what they do not say of `neighbours` is this.
+pub(super) fn read(
+    reader: &mut Reader,
+    entry: &Entry,
+    neighbours: &Option<Located<Neighbours>>,
+) -> Vec<NamedDraft> {
     let Value::Table(links) = &entry.value.value else {
         let help = "write a header for each link, such as [links.lte], its keys below";
         reader.wrong_kind(&entry.value, "links", help);
@@ -97,11 +101,18 @@ pub(super) fn read(reader: &mut Reader, entry: &Entry) -> Vec<NamedDraft> {
         let help = format!("a profile has at most {MAX_LINKS}");
         reader.mistake(&entry.key.at, title, help);
     }
-    links.iter().filter_map(|link| one(reader, link)).collect()
+    let links = links.iter();
+    links
+        .filter_map(|link| one(reader, link, neighbours))
+        .collect()
 }
 
 /// `[links.NAME]`: both directions, with tables `up` and `down` that override it.
-fn one(reader: &mut Reader, entry: &Entry) -> Option<NamedDraft> {
+fn one(
+    reader: &mut Reader,
+    entry: &Entry,
+    neighbours: &Option<Located<Neighbours>>,
+) -> Option<NamedDraft> {
     let name = &entry.key;
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.value.len() > NAME_BYTES || !name.value.chars().all(plain) || name.value.is_empty() {
@@ -117,6 +128,9 @@ fn one(reader: &mut Reader, entry: &Entry) -> Option<NamedDraft> {
     let entries = section(reader, entry)?;
     let of = |direction: &str| entries.iter().find(|e| e.key.value == direction);
     let mut directions = base::of_named(reader, entries);
+    for draft in &mut directions {
+        draft.neighbours = draft.neighbours.take().or_else(|| neighbours.clone());
+    }
     let beside = ["up", "down", "profile"];
     for key in entries
         .iter()

@@ -131,6 +131,7 @@ impl Draft {
         for entry in entries {
             self.top(reader, &mut both, entry);
         }
+        let neighbours = both.neighbours.clone();
         let tables = ["link", "up", "down", "phase", "state", "rule", "matrix"];
         let nothing =
             reader.mistakes.is_empty() && tables.iter().all(|table| find(table).is_none());
@@ -171,7 +172,7 @@ impl Draft {
             reader.link(&mut self.down, down);
         }
         if let Some(entry) = find("links") {
-            self.links = links::read(reader, entry);
+            self.links = links::read(reader, entry, &neighbours);
         }
         if let Some(entry) = find("bottleneck") {
             self.bottlenecks = bottleneck_read::read(reader, entry);

@@ -330,6 +330,16 @@ fn named_links_are_links_of_their_own() {
         (0.01.into(), 0.0.into())
     );
     assert_eq!(slow.up.delay.mean_ns, 0, "nothing of [link] is in it");
+    let top = parse(
+        "neighbours = \"emulate\"\n[link]\n[links.a]\n[links.b]\nneighbours = \"pass\"\n\
+         [links.c]\nprofile = \"lte\"\n[links.c.down]\nneighbours = \"pass\"\n\
+         [[phase]]\nlink = \"a\"",
+    );
+    let links: Vec<_> = top.links_of(1).map(|link| link.neighbours).collect();
+    let (pass, emulate) = (Neighbours::Pass, Neighbours::Emulate);
+    assert_eq!(links, [emulate, emulate, pass, pass, emulate]);
+    assert_eq!(top.links[2].up.neighbours, emulate);
+    assert_eq!(parse(&top.to_toml()), top);
 
     let set = |text: &str| profile.with_changes(&[text.to_owned()]);
     let changed = set("links.slow.down.delay=7ms").unwrap();
