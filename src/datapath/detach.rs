@@ -19,6 +19,9 @@ use crate::netlink::{self, Gso, Hook, IngressQdisc, Link, Netlink, NetlinkError,
 /// How long a process that ends waits for another emud process; `attach` may take seconds.
 const LAST_PATIENCE: Duration = Duration::from_secs(10);
 
+/// The kernel's.
+const DEFAULT_TX_QUEUE_LEN: u32 = 1000;
+
 /// The result of a detach.
 #[derive(Debug, Default)]
 pub struct Done {
@@ -168,8 +171,8 @@ pub(crate) fn remains(
     let mut done = Done::default();
     stop_redirect(nl, link.index, &saved)?;
     let root = restore_root(nl, link.index, &saved, &mut done);
-    let offloads = restore_offloads(nl, link.index, &saved, &mut done);
-    root.and(offloads)?;
+    let settings = restore_settings(nl, link.index, &saved, &mut done);
+    root.and(settings)?;
     remove_filters(nl, link.index, &saved, &[], &mut done)?;
     done.forget(link);
     let note = "all parts of an emulated link that lead to its record were deleted: restored from the copy of the record";
@@ -198,7 +201,7 @@ pub(crate) fn undo(
         .and_then(|()| Ok(maps.pass_everything()?));
     // One that fails does not prevent the other one.
     let root = restore_root(nl, link.index, saved, &mut done);
-    let offloads = restore_offloads(nl, link.index, saved, &mut done);
+    let settings = restore_settings(nl, link.index, saved, &mut done);
     // The devices keep the record, like the filters: both are last. Packets that do not pass would
     // be lost without the devices.
     passed?;
@@ -209,7 +212,7 @@ pub(crate) fn undo(
         }
     }
     // The filters lead the next detach to what is still to be restored.
-    root.and(offloads)?;
+    root.and(settings)?;
     // Before them: a copy that outlives the link would be restored once more.
     done.forget(link);
     remove_filters(nl, link.index, saved, ours, &mut done)?;
@@ -289,16 +292,22 @@ fn restore_root(
     }
 }
 
-fn restore_offloads(
+/// After the root qdisc, whose creation changes txqueuelen, too.
+fn restore_settings(
     nl: &mut Netlink,
     ifindex: u32,
     saved: &Saved,
     done: &mut Done,
 ) -> Result<(), NetlinkError> {
+    let now = nl.link_by_index(ifindex)?;
+    // By qdisc_create() of any qdisc, clsact too. Another value is a user's.
+    if saved.txqlen_zero && now.txqlen == DEFAULT_TX_QUEUE_LEN {
+        nl.set_txqlen(ifindex, 0)?;
+    }
     if let Some(Gso { max_segs, .. }) = saved.gso {
         // The sizes are not emud's.
-        let now = nl.link_by_index(ifindex)?.gso;
-        nl.set_gso(ifindex, &Gso { max_segs, ..now })?;
+        let sizes = now.gso;
+        nl.set_gso(ifindex, &Gso { max_segs, ..sizes })?;
     }
     if let Some(offloads) = &saved.offloads {
         for missing in offloads.restore(nl, ifindex)? {

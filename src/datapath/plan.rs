@@ -145,6 +145,7 @@ pub(super) fn plan(
         restarted_ns: origin.restarted_ns,
         l3,
         mtu: Some(link.mtu),
+        txqlen_zero: link.txqlen == 0,
         clsact_created: uses_clsact(engine, request.directions)
             && nl.ingress_qdisc(link.index)? == netlink::IngressQdisc::None,
         devices,

@@ -43,6 +43,9 @@ pub struct Saved {
     /// The MTU of the interface at attach.
     #[serde(default)]
     pub mtu: Option<u32>,
+    /// Whether the interface had a txqueuelen of 0 before.
+    #[serde(default)]
+    pub txqlen_zero: bool,
     /// Whether attach created clsact.
     pub clsact_created: bool,
     /// emud's ifb (fq and qdisc, also if only `up` is emulated) or its TAPs (hold), indexed by direction.

@@ -75,6 +75,7 @@ fn saved(profile: &Profile, sizes: Sizes, epoch_ns: u64) -> Saved {
         restarted_ns: None,
         l3: false,
         mtu: None,
+        txqlen_zero: false,
         clsact_created: false,
         devices: [None, None],
         mirred_pref: None,

@@ -62,9 +62,9 @@ pub fn leaves_no_trace(engine: Engine) {
     ];
     for (queues, ways) in [(1, WAYS), (4, &WAYS[..2])] {
         let lab = Lab::with_queues(queues);
-        // Settings of a user.
+        // Settings of a user. Docker sets txqueuelen 0, which the first qdisc makes 1000.
         sh(&format!(
-            "ip -n {} link set dev va gso_max_segs 17 gso_max_size 30000",
+            "ip -n {} link set dev va gso_max_segs 17 gso_max_size 30000 txqueuelen 0",
             lab.a
         ));
         lab.in_a("ethtool -K va gro on >/dev/null");
@@ -85,10 +85,11 @@ pub fn leaves_no_trace(engine: Engine) {
         assert_same("detached twice", &before, &lab.snapshot());
         // What another process sets meanwhile stays.
         lab.attach(engine, "adsl24", &[]);
-        lab.in_a("ip link set dev va gso_max_size 20000");
+        lab.in_a("ip link set dev va gso_max_size 20000 txqueuelen 500");
         lab.detach();
-        let size = "gso_max_size 20000 gso_max_segs 17 ";
-        assert!(lab.in_a("ip -d link show va").contains(size));
+        let now = lab.in_a("ip -d link show va");
+        assert!(now.contains("gso_max_size 20000 gso_max_segs 17 "), "{now}");
+        assert!(now.contains("qlen 500"), "{now}");
     }
 }
 
