@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The far side of the segmenter: a veth pair whose ends accept wire packets
- * only (gso_max_segs 1), so the kernel segments a super-packet on entry
+ * only (no feature of segmentation), so the kernel segments a super-packet on entry
  * (validate_xmit_skb()). The segments return to the device and pass the
  * classifier one by one.
  */

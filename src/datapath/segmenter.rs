@@ -3,8 +3,8 @@
 //! as wire packets (bpf/segment.bpf.c).
 //!
 //! `gso_max_segs 1` on the device itself keeps this host's TCP from making super-packets. It does
-//! not affect UDP GSO, packets that GRO of another device merged, and sockets that are older than
-//! the link.
+//! not affect UDP GSO, packets that GRO of another device merged, those of virtual machines, and
+//! sockets that are older than the link.
 
 use std::os::fd::AsFd;
 
@@ -16,7 +16,9 @@ use super::saved::{Saved, Segmenter};
 use super::{FILTER_HANDLE, LinkError, devices};
 use crate::abi;
 use crate::abi::DIRECTIONS;
-use crate::netlink::{BpfFilter, Filter, Gso, Hook, Link, Netlink, NetlinkError, WireEnd};
+use crate::netlink::{
+    BpfFilter, Filter, Hook, Link, Netlink, NetlinkError, Offloads, WireEnd, is_segmentation,
+};
 
 /// The maximum of a veth: packets from the segmenter are as long as the device allows.
 const MTU: u32 = 65_535;
@@ -92,8 +94,9 @@ pub(crate) fn fault(
         if !end.up {
             return Ok(Some(format!("device {name} is down")));
         }
-        if end.gso.max_segs != 1 {
-            return Ok(Some(format!("gso_max_segs of {name} is not 1")));
+        let sent = super_packets(nl, end)?;
+        if let Some(feature) = sent.changeable.union(&sent.fixed).next() {
+            return Ok(Some(format!("{feature} of {name} is on")));
         }
         // A packet leaves at the opposite end.
         if program_of(nl, &ends[1 - direction as usize])? != Some(direction) {
@@ -102,6 +105,13 @@ pub(crate) fn fault(
         }
     }
     Ok(None)
+}
+
+/// Returns which super-packets an end passes on, as features. Without them all are segmented, also those
+/// that pass a `gso_max_segs` of 1: gso_features_check() compares it with gso_segs, which is 0 in what a
+/// virtual machine sends (SKB_GSO_DODGY).
+fn super_packets(nl: &mut Netlink, end: &Link) -> Result<Offloads, NetlinkError> {
+    Offloads::snapshot(nl, end.index, is_segmentation)
 }
 
 fn ends(nl: &mut Netlink, names: &[String; 2]) -> Result<[Link; 2], NetlinkError> {
@@ -116,11 +126,7 @@ fn make(nl: &mut Netlink, link: &Link, names: &[String; 2]) -> Result<[Link; 2],
     for (direction, end) in DIRECTIONS.into_iter().zip(&ends) {
         nl.silence(end.index)?;
         nl.set_mtu(end.index, MTU)?;
-        let wire_packets = Gso {
-            max_segs: 1,
-            ..end.gso
-        };
-        nl.set_gso(end.index, &wire_packets)?;
+        super_packets(nl, end)?.cap(nl, end.index)?;
         // A packet leaves at the opposite end.
         let out = &ends[1 - direction as usize];
         let name = program(direction);

@@ -60,7 +60,8 @@ pub(crate) fn plan(
         more = true;
     }
     if down && saved.offloads.is_none() {
-        saved.offloads = Some(Offloads::snapshot(nl, link.index, &RECEIVE_MERGING)?);
+        let merging = |name: &str| RECEIVE_MERGING.contains(&name);
+        saved.offloads = Some(Offloads::snapshot(nl, link.index, merging)?);
         more = true;
     }
     Ok(segmenter::plan(link, [up, down], saved) || more)

@@ -49,7 +49,7 @@ pub use namespaces::Namespace;
 pub use nat::{ForwardDrop, Masquerade, Translated};
 pub use netns::{NetnsId, enter, identity, inside};
 pub use notices::{Changes, Notices};
-pub use offload::{Offloads, RECEIVE_MERGING};
+pub use offload::{Offloads, RECEIVE_MERGING, is_segmentation};
 pub use qdisc::{FqOptions, IngressQdisc, OWN_KIND, Qdisc, Qdiscs, ROOT, classid, show_handle};
 pub use route::RouteEntry;
 pub use snapshot::{RootSnapshot, Standing};

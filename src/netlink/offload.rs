@@ -18,6 +18,11 @@ pub const RECEIVE_MERGING: [&str; 5] = [
     "rx-gro",
 ];
 
+/// Returns whether a feature lets a device send super-packets of one kind.
+pub fn is_segmentation(feature: &str) -> bool {
+    feature.starts_with("tx-") && feature.ends_with("-segmentation") || feature == "tx-gso-list"
+}
+
 // The generated requests have the numbers of other commands (0.3.5 also counts the kernel's
 // notifications: its features-set would set ring sizes), so they are corrected: ETHTOOL_MSG_* of
 // linux/ethtool_netlink.h.
@@ -45,11 +50,11 @@ struct Feature {
 }
 
 impl Offloads {
-    /// Reads which of `names` (see [`RECEIVE_MERGING`]) are enabled.
-    pub fn snapshot(nl: &mut Netlink, ifindex: u32, names: &[&str]) -> Result<Self> {
+    /// Reads which of these features are enabled (see [`RECEIVE_MERGING`], [`is_segmentation`]).
+    pub fn snapshot(nl: &mut Netlink, ifindex: u32, wanted: impl Fn(&str) -> bool) -> Result<Self> {
         let mut state = Self::default();
         for feature in nl.features(ifindex)? {
-            if feature.active && names.contains(&feature.name.as_str()) {
+            if feature.active && wanted(&feature.name) {
                 let set = if feature.switchable {
                     &mut state.changeable
                 } else {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! TCP whose packets another device has made long: merged by GRO and forwarded, of a VLAN on the
-//! interface, or of another port of its bridge. Each is many wire packets to the link.
+//! interface, of another port of its bridge, or of a virtual machine. Each is many wire packets to the
+//! link.
 
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use support::guest;
 use support::lab::{Engine, Lab, Verdict, inside, scaled_s, sh};
 use support::runs::rtt_ms;
 
+use super::frames::{IPV4, Raw};
 use super::senders::has_vlan;
 
 const LOSS: f64 = 0.002;
@@ -231,4 +233,54 @@ pub fn mathis_of_vlan(engine: Engine) {
 
 pub fn mathis_bridged(engine: Engine) {
     mathis(engine, Way::Bridge);
+}
+
+/// Each packet of what a virtual machine sends has its own fate: the kernel does not know their number
+/// (gso_segs is 0), as it does not trust the sender.
+pub fn of_a_virtual_machine(engine: Engine) {
+    const TRAINS: u32 = 10;
+    const PACKETS: u32 = 14;
+    const PAYLOAD: usize = 100;
+    const HEADERS: usize = 14 + 20 + 20;
+    let mut verdict = Verdict::default();
+    let lab = Lab::new();
+    let tenth = "[up]\nloss = { model = \"every\", n = 10 }\ndelay = \"20ms\"\n";
+    lab.attach(engine, tenth, &[]);
+    let arrivals = inside(&lab.b, || Raw::open("vb", IPV4)).join().unwrap();
+    let send = inside(&lab.a, || {
+        let socket = Raw::open("va", IPV4);
+        socket.enable(libc::PACKET_VNET_HDR);
+        for train in 0..TRAINS {
+            // A struct virtio_net_hdr: a checksum to be computed, TCP over IPv4.
+            let mut frame = vec![1, 1];
+            for number in [HEADERS as u16, PAYLOAD as u16, 34, 16] {
+                frame.extend(number.to_ne_bytes());
+            }
+            // To nobody: no kernel answers.
+            frame.extend([2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0]);
+            let length = HEADERS - 14 + PAYLOAD * PACKETS as usize;
+            frame.extend((length as u16).to_be_bytes());
+            frame.extend([0, 0, 0x40, 0, 64, 6, 0, 0, 10, 77, 0, 1, 10, 77, 0, 2]);
+            frame.extend([
+                0, 7, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0x10, 1, 0, 0, 0, 0, 0,
+            ]);
+            for packet in 0..PACKETS {
+                let mut payload = [0; PAYLOAD];
+                payload[..4].copy_from_slice(&u32::to_ne_bytes(train * PACKETS + packet));
+                frame.extend(payload);
+            }
+            socket.send(&frame);
+        }
+    });
+    send.join().expect("the sender");
+    let frames = std::iter::from_fn(|| arrivals.receive()).map(|(frame, _)| frame);
+    let ours = frames.filter(|frame| frame.len() >= HEADERS + PAYLOAD && frame[23] == 6);
+    let number = |frame: Vec<u8>| u32::from_ne_bytes(frame[HEADERS..][..4].try_into().unwrap());
+    let numbers: Vec<u32> = ours.map(number).collect();
+    let nine: Vec<u32> = (0..TRAINS * PACKETS).filter(|n| n % 10 != 9).collect();
+    verdict.same("what arrives", nine, numbers);
+    let supers = lab.shown("/up/counters/super_packets");
+    verdict.same("that shared a fate", 0, supers);
+    lab.detach();
+    verdict.end();
 }

@@ -123,7 +123,7 @@ pub struct Raw {
 }
 
 const OURS: u16 = 0x88b5; // local experimental
-const IPV4: u16 = 0x0800;
+pub const IPV4: u16 = 0x0800;
 
 impl Raw {
     pub fn open(device: &str, protocol: u16) -> Self {
@@ -148,21 +148,21 @@ impl Raw {
                 libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, wait, len),
                 0
             );
-            let one: libc::c_int = 1;
-            assert_eq!(
-                libc::setsockopt(
-                    fd,
-                    libc::SOL_PACKET,
-                    libc::PACKET_AUXDATA,
-                    (&raw const one).cast(),
-                    4
-                ),
-                0
-            );
-            Self {
+            let socket = Self {
                 fd: OwnedFd::from_raw_fd(fd),
-            }
+            };
+            socket.enable(libc::PACKET_AUXDATA);
+            socket
         }
+    }
+
+    /// Switches on an option of packet sockets.
+    pub fn enable(&self, option: libc::c_int) {
+        let (fd, one): (_, libc::c_int) = (self.fd.as_raw_fd(), 1);
+        // SAFETY: the option's value is an int, which outlives the call.
+        let set =
+            unsafe { libc::setsockopt(fd, libc::SOL_PACKET, option, (&raw const one).cast(), 4) };
+        assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
     }
 
     pub fn send(&self, frame: &[u8]) {
@@ -178,7 +178,7 @@ impl Raw {
     }
 
     /// A frame, and its VLAN tag, which the kernel keeps apart.
-    fn receive(&self) -> Option<(Vec<u8>, Option<u16>)> {
+    pub fn receive(&self) -> Option<(Vec<u8>, Option<u16>)> {
         let mut frame = vec![0u8; 2048];
         let mut control = [0u64; 16];
         let mut part = libc::iovec {

@@ -90,6 +90,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             restore::attached_twice,
             restore::device_deleted,
             restore::namespace_deleted,
+            forwarded::of_a_virtual_machine,
             senders::a_queue_limits_trains,
             senders::a_stamp_stops_nobody,
             senders::trains_are_packets,

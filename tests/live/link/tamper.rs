@@ -164,6 +164,11 @@ const KINDS: &[Kind] = &[
         "ip link set va gso_max_segs 99",
         "gso_max_segs is 99",
     ),
+    kind(
+        "segmenter",
+        "ethtool -K emud-sa-${D##*-} tx-tcp6-segmentation on",
+        "tx-tcp6-segmentation of emud-sa-",
+    ),
 ];
 
 /// Undone before the next check: packets are lost nevertheless.
