@@ -64,10 +64,12 @@ static __always_inline void emud_is_flow(struct emud_packet *p, __u64 addresses,
 }
 
 /* GSO and GRO packets are trains of wire packets, each with its own headers.
- * gso_segs is not valid on ingress, gso_size is. */
+ * gso_segs is not valid on ingress, gso_size is. In a tunnel the inner headers are on
+ * each packet, too: what is too long for the payload of gso_segs packets is header. */
 static __always_inline void emud_train(const struct __sk_buff *skb, struct emud_packet *p,
 				       struct emud_cursor *c)
 {
+	__u32 segs = p->direction == EMUD_UP ? skb->gso_segs : 0;
 	__u32 len = skb->len, size = skb->gso_size, header_len = c->off + 8;
 	struct tcphdr *tcp = emud_at(c, sizeof(*tcp));
 
@@ -76,6 +78,11 @@ static __always_inline void emud_train(const struct __sk_buff *skb, struct emud_
 	if (!size || len <= header_len)
 		return;
 	p->segments = (len - header_len + size - 1) / size;
+	if (segs && (segs - 1) * size < len - header_len) {
+		p->segments = segs;
+		if (len - header_len > segs * size)
+			header_len = len - segs * size;
+	}
 	header_len += p->wire_len - len; /* a tag outside the data is on all of them */
 	p->wire_len += (p->segments - 1) * header_len;
 	p->full_len = header_len + size;

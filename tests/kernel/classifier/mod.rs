@@ -50,6 +50,7 @@ const TC_ACT_REDIRECT: i32 = 7;
 
 /// Offsets in `struct __sk_buff` (include/uapi/linux/bpf.h).
 const SKB_TSTAMP: usize = 152;
+const SKB_GSO_SEGS: usize = 164;
 const SKB_GSO_SIZE: usize = 176;
 const SKB_HWTSTAMP: usize = 184;
 const SKB_LEN: usize = 192;
@@ -833,6 +834,34 @@ fn a_super_packet_takes_the_wire_time_of_its_packets() {
     assert_eq!(fate.departure, 2 * 1_042_000);
     let c = b.counters();
     assert_eq!((c.packets, c.bytes, c.super_packets), (2, 2084, 1));
+}
+
+/// Of a tunnel only the outer headers are parsed: the kernel counts the packets, and what their payload
+/// leaves is header.
+#[test]
+fn every_packet_of_a_super_packet_has_the_headers_of_its_tunnel() {
+    // VXLAN, Ethernet, IPv4 and TCP behind the 42 bytes of UDP.
+    const INNER: usize = 8 + 14 + 20 + 32;
+    let sent = |payload: usize, segs: u32| {
+        let b = Bench::new(&link(|l| l.rate = Some(8_000_000)));
+        let mut ctx = arriving(b.start);
+        ctx[SKB_GSO_SIZE..][..4].copy_from_slice(&1000u32.to_ne_bytes());
+        ctx[SKB_GSO_SEGS..][..4].copy_from_slice(&segs.to_ne_bytes());
+        let left = run(&b.loaded, &udp4(42 + INNER + payload, 4789), &ctx);
+        let (c, sent_ns) = (b.counters(), left.departure() - b.start);
+        assert_eq!(sent_ns, c.bytes * 1000, "{payload}");
+        (c.packets, c.bytes)
+    };
+    let full = |packets: usize| (packets as u64, (packets * (42 + INNER + 1000)) as u64);
+    assert_eq!(sent(2000, 2), full(2));
+    assert_eq!(sent(3000, 3), full(3));
+    // With a shorter last packet the length of the inner headers is not known.
+    assert_eq!(sent(2990, 3), (3, full(3).1 - 10 - 2 * 10));
+    assert_eq!(sent(2100, 3), (3, (42 * 3 + INNER + 2100) as u64));
+    // A sender that is not trusted (0), and a number that cannot be right.
+    for segs in [0, 9] {
+        assert_eq!(sent(1900, segs), (2, (42 * 2 + INNER + 1900) as u64));
+    }
 }
 
 #[test]
