@@ -62,6 +62,7 @@ int BPF_PROG(emud_enqueue, struct sk_buff *skb, struct Qdisc *sch,
 		goto drop;
 	value->due = due;
 	value->next = 0;
+	value->arrival = w->arrivals++;
 	skb = bpf_kptr_xchg(&value->skb, skb);
 	if (skb) /* never: the value was free */
 		bpf_kfree_skb(skb);

@@ -8,8 +8,9 @@
  * and three levels of bits that lead to the next bucket that is not empty. What is due
  * later than the wheel's round waits in the last bucket and is sorted in again from there.
  *
- * A bucket counts as due at its beginning where the order against the line is decided:
- * a packet in the wheel is never behind one of the line that is due later.
+ * If the first bucket and the first of the line are due in the same 4 us, what came first
+ * leaves first: the line and a bucket can both have packets of one link in order, whose
+ * times are as close as they came.
  *
  * A packet waits in a value of a map that owns it (kptr). Values that are free are a list
  * too, so nothing is allocated and there is no lock: the kernel holds that of the qdisc.
@@ -43,7 +44,7 @@ struct emud_waiting {
 	struct sk_buff __kptr *skb;
 	__u64 due; /* ns, CLOCK_MONOTONIC */
 	__u32 next;
-	__u32 reserved;
+	__u32 arrival; /* number of the packet, modulo 2^32 */
 };
 
 struct {
@@ -68,6 +69,8 @@ struct emud_wheel {
 
 	__u32 free; /* values that were in use before */
 	__u32 used; /* values that ever were in use */
+	__u32 arrivals; /* packets that came */
+	__u32 reserved;
 
 	__u64 at; /* ns >> EMUD_WHEEL_SHIFT of the first bucket in use; EMUD_NEVER: none */
 	__u64 top; /* which of `middle` are not 0 */
@@ -270,12 +273,24 @@ static __always_inline __u64 emud_next_due(const struct emud_wheel *w)
 	return bucket < w->line_due ? bucket : w->line_due;
 }
 
+/* Whether the first packet of the first bucket is the next one; some packet waits. */
+static __always_inline int emud_bucket_is_next(const struct emud_wheel *w)
+{
+	__u64 line = w->line_due >> EMUD_WHEEL_SHIFT;
+	struct emud_waiting *in_bucket, *in_line;
+
+	if (likely(w->at != line))
+		return w->at < line;
+	in_bucket = emud_waiting_at(emud_bucket_at(w, w->at)->first);
+	in_line = emud_waiting_at(w->line.first);
+	return in_bucket && in_line && (__s32)(in_bucket->arrival - in_line->arrival) < 0;
+}
+
 /* Takes out the next packet. */
 static __always_inline __u32 emud_pop(struct emud_wheel *w, struct emud_waiting **value)
 {
-	if (w->at != EMUD_NEVER && emud_bucket_due(w) <= w->line_due)
-		return emud_bucket_pop(w, value);
-	return emud_line_pop(w, value);
+	return emud_bucket_is_next(w) ? emud_bucket_pop(w, value) :
+					emud_line_pop(w, value);
 }
 
 #endif

@@ -141,6 +141,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             time::phases,
             time::rows,
             time::slots,
+            time::slots_keep_order,
             timing::against_netem,
             timing::departure_error,
             timing::order_across_queues,
