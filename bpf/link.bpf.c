@@ -406,7 +406,8 @@ int emud_orphan(struct __sk_buff *skb)
 	if (!skb->sk || skb->tc_index == EMUD_TC_INDEX_CLONE || !emud_stampable(skb))
 		return TC_ACT_UNSPEC;
 	skb->tc_index = EMUD_TC_INDEX_CLONE;
-	if (bpf_clone_redirect(skb, skb->ifindex, BPF_F_INGRESS) < 0) {
+	/* netif_rx() answers NET_RX_DROP = 1 if the CPU's backlog is full. */
+	if (bpf_clone_redirect(skb, skb->ifindex, BPF_F_INGRESS)) {
 		skb->tc_index = 0;
 		return TC_ACT_UNSPEC;
 	}

@@ -107,7 +107,11 @@ static __always_inline int emud_by_clone(const struct emud_exit *e, __u32 ifinde
 static __always_inline void emud_send_copy(const struct emud_exit *e, __u32 ifindex,
 					   __u64 flags)
 {
-	if (bpf_clone_redirect(e->skb, ifindex, flags) < 0)
+	long failed = bpf_clone_redirect(e->skb, ifindex, flags);
+
+	/* What a qdisc drops (NET_XMIT_DROP) it counts. For what netif_rx() drops
+	 * (NET_RX_DROP, the CPU's backlog is full) nobody does. */
+	if (failed < 0 || (flags & BPF_F_INGRESS && failed))
 		e->count->unaltered += e->p->segments;
 	else
 		e->count->duplicated += e->p->segments;

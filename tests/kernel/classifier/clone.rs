@@ -84,3 +84,31 @@ fn the_copy_of_an_ifb_is_not_marked() {
     });
     thread.join().unwrap();
 }
+
+/// A device that is down answers like the full backlog of a CPU: NET_RX_DROP, which is not negative.
+#[test]
+fn what_the_stack_does_not_take_again_is_not_lost_in_silence() {
+    let thread = std::thread::spawn(|| {
+        own_network();
+        let copying = link(|l| l.duplicate.probability = 1.0);
+        let place = Place {
+            release: abi::EMUD_RELEASE_MIRRED,
+            ifindex: NO_DEVICE,
+            l3: false,
+        };
+        let b = Bench::with(&copying, 42, place);
+        let loaded = Loaded::load_only(&[Program::Orphan], &Sizes::default()).unwrap();
+        let orphan = || {
+            let ctx = arriving(b.start);
+            run_program(&loaded, Program::Orphan, &udp4(200, 1), &ctx).verdict
+        };
+        let copied = || {
+            b.send(&udp4(200, 1), 0);
+            (b.counters().unaltered, b.counters().duplicated)
+        };
+        assert_eq!((orphan(), copied()), (TC_ACT_UNSPEC, (1, 0)));
+        Netlink::open().unwrap().set_up(LOOPBACK, true).unwrap();
+        assert_eq!((orphan(), copied()), (TC_ACT_STOLEN, (1, 1)));
+    });
+    thread.join().unwrap();
+}
