@@ -316,6 +316,13 @@ fn restore_settings(
             ));
         }
     }
+    // After the bond: without its own, they cannot have it.
+    for (member, lro) in &saved.lro_below {
+        match lro.restore(nl, *member) {
+            Err(e) if !e.is_no_device() => return Err(e),
+            _ => {}
+        }
+    }
     Ok(())
 }
 

@@ -159,6 +159,7 @@ pub(super) fn plan(
         root,
         gso: None,
         offloads: None,
+        lro_below: vec![],
         fq_room: Default::default(),
         qdisc_room,
         segmenter: None,

@@ -68,6 +68,9 @@ pub struct Saved {
     pub gso: Option<Gso>,
     /// Receive offloads that were switched off.
     pub offloads: Option<Offloads>,
+    /// LRO of the members of a bond, by their index.
+    #[serde(default)]
+    pub lro_below: Vec<(u32, Offloads)>,
     /// The limits of fq, indexed by direction.
     #[serde(default)]
     pub fq_room: [FqRoom; 2],

@@ -62,9 +62,28 @@ pub(crate) fn plan(
     if down && saved.offloads.is_none() {
         let merging = |name: &str| RECEIVE_MERGING.contains(&name);
         saved.offloads = Some(Offloads::snapshot(nl, link.index, merging)?);
+        saved.lro_below = lro_below(nl, link)?;
         more = true;
     }
     Ok(segmenter::plan(link, [up, down], saved) || more)
+}
+
+/// Returns which members of a bond or team have LRO: the kernel switches it off with that of the device
+/// (netdev_sync_lower_features()), and does not switch it on again.
+fn lro_below(nl: &mut Netlink, link: &Link) -> Result<Vec<(u32, Offloads)>, LinkError> {
+    let mut below = vec![];
+    if !["bond", "team"].map(Some).contains(&link.kind.as_deref()) {
+        return Ok(below);
+    }
+    for member in nl.links()? {
+        if member.master == Some(link.index) {
+            let lro = Offloads::snapshot(nl, member.index, |name| name == "rx-lro")?;
+            if lro != Offloads::default() {
+                below.push((member.index, lro));
+            }
+        }
+    }
+    Ok(below)
 }
 
 /// Caps what is recorded, and adds to the notes what cannot be capped.

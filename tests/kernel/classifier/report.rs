@@ -85,6 +85,7 @@ fn saved(profile: &Profile, sizes: Sizes, epoch_ns: u64) -> Saved {
         root: None,
         gso: None,
         offloads: None,
+        lro_below: vec![],
         fq_room: Default::default(),
         qdisc_room: 0,
         segmenter: None,
