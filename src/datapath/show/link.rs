@@ -272,6 +272,8 @@ impl InForce {
                 reader.maps.link_at(reader.control, phase, direction)?,
             ),
         };
+        // A link that is down is so in all its phases: as emud_stages() of bpf/link.bpf.c.
+        link.flags |= own.flags & abi::EMUD_F_DOWN;
         if row.set & abi::EMUD_SET_LOSS != 0 {
             link.loss_model = match row.loss {
                 0 => abi::EMUD_LOSS_NONE,

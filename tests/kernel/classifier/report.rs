@@ -209,6 +209,14 @@ fn the_phases_link_is_in_force() {
     near(fast.loss.unwrap(), 0.05, 1e-9);
 }
 
+/// `emud set state=down` changes the link itself, not its phases.
+#[test]
+fn a_link_that_is_down_is_shown_so_in_all_phases() {
+    let shown =
+        Shown::new("[link]\nstate = \"down\"\n[[phase]]\nstate = \"up\"\ndelay = \"1ms\"\n");
+    assert_eq!(shown.own(0).state, LinkState::Down);
+}
+
 #[test]
 fn a_ramps_row_is_in_force() {
     let shown = Shown::new(
