@@ -262,10 +262,11 @@ fn bottleneck(l: &LinkReport) -> Vec<String> {
             parts.push(format!("overhead {}", l.overhead_bytes));
         }
         parts.extend(Some(l.wire.summary()).filter(|wire| !wire.is_empty()));
+        let backlog = l.backlog_ns.map(|t| format!(" (backlog {})", ns(t as f64)));
         parts.push(format!(
-            "queue {} (backlog {})",
+            "queue {}{}",
             queue(&l.queue),
-            ns(l.backlog_ns as f64)
+            backlog.unwrap_or_default()
         ));
     }
     parts.extend(l.shared.as_ref().map(|name| format!("shared {name}")));

@@ -206,10 +206,11 @@ impl Links {
         // The classifier's fixed-point figure is off by up to a part in 10^12.
         let rate = gauge(|s| Some(s.rate_bit_s?.round() / 8.0));
         out.gauges("link_rate_bytes_per_second", help, None, rate)?;
-        let help = "Time until the last packet of the queue has left the wire";
-        let backlog = gauge(|s| Some(s.backlog_ns as f64 / 1e9));
+        let help = "Time until the last packet of the queue has left the wire; missing: several queues (per, a matrix)";
+        let backlog = gauge(|s| Some(s.backlog_ns? as f64 / 1e9));
         out.gauges("link_backlog", help, Some(Unit::Seconds), backlog)?;
-        let help = "Bytes in the queue; missing: no limit, or opportunities of a trace";
+        let help =
+            "Bytes in the queue; missing: no limit, several queues, or opportunities of a trace";
         let bytes = gauge(|s| Some(s.backlog_bytes? as f64));
         out.gauges("link_backlog", help, Some(Unit::Bytes), bytes)?;
         let help = "1: the link is up, 0: its state is down, every packet is lost";

@@ -84,6 +84,22 @@ impl Profile {
         links.map(Link::queue_packets).max().unwrap_or(0)
     }
 
+    /// Whether packets of a link wait in more queues than its own: of instances (`per`), or of pairs.
+    pub fn has_more_queues(&self, number: u32, direction: u32) -> bool {
+        let named = number.checked_sub(1);
+        let name = named.and_then(|n| Some(&self.links.get(n as usize)?.name));
+        let has_instances = |rule: &Rule| {
+            let is_its = match &rule.target {
+                Target::Own => name.is_none(),
+                Target::Named(target) => name == Some(target),
+                Target::Untouched => false,
+            };
+            rule.per.is_some() && is_its && rule.direction.is_none_or(|d| d == direction)
+        };
+        let has_pairs = |matrix: &Matrix| matrix.link.as_ref() == name;
+        self.matrix.as_ref().is_some_and(has_pairs) || self.rules.iter().any(has_instances)
+    }
+
     /// The same link seen from its other end.
     pub fn reversed(self) -> Self {
         Self {

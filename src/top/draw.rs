@@ -185,7 +185,7 @@ fn cell(row: &TopRow, column: &str) -> String {
         "DIR" => row.direction.to_owned(),
         "RATE" => measured(|m| Some(full_rate(m.sent_bit_s))),
         "LIMIT" => row.limit_bit_s.map_or("-".to_owned(), full_rate),
-        "BACKLOG" => time(row.backlog_ns),
+        "BACKLOG" => row.backlog_ns.map_or("-".to_owned(), time),
         "P50" => measured(|m| m.p50_ns.map(time)),
         "P99" => measured(|m| m.p99_ns.map(time)),
         "LOSS" => measured(|m| m.lost.map(|share| format!("{:.1}%", share * 100.0))),

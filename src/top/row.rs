@@ -72,8 +72,9 @@ pub struct TopRow {
     /// Rate in force in bit/s, 0 in an outage; null: no limit.
     #[schemars(range(min = 0))]
     pub limit_bit_s: Option<f64>,
-    /// Time until the last packet of the queue has left the wire, in ns.
-    pub backlog_ns: u64,
+    /// Time until the last packet of the queue has left the wire, in ns; null: not known, since the link has
+    /// several queues (`per`, a matrix).
+    pub backlog_ns: Option<u64>,
     /// Figures of the interval; null: no earlier reading.
     pub measured: Option<Measured>,
     /// What is wrong with the link, such as "TAMPERED"; empty: nothing.

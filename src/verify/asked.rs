@@ -179,7 +179,7 @@ impl Links {
             .before
             .iter()
             .flat_map(|before| [("up", &before.up), ("down", &before.down)]);
-        let ways = ways.filter_map(|(name, way)| Some((name, way.as_ref()?.link.backlog_ns)));
+        let ways = ways.filter_map(|(name, way)| Some((name, way.as_ref()?.link.backlog_ns?)));
         let servers = self.before.iter().flat_map(|before| &before.bottlenecks);
         let servers = servers.map(|server| (&*server.name, server.backlog_ns()));
         let all = ways.chain(servers);

@@ -47,8 +47,8 @@ pub struct Sample {
     /// Counters of the interval.
     #[serde(flatten)]
     pub counted: Counted,
-    /// Bytes in the queue at the end of the interval; null: the link has no queue, or opportunities of a trace
-    /// decide how long it lasts.
+    /// Bytes in the queue at the end of the interval; null: the link has no queue or several (`per`, a matrix), or
+    /// opportunities of a trace decide how long it lasts.
     pub backlog_bytes: Option<u64>,
     /// Mean rate of the link's trace over the interval in bit/s; null: no trace, or one without a
     /// limit.

@@ -40,9 +40,10 @@ pub struct LinkReport {
     /// Active queue management; null: none.
     pub aqm: Option<Aqm>,
     /// Time until the last packet of the queue has left the wire, in ns. Packets of a background that
-    /// came after the last packet are not included.
-    pub backlog_ns: u64,
-    /// What is in the queue; `None`: no limit, or not known (opportunities of a trace).
+    /// came after the last packet are not included. null: not known, since the link has several queues (`per`, a
+    /// matrix).
+    pub backlog_ns: Option<u64>,
+    /// What is in the queue; `None`: no limit, or not known (several queues, opportunities of a trace).
     #[serde(skip)]
     pub backlog_bytes: Option<u64>,
     /// Delay in force.
@@ -128,11 +129,11 @@ pub(crate) struct Figures {
     pub down: bool,
 }
 
-/// The queue of a link.
+/// The queue of a link. Without figures: there are several, of instances or pairs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Backlog {
     /// Time until its last packet has left the wire.
-    pub ns: u64,
+    pub ns: Option<u64>,
     /// What a rate sends in this time, all rows of a trace until then counted. `None`: no limit, or a number of
     /// opportunities, which packets need not fill.
     pub bytes: Option<u64>,
@@ -230,8 +231,12 @@ impl Reader<'_> {
         let moment = report_time::moment(self.maps, &own, self.profile, self.now_ns)?;
         let row = moment.as_ref().map(|m| m.row);
         let in_force = InForce::of(self, number, direction, own, row)?;
-        let Some(rate_bit_s) = in_force.rate_bit_s() else {
+        if (self.profile).is_none_or(|profile| profile.has_more_queues(number, direction)) {
             return Ok((moment, in_force, Backlog::default()));
+        }
+        let Some(rate_bit_s) = in_force.rate_bit_s() else {
+            let (ns, bytes) = (Some(0), None);
+            return Ok((moment, in_force, Backlog { ns, bytes }));
         };
         // The queue stays what it is, whichever phase it is.
         let state = self.maps.state_of(own.bottleneck, direction)?;
@@ -244,7 +249,7 @@ impl Reader<'_> {
                 end.and_then(|end| end.sent_since(moment, rate_bit_s * ns as f64 / 8e9))
             }
         };
-        let bytes = bytes.map(|bytes| bytes.round() as u64);
+        let (ns, bytes) = (Some(ns), bytes.map(|bytes| bytes.round() as u64));
         Ok((moment, in_force, Backlog { ns, bytes }))
     }
 

@@ -21,7 +21,7 @@ fn stream(class: &str, packets: u64, delay_ns: u64, lost: u64) -> StreamSample {
         counters: counters(&counted, &abi::emud_served::default()),
         recent: histogram::Delays::default(),
         rate_bit_s: Some(10e6),
-        backlog_ns: 1_234_567,
+        backlog_ns: Some(1_234_567),
         backlog_bytes: Some(1543),
         down: false,
     }
@@ -89,12 +89,10 @@ pub fn snapshot(mono_ns: u64, packets: u64) -> Snapshot {
     };
     let mut silent = stream("", 0, 0, 0);
     silent.rate_bit_s = None;
-    (silent.backlog_ns, silent.backlog_bytes) = (0, None);
-    let mut down = direction(
-        "down",
-        0,
-        vec![silent, stream("voice", packets, 5_000_000, 0)],
-    );
+    (silent.backlog_ns, silent.backlog_bytes) = (Some(0), None);
+    let mut voice = stream("voice", packets, 5_000_000, 0);
+    (voice.backlog_ns, voice.backlog_bytes) = (None, None);
+    let mut down = direction("down", 0, vec![silent, voice]);
     down.streams[0].down = true;
     let mut tampered = link(
         "a-namespace-with-a-long-name",

@@ -18,7 +18,7 @@ pub struct Tally {
     pub interval_ns: u64,
     /// What was counted.
     pub counted: Counted,
-    /// The largest at the end of an interval; none: no queue.
+    /// The largest at the end of an interval; none: no queue, or several.
     pub backlog_bytes: Option<u64>,
     /// Bits that a trace could have sent; none: no trace, or one without a limit in one of the
     /// intervals.

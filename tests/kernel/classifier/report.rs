@@ -405,7 +405,37 @@ fn a_named_link_has_all_that_the_own_one_has() {
         shown.bench.send(&other, 0);
     }
     let backlogs = [shown.own(0), shown.named(0, "far"), shown.named(0, "off")];
-    assert_eq!(backlogs.map(|l| l.backlog_ns), [10 * MS, 10 * MS, 0]);
+    assert_eq!(
+        backlogs.map(|l| l.backlog_ns),
+        [Some(10 * MS), Some(10 * MS), Some(0)]
+    );
+}
+
+/// Packets of instances and of pairs wait in their own.
+#[test]
+fn a_backlog_in_several_queues_is_unknown() {
+    let shown = Shown::new(
+        r#"
+        [link]
+        rate = "8Mbit"
+        [links.other]
+        rate = "8Mbit"
+        [[rule]]
+        match = { protocol = "tcp" }
+        link = "other"
+        per = "flow"
+        direction = "up"
+        "#,
+    );
+    shown.departure(1000, 0);
+    let [own, other] = [shown.own(0), shown.named(0, "other")];
+    assert_eq!((own.backlog_ns, own.backlog_bytes), (Some(MS), Some(1000)));
+    assert_eq!((other.backlog_ns, other.backlog_bytes), (None, None));
+    let shown = Shown::new(
+        "[link]\nrate = \"8Mbit\"\n[links.far]\nrate = \"8Mbit\"\n[matrix]\nlink = \"far\"\ncapacity = 1\n",
+    );
+    let backlogs = [shown.own(0), shown.named(0, "far")].map(|l| l.backlog_ns);
+    assert_eq!(backlogs, [Some(0), None]);
 }
 
 #[test]
