@@ -93,15 +93,7 @@ impl Engine {
         patience: Duration,
     ) -> Result<Vec<(String, String, Labels)>, ContainerError> {
         let (_, all) = api::list(&self.socket, patience).map_err(|e| self.failed(e))?;
-        let one = |listed: api::Listed| {
-            let names = listed.names.unwrap_or_default();
-            let name = names.first().map_or(super::short(&listed.id), |name| {
-                name.trim_start_matches('/')
-            });
-            let name = name.to_owned();
-            (listed.id, name, listed.labels.unwrap_or_default())
-        };
-        Ok(all.into_iter().map(one).collect())
+        Ok(all.into_iter().map(listed).collect())
     }
 
     /// Opens the stream of the containers that start.
@@ -111,6 +103,15 @@ impl Engine {
     pub fn events(&self) -> Result<Events, ContainerError> {
         Events::open(&self.socket).map_err(|e| self.failed(e))
     }
+}
+
+fn listed(listed: api::Listed) -> (String, String, Labels) {
+    let names = listed.names.unwrap_or_default();
+    let mut names = names.iter().map(|name| name.trim_start_matches('/'));
+    // The others are what other containers call it (`docker run --link`): `client/db`.
+    let own = names.find(|name| !name.contains('/'));
+    let name = own.unwrap_or(super::short(&listed.id)).to_owned();
+    (listed.id, name, listed.labels.unwrap_or_default())
 }
 
 pub(super) fn known(server: Server, found: Inspected) -> Known {
@@ -126,5 +127,24 @@ pub(super) fn known(server: Server, found: Inspected) -> Known {
             pid: found.state.pid,
         },
         labels: found.config.labels.unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It may come behind them.
+    #[test]
+    fn the_name_is_not_one_of_a_link() {
+        let name = |names: &[&str]| {
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            let id = "0123456789abcdef".to_owned();
+            let (names, labels) = (Some(names), None);
+            listed(api::Listed { id, names, labels }).1
+        };
+        assert_eq!(name(&["/client/db", "/db"]), "db");
+        assert_eq!(name(&["/db", "/db/x"]), "db");
+        assert_eq!(name(&["/client/db"]), "0123456789ab");
     }
 }
