@@ -9,6 +9,7 @@ use super::engine::hold::holder::DEFAULT_LIMIT_BYTES;
 use super::stage::compile::Compiled;
 use crate::abi::{DIRECTIONS, direction_name};
 use crate::bottleneck::Limits;
+use crate::host::cgroup;
 use crate::host::counters::memory_bytes;
 use crate::profile::{Bottleneck, PACKET_BYTES, Profile};
 
@@ -49,7 +50,7 @@ fn queued(bottleneck: &Bottleneck) -> f64 {
     plan.classes.iter().map(|class| most(&class.limits)).sum()
 }
 
-/// Bytes for each direction: what the rates and delays of these links need, at least the default.
+/// Bytes for each direction: what the rates and delays of these links need, at least the default if there is room.
 ///
 /// # Errors
 /// [`LinkError::NoMemory`].
@@ -62,18 +63,16 @@ pub(crate) fn limit(
 ) -> Result<u64, LinkError> {
     let needed = needs(profile, both, directions);
     let room = (available()? as f64 * SHARE_OF_MEMORY) as u64;
-    let beyond: u64 = needed
-        .iter()
-        .filter(|n| **n > DEFAULT_LIMIT_BYTES as u64)
-        .sum();
-    if beyond > room {
+    let all = needed.iter().sum();
+    if all > room {
         return Err(LinkError::NoMemory {
             interface: interface.to_owned(),
-            needed: mib(beyond),
+            needed: mib(all),
             room: mib(room),
         });
     }
-    let limit = needed[0].max(needed[1]).max(DEFAULT_LIMIT_BYTES as u64);
+    let usual = (room / 2).clamp(1 << 20, DEFAULT_LIMIT_BYTES as u64);
+    let limit = needed[0].max(needed[1]).max(usual);
     for direction in DIRECTIONS.into_iter().filter(|d| directions[*d as usize]) {
         let longest_s = fq::promised(&both[direction as usize]).1;
         let rate = 8.0 * limit as f64 / BUFFER_SHARE / longest_s;
@@ -110,9 +109,11 @@ fn mib(bytes: u64) -> u64 {
     bytes.div_ceil(1 << 20)
 }
 
-/// Returns the memory that is available without swapping.
+/// Returns the memory that is available without swapping, and without the limit of a control group, beyond which
+/// the kernel ends the holder (mem_cgroup_out_of_memory()).
 fn available() -> Result<u64, LinkError> {
     let text = fs::read_to_string("/proc/meminfo").map_err(LinkError::Memory)?;
-    memory_bytes(&text, "MemAvailable")
-        .ok_or_else(|| LinkError::Memory(std::io::ErrorKind::InvalidData.into()))
+    let host = memory_bytes(&text, "MemAvailable")
+        .ok_or_else(|| LinkError::Memory(std::io::ErrorKind::InvalidData.into()))?;
+    Ok(cgroup::memory_left().map_or(host, |left| left.min(host)))
 }
