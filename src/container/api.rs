@@ -57,10 +57,18 @@ pub(super) struct Listed {
     pub labels: Option<Labels>,
 }
 
-/// The start of a container.
+/// The start of a container: without `id`, `status` and `from`, which Docker no longer sends from API 1.52 on.
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
 pub(super) struct ContainerEvent {
+    pub actor: Actor,
+}
+
+/// What an event is about.
+#[derive(Debug, Deserialize)]
+pub(super) struct Actor {
     /// ID of the container.
+    #[serde(rename = "ID")]
     pub id: String,
 }
 

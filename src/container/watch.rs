@@ -74,7 +74,7 @@ fn once(engine: &Engine, sender: &Sender<Seen>) -> Result<(), ContainerError> {
         }
     }
     while let Some(event) = events.wait().map_err(|e| engine.failed(e))? {
-        report(&event.id)?;
+        report(&event.actor.id)?;
     }
     Ok(())
 }

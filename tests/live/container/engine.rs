@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A server that answers as Podman 4.3 and Docker 20.10 did when they were recorded, with the keys
-//! that emud reads. Its containers are processes of a test.
+//! that emud reads, which newer ones have, too. Its containers are processes of a test.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
@@ -111,7 +111,7 @@ impl Engine {
             "Config": {"Hostname": "x", "Labels": labels},
         }));
         let event = json!({
-            "status": "start", "id": id, "Type": "container", "Action": "start",
+            "Type": "container", "Action": "start",
             "Actor": {"ID": id, "Attributes": labels},
         });
         let line = format!("{event}\n");

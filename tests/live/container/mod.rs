@@ -392,6 +392,11 @@ mod watched {
         engine.add("web", Some(&in_b), &labels);
         wait_until("restarted", SOON, || link(&lab.b).contains("vb\tlte\tboth"));
         wait_until("reported", SOON, || said("seed 7") == 2);
+        // All from one stream of events.
+        let text = fs::read_to_string(&log).expect("read");
+        let socket = engine.socket.display().to_string();
+        let again = |line: &&str| line.contains(&socket) && line.contains("trying again");
+        assert_eq!(text.lines().find(again), None);
         // As SIGKILL: nothing of emud watch can clean up.
         drop(watch);
         wait_until("ended", SOON, || {
