@@ -56,7 +56,10 @@ impl Place {
         let found = container::find(name)?;
         let (host, own) = (netlink::identity()?, own()?);
         netlink::enter(&format!("/proc/{}/ns/net", found.pid))?;
-        if netlink::identity()? == host {
+        let entered = netlink::identity()?;
+        // emud itself may be in another one (`ip netns exec`).
+        let first = netlink::identity_of("/proc/1/ns/net");
+        if entered == host || first.is_ok_and(|first| entered == first) {
             return Err(ContainerError::HostNetwork { name: found.name }.into());
         }
         Ok(Self {

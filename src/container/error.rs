@@ -23,7 +23,8 @@ pub enum ContainerError {
     #[error("several containers match {name}: {found}; use more digits of the ID of one")]
     Several { name: String, found: String },
     #[error(
-        "container {name} has the network of this host (`--network host`): use the interface without --container"
+        "container {name} has the network of this host (`--network host`): use the interface without --container, \
+         from another network namespace with --netns 1"
     )]
     HostNetwork { name: String },
     #[error(

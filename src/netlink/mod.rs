@@ -47,7 +47,7 @@ pub use link::{Gso, Link, Peer};
 pub use link_change::IfbOptions;
 pub use namespaces::Namespace;
 pub use nat::{ForwardDrop, Masquerade, Translated};
-pub use netns::{NetnsId, enter, identity, inside};
+pub use netns::{NetnsId, enter, identity, identity_of, inside};
 pub use notices::{Changes, Notices};
 pub use offload::{Offloads, RECEIVE_MERGING, is_segmentation};
 pub use qdisc::{FqOptions, IngressQdisc, OWN_KIND, Qdisc, Qdiscs, ROOT, classid, show_handle};

@@ -75,7 +75,14 @@ pub fn inside<T: Send>(space: BorrowedFd<'_>, work: impl FnOnce() -> T + Send) -
 
 /// Returns the network namespace of the calling thread.
 pub fn identity() -> Result<NetnsId> {
-    let path = "/proc/thread-self/ns/net";
+    identity_of("/proc/thread-self/ns/net")
+}
+
+/// Returns the network namespace of this file, of those in /proc.
+///
+/// # Errors
+/// The kernel does not let this process read it.
+pub fn identity_of(path: &str) -> Result<NetnsId> {
     let meta = std::fs::metadata(path).map_err(|e| NetlinkError::io(format!("read {path}"), &e))?;
     Ok(NetnsId {
         dev: meta.dev(),

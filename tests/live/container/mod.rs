@@ -160,6 +160,17 @@ mod by {
             "not running (it is exited)",
         );
         fails(&["list", "--container", "host"], 64, "network of this host");
+        // A sandbox may hide process 1.
+        let network = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/net")).ok();
+        if network("1") == network("self") {
+            let mut ip = Command::new("ip");
+            ip.args(["netns", "exec", &lab.a]).arg(lab::emud_path());
+            let socket = format!("unix://{}", engine.socket.display());
+            let said = run(ip
+                .args(["list", "--container", "host"])
+                .env("DOCKER_HOST", socket));
+            assert!(said.expect(64).err.contains("network of this host"));
+        }
         fails(
             &["list", "--container", "../x"],
             64,
