@@ -41,6 +41,19 @@ pub struct Shown {
     tampered: Vec<String>,
     up: Option<Direction>,
     down: Option<Direction>,
+    /// Those of `peers`, and of the profile.
+    links: Vec<Named>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Named {
+    up: Option<Counted>,
+    down: Option<Counted>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Counted {
+    counters: Counters,
 }
 
 #[derive(Debug, Deserialize)]
@@ -240,8 +253,10 @@ impl Shown {
         }
         let dropped: u64 = both().map(|d| d.engine_dropped).sum::<u64>()
             + holders().map(|holder| holder.dropped).sum::<u64>();
-        let passed: u64 = both()
-            .map(|d| d.counters.passed.failed + d.counters.passed.no_holder)
+        let named = self.links.iter().flat_map(|link| [&link.up, &link.down]);
+        let counters = (both().map(|d| &d.counters)).chain(named.flatten().map(|d| &d.counters));
+        let passed: u64 = counters
+            .map(|counted| counted.passed.failed + counted.passed.no_holder)
             .sum();
         if dropped + passed > 0 {
             // Without the numbers, which would be a change of the status at each check.
@@ -267,14 +282,18 @@ impl Shown {
 mod tests {
     use super::*;
 
-    fn shown(tampered: &str, dropped: u64, holder: &str, passed: u64) -> Shown {
-        let direction = format!(
-            r#"{{"engine_dropped": {dropped}, "holder": {holder}, "loss": 0.5,
-                 "counters": {{"passed": {{"failed": {passed}, "no_holder": 0, "rule": 9}}, "lost": 3}}}}"#
-        );
+    fn shown(tampered: &str, dropped: u64, holder: &str, [own, named]: [u64; 2]) -> Shown {
+        let counters = |passed: u64| {
+            format!(
+                r#""counters": {{"passed": {{"failed": {passed}, "no_holder": 0, "rule": 9}}, "lost": 3}}"#
+            )
+        };
+        let (own, named) = (counters(own), counters(named));
         let text = format!(
             r#"{{"schema": "x", "interfaces": [{{"interface": "eth0", "engine": "fq", "seed": 7, "ends_in_s": 2.5,
-                 "tampered": [{tampered}], "up": {direction}, "down": null}}]}}"#
+                 "tampered": [{tampered}], "down": null,
+                 "up": {{"engine_dropped": {dropped}, "holder": {holder}, "loss": 0.5, {own}}},
+                 "links": [{{"name": "peers", "up": {{"loss": 0.5, {named}}}, "down": null}}]}}]}}"#
         );
         let mut show: Show = serde_json::from_str(&text).unwrap();
         show.interfaces.remove(0)
@@ -291,14 +310,20 @@ mod tests {
         let of = |tampered: &str, dropped, holder: &str, passed| {
             shown(tampered, dropped, holder, passed).verdict().0
         };
-        assert_eq!(of("", 0, "null", 0), Verdict::Clean);
-        assert_eq!(of("", 0, &holder(true, 0), 0), Verdict::Clean);
-        assert_eq!(of("", 0, &holder(true, 1), 0), Verdict::Late);
-        assert_eq!(of("", 0, &holder(true, 1), 1), Verdict::Dropped);
-        assert_eq!(of("", 1, "null", 0), Verdict::Dropped);
-        assert_eq!(of("", 1, &holder(false, 1), 0), Verdict::Dead);
-        assert_eq!(of("\"qdisc\"", 1, &holder(false, 1), 0), Verdict::Tampered);
-        let (_, late) = shown("", 0, &holder(true, 1), 0).verdict();
+        let none = [0; 2];
+        assert_eq!(of("", 0, "null", none), Verdict::Clean);
+        assert_eq!(of("", 0, &holder(true, 0), none), Verdict::Clean);
+        assert_eq!(of("", 0, &holder(true, 1), none), Verdict::Late);
+        assert_eq!(of("", 0, &holder(true, 1), [1, 0]), Verdict::Dropped);
+        // With `peers` no packet is of the profile's own link.
+        assert_eq!(of("", 0, "null", [0, 1]), Verdict::Dropped);
+        assert_eq!(of("", 1, "null", none), Verdict::Dropped);
+        assert_eq!(of("", 1, &holder(false, 1), none), Verdict::Dead);
+        assert_eq!(
+            of("\"qdisc\"", 1, &holder(false, 1), none),
+            Verdict::Tampered
+        );
+        let (_, late) = shown("", 0, &holder(true, 1), none).verdict();
         assert_eq!(
             late.as_deref(),
             Some("engine hold sent packets up to 4 ms late")
