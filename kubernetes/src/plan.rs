@@ -157,7 +157,8 @@ pub fn left(since: Timestamp, duration: Duration, now: Timestamp) -> Option<Dura
 }
 
 /// Returns the pods of this node with their Links. Of several Links for the same interface the oldest is
-/// attached.
+/// attached. Those that leave an interface come first: with the same seed they would take the link of the
+/// next one for theirs.
 pub fn plan(
     node: &str,
     links: &[Arc<Link>],
@@ -187,11 +188,11 @@ pub fn plan(
                 && runs(pod)
         };
         for pod in pods.iter().filter(mine) {
+            let entry = entry(link, node, &pod.name_any());
+            let entry = entry.filter(|entry| Some(&entry.uid) == uid(pod).as_ref());
             let want = setup.clone().map(|setup| {
                 let setup = setup?;
                 is_possible(pod)?;
-                let entry = entry(link, node, &pod.name_any());
-                let entry = entry.filter(|entry| Some(&entry.uid) == uid(pod).as_ref());
                 if entry.is_some_and(|entry| is_over(entry, setup.duration, now)) {
                     return Ok(setup);
                 }
@@ -211,14 +212,22 @@ pub fn plan(
                     }
                 }
             });
-            items.push(Item {
+            let leaves = match (&want, entry) {
+                (Some(Ok(setup)), Some(entry)) => {
+                    entry.interface != setup.interface || is_over(entry, setup.duration, now)
+                }
+                (want, _) => matches!(want, Some(Err(_))),
+            };
+            let item = Item {
                 link: link.clone(),
                 pod: pod.clone(),
                 want,
-            });
+            };
+            items.push((leaves, item));
         }
     }
-    items
+    items.sort_by_key(|(leaves, _)| !leaves);
+    items.into_iter().map(|(_, item)| item).collect()
 }
 
 fn selector(selector: &LabelSelector) -> Result<Selector, String> {

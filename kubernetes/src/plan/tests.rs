@@ -147,8 +147,8 @@ fn the_oldest_of_two_links_is_attached() {
     assert_eq!(
         all,
         [
-            ("z-p".to_owned(), "attach".to_owned()),
-            ("a-p".to_owned(), expected.to_owned())
+            ("a-p".to_owned(), expected.to_owned()),
+            ("z-p".to_owned(), "attach".to_owned())
         ]
     );
     // A different interface, and one that is over.
@@ -165,6 +165,29 @@ fn the_oldest_of_two_links_is_attached() {
     let over = json!({ "spec": { "duration": "1min" }, "status": { "pods": { "n1/p": entry } } });
     let all = of(&[link("z", 1, over), new]);
     assert!(all.iter().all(|(_, said)| said == "attach"), "{all:?}");
+}
+
+/// What is attached to an interface may be of the next Link then, with the same seed.
+#[test]
+fn who_leaves_an_interface_is_first() {
+    let pods = [pod("p", json!({}))];
+    let status = |more: Value| {
+        let mut entry = json!({ "node": NODE, "pod": "p", "uid": "p", "interface": "eth0", "state": "attached" });
+        merge(&mut entry, more);
+        json!({ "pods": { "n1/p": entry } })
+    };
+    let eth1 = json!({ "interface": "eth1" });
+    let over = json!({ "since": "2026-01-01T00:59:00Z" });
+    for leaves in [
+        json!({ "spec": { "seed": 7 }, "status": status(json!({})) }),
+        json!({ "spec": eth1, "status": status(json!({})) }),
+        json!({ "spec": { "duration": "1min" }, "status": status(over) }),
+    ] {
+        let links = [link("old", 1, json!({})), link("leaves", 2, leaves)];
+        let all = planned(&links, &pods, &mut Cluster::default());
+        let names = all.iter().map(|(name, _)| name.as_str());
+        assert_eq!(names.collect::<Vec<_>>(), ["leaves-p", "old-p"], "{all:?}");
+    }
 }
 
 #[test]
