@@ -289,8 +289,8 @@ static __always_inline int emud_bucket_is_next(const struct emud_wheel *w)
 /* Takes out the next packet. */
 static __always_inline __u32 emud_pop(struct emud_wheel *w, struct emud_waiting **value)
 {
-	return emud_bucket_is_next(w) ? emud_bucket_pop(w, value) :
-					emud_line_pop(w, value);
+	return emud_bucket_is_next(w) ? emud_bucket_pop(w, value)
+				      : emud_line_pop(w, value);
 }
 
 #endif

@@ -12,7 +12,7 @@ sweep_namespaces() {
     for name in /run/netns/*; do
         [[ $name =~ /(emudmon|emudtest-[a-z]+)-([0-9]+)(-[^/]*)?$ ]] || continue
         [ ! -e "/proc/${BASH_REMATCH[2]}" ] || continue
-        # The holders of links are in sessions of their own.
+        # The holders of links are in other sessions.
         ip netns pids "${name##*/}" | xargs -r kill -9
         ip netns delete "${name##*/}"
     done

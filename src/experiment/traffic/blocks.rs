@@ -113,10 +113,11 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
 
-    /// Forwards in both directions, but not every fifth datagram.
+    /// Forwards in both directions, but not every fifth datagram of each: of both together every fifth could
+    /// always be a block, since one that is lost has no acknowledgement.
     fn lossy(relay: &UdpSocket, receiver: SocketAddr, stop: &AtomicBool) {
         let (mut sender, mut data) = (receiver, [0; 2048]);
-        let mut count = 0;
+        let (mut blocks, mut acknowledgements) = (0, 0);
         while !stop.load(Ordering::Relaxed) {
             let Ok((len, from)) = relay.recv_from(&mut data) else {
                 continue;
@@ -124,9 +125,12 @@ mod tests {
             if from != receiver {
                 sender = from;
             }
-            let to = if from == receiver { sender } else { receiver };
-            count += 1;
-            if count % 5 != 0 {
+            let (to, count) = match from == receiver {
+                true => (sender, &mut acknowledgements),
+                false => (receiver, &mut blocks),
+            };
+            *count += 1;
+            if *count % 5 != 0 {
                 relay.send_to(&data[..len], to).unwrap();
             }
         }

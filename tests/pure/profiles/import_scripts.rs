@@ -146,7 +146,7 @@ fn filters_beside_a_default_class_with_a_netem() {
     assert_eq!(parse(&imported.toml).up.delay.mean_ns, 20_000_000);
 }
 
-/// What no filter takes passes without an emulated link: its limiter is not lost without a word.
+/// What no filter takes passes without an emulated link: its limiter is not lost in silence.
 #[test]
 fn a_default_class_with_a_rate_and_no_netem_is_said() {
     let of = |default: &str| {
