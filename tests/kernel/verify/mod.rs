@@ -530,6 +530,6 @@ fn what_show_counts_it_explains() {
     );
     let not_emulated = "packets not emulated: ARP, neighbour discovery or PTP";
     assert!(shown.contains(not_emulated), "{shown}");
-    let given = "delay given: mean 10.5ms, p50 10.5ms, p99 10.514ms, none above 11.01ms";
+    let given = "delay given: mean 10.5ms, p50 10.5ms, p99 10.5ms, none above 11.01ms";
     assert!(shown.contains(given), "{shown}");
 }
