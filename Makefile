@@ -7,7 +7,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 PREFIX ?= /usr/local
 DESTDIR ?=
 # A recipe would take a name with a space for two.
-ifneq ($(words x$(DESTDIR)$(PREFIX)),1)
+ifneq ($(words x$(DESTDIR)$(PREFIX)x),1)
 $(error DESTDIR and PREFIX must not contain spaces)
 endif
 BIN := $(DESTDIR)$(PREFIX)/bin

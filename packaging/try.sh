@@ -68,8 +68,6 @@ for file in man/man1/emud-attach.1.gz man/man5/emud-profile.5.gz man/man5/emud-s
 done
 unit /usr/lib/systemd/system/emud@.service
 [ -d "$system/etc/emud" ]
-# What is attached goes with the package: another link has room below.
-inside emud attach v0 --profile lte >/dev/null
 inside dpkg --purge emud >/dev/null
 [ ! -e "$system/usr/bin/emud" ]
 # The archive.

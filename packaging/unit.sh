@@ -20,6 +20,7 @@ mkdir "$system"
 tar -C "$system" --exclude './usr/share/doc' --exclude './usr/share/locale' --exclude './var/cache/apt' \
     --exclude './var/lib/apt' -xf "$image"
 dpkg-deb -x "$package" "$system"
+dpkg-deb -e "$package" "$system/root/control"
 modules=$system/usr/lib/modules/$release
 mkdir -p "$modules"
 (cd "$kernel/lib/modules/$release" &&
@@ -54,7 +55,13 @@ within 120 inactive emud@v0 || failed 'active, and v0 has another name'
 ! listed lan0 || failed 'the link stays under the new name'
 ip link set lan0 down; ip link set lan0 name v0; ip link set v0 up
 within 120 listed v0 'engine fq' || failed 'v0 has its name again, nothing is attached'
+within 120 systemctl is-active -q emud@v0
+ip link set v0 down; ip link set v0 name lan0; ip link set lan0 name v0; ip link set v0 up
+sleep 2
+within 120 listed v0 'engine fq' || failed 'v0 had another name for a moment, nothing is attached'
+within 120 systemctl is-active -q emud@v0
 ip link del v0; ip link add v0 type veth peer name v1
+sleep 2
 within 120 listed v0 'engine fq' || failed 'v0 has returned at once, nothing is attached'
 within 120 systemctl is-active -q emud@v0
 before=$(systemctl show -p MainPID --value emud@v0)
@@ -88,6 +95,10 @@ listed br-lan 'engine hold' || failed 'the holder has ended'
 systemctl stop 'emud@br\x2dlan' || failed 'stop of br-lan'
 ! listed br-lan || failed 'stop does not detach br-lan'
 ! systemctl is-failed -q 'emud@*' || failed 'a unit has failed'
+systemctl start 'emud@br\x2dlan' || failed 'start of br-lan'
+emud attach v0 --profile lte || failed 'attach of v0'
+/root/control/prerm remove
+[ -z "$(emud list)" ] || failed 'a link stays when the package is removed'
 echo 'RESULT OK'
 systemctl poweroff
 END

@@ -3,15 +3,14 @@
 # shellcheck shell=bash
 
 # orphaned NAME: of a test that has ended.
-orphaned() { [[ $1 =~ (^|/)emudmon-([0-9]+)- ]] && [ ! -e "/proc/${BASH_REMATCH[2]}" ]; }
+orphaned() { [[ $1 =~ /emud(mon|test-[a-z]+)-([0-9]+)(-|$) ]] && [ ! -e "/proc/${BASH_REMATCH[2]}" ]; }
 
 # Deletes the network namespaces, and with them their links.
 # shellcheck disable=SC2317 # called by a trap
 sweep_namespaces() {
     local name
-    for name in /run/netns/*; do
-        [[ $name =~ /(emudmon|emudtest-[a-z]+)-([0-9]+)(-[^/]*)?$ ]] || continue
-        [ ! -e "/proc/${BASH_REMATCH[2]}" ] || continue
+    for name in /run/netns/emud*; do
+        orphaned "$name" || continue
         # The holders of links are in other sessions.
         ip netns pids "${name##*/}" | xargs -r kill -9
         ip netns delete "${name##*/}"
@@ -32,16 +31,26 @@ sweep_disks() {
         echo 0 >"$folder/power"
         rmdir "$folder"
     done
-    for file in "${TMPDIR:-/tmp}"/emudmon-*; do
+    # A mark in /run is root's, and gone with the machine's start, as the disk.
+    for file in /run/emudmon-*; do
         orphaned "$file" || continue
-        if [[ $file =~ -(zram([0-9]+))$ ]]; then
-            swapoff "/dev/${BASH_REMATCH[1]}" 2>/dev/null
-            echo "${BASH_REMATCH[2]}" >/sys/class/zram-control/hot_remove
-        fi
-        rm -rf "$file"
+        [[ $file =~ -(zram([0-9]+))$ ]] || continue
+        swapoff "/dev/${BASH_REMATCH[1]}" 2>/dev/null
+        for _ in {1..20}; do
+            # udev may have it open.
+            { echo "${BASH_REMATCH[2]}" >/sys/class/zram-control/hot_remove; } 2>/dev/null && rm "$file" && break
+            sleep 0.1
+        done
+    done
+    for file in "${TMPDIR:-/tmp}"/emud{mon,test}-*; do
+        ! orphaned "$file" || rm -rf "$file"
     done
     while read -r name; do
-        orphaned "$name" && xargs -r kill -9 <"$name/cgroup.procs" && sleep 0.1 && rmdir "$name"
+        orphaned "$name" || continue
+        # 0: a process of another namespace.
+        grep -v '^0$' "$name/cgroup.procs" | xargs -r kill -9
+        sleep 0.1
+        rmdir "$name"
     done < <(find /sys/fs/cgroup -maxdepth 2 -name 'emudmon-*' 2>/dev/null)
 }
 

@@ -303,7 +303,7 @@ impl MemoryDisk {
             .expect("zram")
             .trim()
             .to_owned();
-        let mark = std::env::temp_dir().join(unique(&format!("zram{number}")));
+        let mark = Path::new("/run").join(unique(&format!("zram{number}")));
         fs::write(&mark, "").expect("a file");
         let disk = Self { number, mark };
         sh(&format!("echo {mib}M >/sys/block/{}/disksize", disk.name()));
