@@ -349,4 +349,21 @@ mod tests {
         let all = read("lte", None).unwrap();
         assert_eq!(all.changes_from(&old, &["up"]), None);
     }
+
+    #[test]
+    fn a_change_of_the_link_of_the_peers_names_it() {
+        let of = |text, peer| read(text, Some(&[peer])).unwrap();
+        let old = of("[link]\ndelay = '5ms'\n[down]\nrate = '1Mbit'", "10.0.0.1");
+        let text = "[link]\ndelay = '9ms'\n[down]\nrate = '1Mbit'";
+        let delays = ["up", "down"].map(|direction| {
+            ["none", "\"9ms\""].map(|value| format!("links.peers.{direction}.delay={value}"))
+        });
+        let delays = delays.concat();
+        let changes = of(text, "10.0.0.1").changes_from(&old, &["up", "down"]);
+        assert_eq!(changes.unwrap(), delays);
+        let changes = of(text, "10.0.0.2").changes_from(&old, &["up"]).unwrap();
+        assert_eq!(changes[..2], delays[..2]);
+        assert!(changes[2].starts_with("rule="), "{changes:?}");
+        assert_eq!(changes.len(), 3);
+    }
 }
