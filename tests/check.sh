@@ -80,6 +80,7 @@ job rustdoc rustdoc
 job doc cargo test --locked --doc
 oldest_rust
 job unit cargo test --locked --workspace --lib --bins
+job unit-kubernetes cargo test --locked --manifest-path kubernetes/Cargo.toml --lib --bins
 job pure cargo test --locked --test pure
 # Built for the tests above.
 job crates crates
