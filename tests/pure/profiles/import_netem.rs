@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! netem commands as profiles.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 
 use emud::convert::import::{Header, Imported, netem};
 use emud::profile::{Profile, Slot, TextError};
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use support::chance::same_cases;
 
 use super::parse;
 
@@ -844,35 +847,45 @@ fn a_mistake_of_a_whole_netem_is_at_its_line() {
     );
 }
 
-proptest! {
-    /// Any input is a profile or a mistake, never a panic, and valid TOML in the first case.
-    #[test]
-    fn any_command(words in proptest::collection::vec(
-        prop_oneof![
-            proptest::sample::select(vec![
-                "tc", "qdisc", "add", "dev", "eth0", "root", "netem", "delay", "loss", "state",
-                "gemodel", "random", "limit", "ecn", "corrupt", "duplicate", "reorder", "gap",
-                "distribution", "normal", "pareto", "mine", "rate", "slot", "packets", "bytes",
-                "seed", "10ms", "1%", "25%", "100%", "4294967295", "0.000001%", "5", "0", "-14", "1mbit", "2k", "100ms", "0x10",
-            ]).prop_map(str::to_owned),
-            "\\PC{0,6}",
-        ],
-        0..14,
-    )) {
-        let command = words.join(" ");
+/// Any input is a profile or a mistake, never a panic, and valid TOML in the first case.
+#[test]
+fn any_command() {
+    let single = "(tc|qdisc|add|dev|eth0|root|netem|delay|loss|state|gemodel|random|limit|ecn|corrupt|duplicate|\
+        reorder|gap|distribution|normal|pareto|mine|rate|slot|packets|bytes|seed|10ms|1%|25%|100%|\
+        4294967295|0[.]000001%|5|0|-14|1mbit|2k|100ms|0x10)";
+    let percent = "( (0|1%|25%|100%|0[.]000001%))";
+    let number = "(0|5|2k|0x10|4294967295)";
+    let group = format!(
+        "(delay( (0|5|10ms|100ms)){{1,2}}{percent}?( distribution (normal|pareto|mine))?|loss( random)?{percent}{{1,2}}( ecn)?\
+         |loss state{percent}{{1,5}}|loss gemodel{percent}{{1,4}}|(corrupt|duplicate|reorder){percent}{{1,2}}\
+         |(limit|gap|seed) {number}|rate (1mbit|2k)( (-14|{number})){{0,3}}|slot( (5|10ms)){{1,2}}( (packets|bytes) {number})?)"
+    );
+    let group = proptest::string::string_regex(&group).unwrap();
+    let words = prop_oneof![12 => group, 1 => single, 1 => "\\PC{0,6}"];
+    let commands = (
+        "(netem|tc qdisc add dev eth0 root netem|)",
+        proptest::collection::vec(words, 0..5),
+    );
+    let imported = Cell::new(0);
+    let tested = TestRunner::new(same_cases(1000)).run(&commands, |(first, words)| {
+        let command = format!("{first} {}", words.join(" "));
         match netem(&command, Header::Up, &table) {
-            Ok(imported) => {
-                let read: Result<toml::Table, _> = imported.toml.parse();
-                prop_assert!(read.is_ok(), "{command}\n{}\n{read:?}", imported.toml);
+            Ok(found) => {
+                imported.set(imported.get() + 1);
+                let read: Result<toml::Table, _> = found.toml.parse();
+                prop_assert!(read.is_ok(), "{command}\n{}\n{read:?}", found.toml);
                 // The user's table does not exist.
-                let read = Profile::parse(&imported.toml, "x.toml");
+                let read = Profile::parse(&found.toml, "x.toml");
                 prop_assert!(
-                    read.is_ok() || imported.toml.contains("mine.dist"),
+                    read.is_ok() || found.toml.contains("mine.dist"),
                     "{command}\n{}",
-                    imported.toml
+                    found.toml
                 );
             }
             Err(error) => prop_assert!(error.to_string().contains("command:")),
         }
-    }
+        Ok(())
+    });
+    tested.unwrap();
+    assert!(imported.get() > 300, "{imported:?}");
 }
