@@ -36,11 +36,7 @@ impl Cpu {
             let message = "a load of 0 threads or 0 %: use at least 1 thread and a share above 0 %";
             return Err(LoadError::Usage(message.into()));
         }
-        let pause = self.pause.as_nanos() as f64;
-        let burst_ns = match self.share {
-            share if share < 1.0 => Some((pause * share / (1.0 - share)) as u64),
-            _ => None,
-        };
+        let burst_ns = burst_ns(self.share, self.pause);
         let begin = now_ns();
         let cpu_ns = thread::scope(|scope| {
             let start =
@@ -80,6 +76,12 @@ impl Cpu {
     }
 }
 
+/// CPU time before each pause, with which a thread has its share; `None`: without end.
+fn burst_ns(share: f64, pause: Duration) -> Option<u64> {
+    let pauses = share / (1.0 - share);
+    (share < 1.0).then(|| (pause.as_nanos() as f64 * pauses).round() as u64)
+}
+
 /// Of this thread.
 fn cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -90,6 +92,15 @@ fn cpu_ns() -> u64 {
 mod tests {
     use super::*;
     use crate::experiment::load::tests::for_a_while;
+
+    #[test]
+    fn a_burst_and_its_pause_have_the_share() {
+        for (share, pause_ms, burst_ms) in [(0.25, 3, 1), (0.9, 3, 27), (0.5, 10, 10)] {
+            let burst = burst_ns(share, Duration::from_millis(pause_ms));
+            assert_eq!(burst, Some(burst_ms * 1_000_000), "{share}");
+        }
+        assert_eq!(burst_ns(1.0, Duration::from_millis(3)), None);
+    }
 
     /// At most its share. On a machine where eleven processes wanted a CPU it got 6 % of one.
     #[test]
