@@ -64,7 +64,7 @@ pub fn leaves_nothing() {
         soon("forwarding is off", || {
             read("/proc/sys/net/ipv4/conf/uplink/forwarding") == "0"
         });
-        as_before(table, "uplink");
+        as_before("uplink");
     }
     internet.close().unwrap();
 }
@@ -92,7 +92,7 @@ pub fn at_any_time() {
         victim.wait().unwrap();
         soon("all processes end", || ours().is_empty());
         soon("the host's end goes", || interfaces() == ["lo", "uplink"]);
-        as_before("emud-test", "uplink");
+        as_before("uplink");
     }
     internet.close().unwrap();
 }
