@@ -29,7 +29,7 @@ while IFS= read -r command; do
     status=0
     bash -c "$command" </dev/null >>out 2>>err || status=$?
     case "$command $status" in
-    *" 0" | *"emud run"*[34] | *"emud compare"*" 3") ;;
+    *" 0" | *"emud run"*" "[34] | *"emud compare"*" 3") ;;
     *) cat out err; echo "ci.sh: exit $status" >&2; exit 1 ;;
     esac
     executed=$((executed + 1))

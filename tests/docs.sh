@@ -107,7 +107,7 @@ options() {
     for option in "${@:3}"; do
         case $option in
         --) break ;;
-        --[a-z]*) grep -q -- "${option%%=*}\b" <<<"$help" || fail "$where" "emud ${verb[*]}" "no option $option" ;;
+        --[a-z]*) grep -qE -- "${option%%=*}([^a-z-]|$)" <<<"$help" || fail "$where" "emud ${verb[*]}" "no option $option" ;;
         esac
     done
     commands=$((commands + 1))
@@ -157,8 +157,8 @@ for page in *.md docs/*.md tests/vm/*.md; do
 done
 
 # Blocks that are not found are no mistakes.
-if [ "$profiles" -le 15 ] || [ "$scenarios" -lt 3 ]; then
-    fail docs "$profiles profiles and $scenarios whole scenarios" "too few"
+if [ "$profiles" -le 15 ] || [ "$scenarios" -lt 3 ] || [ "$commands" -lt 100 ]; then
+    fail docs "$profiles profiles, $scenarios whole scenarios and $commands commands" "too few"
 fi
 echo "$checked examples and links checked, $profiles profiles, $scenarios whole scenarios, $commands commands with their options, $failed wrong"
 [ "$failed" -eq 0 ]
