@@ -201,6 +201,7 @@ pub(super) fn lacks(program: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
+    use std::collections::BTreeSet;
 
     use emud_monitor::log::Span;
 
@@ -242,6 +243,7 @@ mod tests {
         let live = EXPERIMENTS
             .iter()
             .filter(|experiment| !experiment.scenarios.is_empty() && experiment.name != "m-switch");
+        let mut met = BTreeSet::new();
         for (experiment, quick) in
             live.flat_map(|experiment| [(experiment, true), (experiment, false)])
         {
@@ -281,8 +283,12 @@ mod tests {
                 if scenario == "m-chain" {
                     assert!(nodes < 64, "{scenario}, {title}");
                 }
+                met.insert((scenario, quick));
             }
         }
+        let both = |name: &str| [false, true].map(|quick| (name.to_owned(), quick));
+        let expected = ["broch", "m-chain", "s-ring", "t-p2p"].map(both);
+        assert_eq!(Vec::from_iter(met), expected.concat());
     }
 
     #[test]
