@@ -337,10 +337,10 @@ mod tests {
         assert_eq!(down.map(|asked| asked.mean_ns), Some(20e6));
     }
 
-    /// Nothing measures a rate that the profile does not have.
+    /// Nothing measures a rate that the profile does not have, and probes agree with a small loss.
     #[test]
-    fn a_rate_that_only_the_link_has_is_not_passed_over() {
-        let verdict = |running: Asked| {
+    fn what_no_check_notices_is_not_passed_over() {
+        let verdict_of = |running: Option<Asked>| {
             let peer = IpAddr::from([192, 0, 2, 1]);
             let request = Request {
                 interface: "eth0".to_owned(),
@@ -354,7 +354,7 @@ mod tests {
                 profile: "test".to_owned(),
                 up: Some(Asked::nothing()),
                 down: None,
-                running: [Some(running), None],
+                running: [running, None],
                 l3: false,
                 mtu: 1500,
                 before: Vec::new(),
@@ -379,6 +379,8 @@ mod tests {
             outcome.conclude();
             outcome.verdict
         };
+        assert_eq!(verdict_of(None), CheckVerdict::Disagrees);
+        let verdict = |running| verdict_of(Some(running));
         let with = |rate_bit_s, unjudged| Asked {
             rate_bit_s,
             unjudged,

@@ -54,7 +54,7 @@ pub struct Outcome {
     pub false_alarm: f64,
     /// Confidence level of each interval.
     pub confidence: f64,
-    /// "disagrees" if a check does, otherwise "not_measured" if a check could not be measured,
+    /// "disagrees" if a check does or a direction with a link is not emulated, otherwise "not_measured" if a check could not be measured,
     /// otherwise "not_judged" if a check or a direction could not be judged.
     pub verdict: CheckVerdict,
     /// The checks.
@@ -67,6 +67,9 @@ pub struct Outcome {
     /// Whether a direction was left out.
     #[serde(skip)]
     unjudged: bool,
+    /// Whether a direction with a link is not emulated.
+    #[serde(skip)]
+    absent: bool,
 }
 
 /// Delays to plot, ns.
@@ -84,7 +87,7 @@ pub struct Curve {
 
 impl Outcome {
     pub(super) fn new(request: &Request, links: &Links, method: Method, peer: IpAddr) -> Self {
-        let (mut notes, mut unjudged) = (Vec::new(), false);
+        let (mut notes, mut unjudged, mut absent) = (Vec::new(), false, false);
         let profile = &links.profile;
         let both = [("up", &links.up), ("down", &links.down)];
         for ((name, asked), running) in both.into_iter().zip(&links.running) {
@@ -93,7 +96,11 @@ impl Outcome {
                 continue;
             };
             match running {
-                None => notes.push(format!("{name}: not emulated, but {profile} has a link")),
+                // Probes need not notice a loss of 0.01 %.
+                None => {
+                    notes.push(format!("{name}: not emulated, but {profile} has a link"));
+                    absent = true;
+                }
                 // Without a rate to exceed there is no train, and probes do not fill a queue.
                 Some(running) if running.may_limit() && !asked.may_limit() => {
                     notes.push(format!(
@@ -129,13 +136,14 @@ impl Outcome {
             notes,
             curves: Vec::new(),
             unjudged,
+            absent,
         }
     }
 
-    /// Disagrees if one check does; otherwise not measured or not judged if one check is.
+    /// Disagrees if one check does or a direction is absent; otherwise not measured or not judged if one check is.
     pub(super) fn conclude(&mut self) {
         let any = |verdict| self.checks.iter().any(|c| c.verdict == verdict);
-        self.verdict = if any(CheckVerdict::Disagrees) {
+        self.verdict = if any(CheckVerdict::Disagrees) || self.absent {
             CheckVerdict::Disagrees
         } else if any(CheckVerdict::NotMeasured) || self.checks.is_empty() {
             CheckVerdict::NotMeasured
