@@ -23,7 +23,7 @@ struct Destination {
 /// Returns the routes of all nodes, in their order. `network` contains all addresses: most paths of
 /// a node have the same next hop, for which one route to the network suffices. But two nodes that do not
 /// reach an address must not send its packets to each other. `joined`: stations of media are in the network,
-/// and each one that a node reaches has a route.
+/// and only one route for each leads to them.
 pub(crate) fn routes(
     graph: &Graph,
     layout: &Layout,

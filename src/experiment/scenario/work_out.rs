@@ -87,9 +87,11 @@ impl Scenario {
         layout: &Layout,
         overrides: &Overrides,
     ) -> Result<Plan, ScenarioError> {
-        // Where daemons find the routes to stations, nodes behind wires have no others to them.
+        // Only one route to the whole network leads from nodes behind wires to the stations of a daemon,
+        // which has no others; without a daemon it takes packets that cannot arrive.
         let mut media = self.media.iter();
-        let joined = media.any(|medium| medium.table.routes == medium::RouteChoice::Static);
+        let no_daemon = media.all(|medium| medium.table.routes != medium::RouteChoice::None);
+        let joined = no_daemon && !self.media.is_empty();
         let all = routes(&graph, layout, self.top.network, joined);
         for (spot, routes) in graph.nodes.iter_mut().zip(all) {
             spot.node.routes = routes;

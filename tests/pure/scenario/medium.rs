@@ -84,19 +84,34 @@ fn gateways_join_media_and_wires() {
 /// A station out of reach has no route on wires, where its packets would circle between r1 and r2.
 #[test]
 fn packets_to_a_station_out_of_reach_do_not_circle() {
-    let plan = plan(
-        "[medium.w]\nnodes = [\"gate\", \"near\", \"far\"]\n[node.a]\ncommand = \"true\"\n[node.r1]\n\
-         [node.r2]\n[node.gate]\n[node.near]\n[node.far]\nat = [5000, 0]\n\
-         [link.l1]\nbetween = [\"a\", \"r1\"]\n[link.l2]\nbetween = [\"r1\", \"r2\"]\n\
-         [link.l3]\nbetween = [\"r2\", \"gate\"]\n",
-    );
-    let address = |node: &str| plan.addresses(node)[0].addr();
+    let with = |medium: &str| {
+        plan(&format!(
+            "[medium.w]\nnodes = [\"gate\", \"near\", \"far\"]\n{medium}\n[node.a]\ncommand = \"true\"\n\
+             [node.r1]\n[node.r2]\n[node.gate]\n[node.near]\n[node.far]\nat = [5000, 0]\n\
+             [link.l1]\nbetween = [\"a\", \"r1\"]\n[link.l2]\nbetween = [\"r1\", \"r2\"]\n\
+             [link.l3]\nbetween = [\"r2\", \"gate\"]\n",
+        ))
+    };
+    let to = |plan: &Plan, from: &str, node: &str| walk(plan, from, plan.addresses(node)[0].addr());
+    let plan = with("");
     for from in ["a", "r1", "r2", "gate", "near"] {
-        let way = walk(&plan, from, address("far"));
-        assert_eq!(way, Err(format!("no route at {from}")));
+        let none = Err(format!("no route at {from}"));
+        assert_eq!(to(&plan, from, "far"), none);
     }
-    for (from, to) in [("a", "near"), ("near", "a"), ("r1", "gate")] {
-        walk(&plan, from, address(to)).unwrap();
+    for (from, node) in [("a", "near"), ("near", "a"), ("r1", "gate")] {
+        to(&plan, from, node).unwrap();
+    }
+    // Stations that are neighbours have no route from elsewhere.
+    let on_link = with("routes = \"on-link\"");
+    for from in ["a", "r1", "r2"] {
+        let none = Err(format!("no route at {from}"));
+        assert_eq!(to(&on_link, from, "near"), none);
+    }
+    // A daemon's stations have none but that to the whole network, whatever other media are there.
+    let daemon = with("routes = \"none\"\n[segment.other]\nnodes = [\"a\", \"s\"]\n[node.s]\n");
+    let whole = |route: &String| route.starts_with("10.77.0.0/16 ");
+    for node in ["a", "r1", "r2"] {
+        assert!(routes(&daemon, node).iter().any(whole), "{node}");
     }
 }
 
