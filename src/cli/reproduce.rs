@@ -9,6 +9,7 @@ use emud::experiment::lab::LabError;
 use emud::experiment::report as page;
 use emud::experiment::reproduce::{Bench, EXPERIMENTS, Experiment, ReproduceError, Reproduction};
 use emud::experiment::run::Settings;
+use emud::host::signals::Noted;
 use emud::text::{columns, to_stderr};
 use rustix::process::geteuid;
 
@@ -112,7 +113,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     if let Some(path) = &args.markdown {
         report::write(path, &markdown(path, &all)?)?;
     }
-    failed.map_or_else(|| Ok(all.exit_code()), |e| Err(e.into()))
+    failed.map_or_else(|| Ok(all.exit_code()), Err)
 }
 
 /// Whether the page and the tables have a folder, no result would be overwritten, and the tables
@@ -154,7 +155,7 @@ fn markdown(path: &Path, all: &Reproduction) -> Result<String, Failure> {
 }
 
 /// Carries the experiments out, and returns why one of them could not take place.
-fn measured(args: &Args) -> Result<(Reproduction, Option<ReproduceError>), Failure> {
+fn measured(args: &Args) -> Result<(Reproduction, Option<Failure>), Failure> {
     let mut experiments = match args.all {
         true => EXPERIMENTS.to_vec(),
         false => {
@@ -163,7 +164,7 @@ fn measured(args: &Args) -> Result<(Reproduction, Option<ReproduceError>), Failu
         }
     };
     let is_live = |experiment: &Experiment| !experiment.scenarios.is_empty();
-    // Those in virtual time first: a signal ends them, but not any more after a run has caught it.
+    // Those in virtual time first: a signal ends them, but not any more once runs catch it.
     experiments.sort_by_key(is_live);
     let mut seen = HashSet::new();
     experiments.retain(|experiment| seen.insert(experiment.name));
@@ -171,6 +172,7 @@ fn measured(args: &Args) -> Result<(Reproduction, Option<ReproduceError>), Failu
         return Err(LabError::NotRoot.into());
     }
     let settings = settings(args)?;
+    let signals = Noted::default();
     let bench = Bench {
         quick: args.quick,
         settings: &settings,
@@ -178,6 +180,7 @@ fn measured(args: &Args) -> Result<(Reproduction, Option<ReproduceError>), Failu
         own_thresholds: args.monitor.is_some(),
         attempts: args.attempts.unwrap_or(if args.quick { 2 } else { 3 }),
         progress: &|step| to_stderr(format_args!("emud: {step}")),
+        signal: &|| signals.take(),
     };
     let (reproduced, failed) = in_turn(&experiments, |experiment| {
         let one = match experiment.reproduce(&bench) {
@@ -192,25 +195,30 @@ fn measured(args: &Args) -> Result<(Reproduction, Option<ReproduceError>), Failu
     Ok((Reproduction::new(reproduced), failed))
 }
 
-/// Goes on after an experiment that failed, but not after a signal; returns the failure that counts: the
-/// signal, otherwise the first one.
+/// Goes on after an experiment that failed, but not after a signal; returns the signal, otherwise the
+/// failure, or how many there are of several experiments, with the code of the first one.
 fn in_turn<T>(
     experiments: &[Experiment],
     mut each: impl FnMut(&Experiment) -> Result<Result<T, ReproduceError>, Failure>,
-) -> Result<(Vec<T>, Option<ReproduceError>), Failure> {
-    let (mut done, mut failed) = (vec![], None);
+) -> Result<(Vec<T>, Option<Failure>), Failure> {
+    let (mut done, mut failed) = (vec![], vec![]);
     for experiment in experiments {
         match each(experiment)? {
             Ok(one) => done.push(one),
-            Err(e @ ReproduceError::Interrupted(_)) => return Ok((done, Some(e))),
+            Err(e @ ReproduceError::Interrupted(_)) => return Ok((done, Some(e.into()))),
+            Err(e) if experiments.len() == 1 => return Ok((done, Some(e.into()))),
             Err(e) => {
-                if experiments.len() > 1 {
-                    to_stderr(format_args!("emud: {} failed: {e}", experiment.name));
-                }
-                failed.get_or_insert(e);
+                to_stderr(format_args!("emud: {} failed: {e}", experiment.name));
+                failed.push(e.exit_code());
             }
         }
     }
+    let counted = format!(
+        "{} of {} experiments failed",
+        failed.len(),
+        experiments.len()
+    );
+    let failed = failed.first().map(|code| Failure::new(*code, counted));
     Ok((done, failed))
 }
 
@@ -249,7 +257,10 @@ mod tests {
                 };
                 Ok(match (experiment.name, signal) {
                     (name, _) if name == EXPERIMENTS[1].name => Err(failed("first")),
-                    (name, _) if name == EXPERIMENTS[2].name => Err(failed("second")),
+                    (name, _) if name == EXPERIMENTS[2].name => Err(ReproduceError::Kernel {
+                        what: "second",
+                        error: String::new(),
+                    }),
                     (name, Some(signal)) if name == EXPERIMENTS[3].name => {
                         Err(ReproduceError::Interrupted(signal))
                     }
@@ -264,8 +275,9 @@ mod tests {
         let name = |n: usize| EXPERIMENTS[n].name;
         let (done, failed) = run(None);
         assert_eq!(done, [name(0), name(3), name(4)]);
-        assert_eq!(failed.to_string(), format!("{}: first", name(1)));
+        assert_eq!(failed.message, "2 of 5 experiments failed");
+        assert_eq!(failed.code, 69);
         let (done, failed) = run(Some(2));
-        assert_eq!((done, failed.exit_code()), (vec![name(0)], 130));
+        assert_eq!((done, failed.code), (vec![name(0)], 130));
     }
 }

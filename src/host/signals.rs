@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The signals that end a running command.
 
+use std::cell::RefCell;
 use std::io;
+use std::time::Duration;
 
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::single_threaded;
 
 /// SIGINT, SIGTERM and SIGHUP, the last one unless it was ignored at the start.
 #[derive(Debug)]
@@ -41,6 +46,37 @@ impl Signals {
     }
 }
 
+/// The same for code that does not wait for them, such as between two runs.
+#[derive(Debug, Default)]
+pub struct Noted(RefCell<Option<(Runtime, Signals)>>);
+
+impl Noted {
+    /// Returns a signal that came since the last call. They are caught from the first one on.
+    ///
+    /// # Errors
+    /// The kernel does not let them be caught.
+    pub fn take(&self) -> io::Result<Option<i32>> {
+        let mut noted = self.0.borrow_mut();
+        let (runtime, signals) = match &mut *noted {
+            Some(noted) => noted,
+            none => {
+                let runtime = single_threaded()?;
+                let within = runtime.enter();
+                let signals = Signals::new()?;
+                drop(within);
+                none.insert((runtime, signals))
+            }
+        };
+        Ok(runtime.block_on(async {
+            tokio::select! {
+                biased;
+                signal = signals.any() => Some(signal),
+                () = tokio::time::sleep(Duration::ZERO) => None,
+            }
+        }))
+    }
+}
+
 async fn one(signal: &mut Option<Signal>) {
     let came = match signal {
         Some(signal) => signal.recv().await,
@@ -58,6 +94,25 @@ fn ignored(signal: i32) -> io::Result<bool> {
         match libc::sigaction(signal, std::ptr::null(), &mut action) {
             0 => Ok(action.sa_sigaction == libc::SIG_IGN),
             _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_between_two_calls_is_noted_once() {
+        let noted = Noted::default();
+        assert_eq!(noted.take().unwrap(), None);
+        // SAFETY: it is caught since then.
+        unsafe { libc::raise(libc::SIGTERM) };
+        assert_eq!(noted.take().unwrap(), Some(libc::SIGTERM));
+        assert_eq!(noted.take().unwrap(), None);
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            // SAFETY: this process ends by them again.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
         }
     }
 }

@@ -93,6 +93,7 @@ impl Bench<'_> {
 
     fn once(&self, variant: &Variant<'_>, config: &Config) -> Result<Counts, ReproduceError> {
         let plan = variant.plan()?;
+        self.unless_interrupted()?;
         #[cfg(test)]
         if let Some(counts) = tests::recorded(variant, &plan) {
             return counts;
@@ -112,10 +113,10 @@ impl Bench<'_> {
             config: config.clone(),
             ..self.settings.clone()
         };
-        let outcome = conduct(&plan, &settings, self.holder, Some(writes))?;
-        if let Some(signal) = outcome.signal {
-            return Err(ReproduceError::Interrupted(signal));
-        }
+        let outcome = conduct(&plan, &settings, self.holder, Some(writes));
+        // First: a run that failed does not have the signal that cut its clean-up short.
+        self.unless_interrupted()?;
+        let outcome = outcome?;
         let failed = |problem: String| ReproduceError::Program {
             scenario: variant.scenario.to_owned(),
             problem,
@@ -142,6 +143,19 @@ impl Bench<'_> {
         counts.only_late = only_late(outcome.judgement());
         counts.only_dropped = only_dropped(outcome.judgement());
         Ok(counts)
+    }
+
+    /// A signal ends all experiments, whenever it comes.
+    fn unless_interrupted(&self) -> Result<(), ReproduceError> {
+        match (self.signal)() {
+            Ok(None) => Ok(()),
+            Ok(Some(signal)) => Err(ReproduceError::Interrupted(signal)),
+            Err(error) => Err(RunError::System {
+                what: "catching signals",
+                error,
+            }
+            .into()),
+        }
     }
 }
 
@@ -255,7 +269,14 @@ mod tests {
                 own_thresholds: false,
                 attempts: 1,
                 progress: &|_| {},
+                signal: &|| Ok(None),
             };
+            let interrupted = Bench {
+                signal: &|| Ok(Some(2)),
+                ..bench
+            };
+            let done = experiment.reproduce(&interrupted);
+            assert!(matches!(done, Err(ReproduceError::Interrupted(2))));
             let done = experiment.reproduce(&bench);
             assert!(done.is_ok() || experiment.name == "m-manet");
             for (title, scenario, nodes, plan) in RECORDED.take().unwrap() {

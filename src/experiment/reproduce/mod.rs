@@ -103,6 +103,8 @@ pub struct Bench<'a> {
     pub attempts: u32,
     /// Called with each step.
     pub progress: &'a dyn Fn(&str),
+    /// Returns a signal that came since the last call.
+    pub signal: &'a dyn Fn() -> io::Result<Option<i32>>,
 }
 
 /// Why an experiment could not be carried out.
