@@ -174,20 +174,22 @@ impl Judge<'_> {
     /// The statistical value of the delays.
     pub(super) fn note(&self, plan: Plan, stream: &Stream) -> Vec<String> {
         let mut notes = Vec::new();
+        let mut delays = stream.delays_ns();
+        delays.sort_by(f64::total_cmp);
         let duration_ns = f64::from(plan.count) * plan.interval_ns as f64;
         let worth = self
             .ways
             .iter()
             .filter_map(|w| w.independent_values(duration_ns));
         if let Some(worth) = worth.reduce(f64::min) {
-            let worth = worth.min(f64::from(plan.count));
+            let worth = worth.min(delays.len() as f64);
             notes.push(format!(
-                "{}: {} probes; their delays, in order, count as {worth:.0} independent values",
-                self.direction, plan.count
+                "{}: {} of {} probes have a known delay; in order, these count as {worth:.0} independent values",
+                self.direction,
+                delays.len(),
+                plan.count
             ));
         }
-        let mut delays = stream.delays_ns();
-        delays.sort_by(f64::total_cmp);
         let judged = self
             .ways
             .iter()

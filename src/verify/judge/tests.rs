@@ -423,6 +423,19 @@ fn a_delay_is_not_blamed_for_few_arrivals() {
     }
 }
 
+#[test]
+fn only_probes_with_a_known_delay_count() {
+    let asked = of_profile(
+        "delay={mean=\"50ms\",sd=\"5ms\",distribution=\"normal\",coherence=\"1ms\"}\nloss=\"80%\"",
+    );
+    let stream = measured(&asked, plan(&asked), 1);
+    let known = stream.came.len();
+    let note = format!(
+        "up: {known} of 5000 probes have a known delay; in order, these count as {known} independent values"
+    );
+    assert_eq!(judge(&asked).note(plan(&asked), &stream), [note]);
+}
+
 /// Each of both directions has as many.
 #[test]
 fn all_checks_by_chance_share_the_probability_of_a_false_alarm() {
