@@ -211,7 +211,7 @@ impl Counts {
         Some((sent - 1) as f64 * 1e9 / (last - first) as f64)
     }
 
-    /// Packets that arrived at all ports, and had no room in their socket.
+    /// Packets that arrived at all ports, and had no room in their socket, at most.
     pub fn overflowed(&self) -> u64 {
         (self.received.iter())
             .map(|received| received.overflowed)

@@ -75,7 +75,8 @@ pub struct Received {
     /// acknowledged.
     #[serde(default)]
     pub repeated: u64,
-    /// Packets that the kernel dropped because the socket had no room.
+    /// Packets that the kernel dropped because the socket had no room, at most: with a wrong checksum, too, as many
+    /// as found no room in other sockets of the network namespace. So the sum of several ports may be above its count.
     #[serde(default)]
     pub overflowed: u64,
     /// From sending to arrival: the shortest, the mean, and the longest.
