@@ -26,7 +26,7 @@ struct emud_wheel emud_wheels[EMUD_DIRECTIONS];
  * more: the timer then goes off before a packet that would save it. */
 #define EMUD_TIMER_LEAD_NS 1024
 
-/* A bucket of packets that are all due much later takes more than one pass. */
+/* A bucket of packets that are all due in a later round takes more than one pass. */
 #define EMUD_SORT_TRIES 4
 
 static __always_inline __u32 emud_direction(const struct Qdisc *sch)
@@ -100,15 +100,11 @@ struct sk_buff *BPF_PROG(emud_dequeue, struct Qdisc *sch)
 			bpf_qdisc_watchdog_schedule(sch, due - EMUD_TIMER_LEAD_NS, 0);
 			return NULL;
 		}
-		number = emud_pop(w, &value);
-		if (!number || !value)
+		number = emud_pop(w, 0, &value);
+		if (!number)
 			return NULL;
-		/* It was further away than the wheel's round. */
-		if (unlikely(value->due > now + 2 * EMUD_EARLY_NS)) {
-			value->next = 0;
-			emud_sort_in(w, number, value->due, now);
+		if (unlikely(!value))
 			continue;
-		}
 		skb = bpf_kptr_xchg(&value->skb, NULL);
 		emud_give_back(w, number, value);
 		if (!skb)
@@ -147,7 +143,7 @@ static long emud_free_next(__u32 i, __u32 *direction)
 
 	if (emud_next_due(w) == EMUD_NEVER)
 		return 1;
-	number = emud_pop(w, &value);
+	number = emud_pop(w, 1, &value);
 	if (!number || !value)
 		return 1;
 	skb = bpf_kptr_xchg(&value->skb, NULL);

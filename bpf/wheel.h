@@ -6,7 +6,8 @@
  * All packets of a link in order do, so their times are exact and the cost is that of a
  * list. All others, which overtake, go into a timer wheel: buckets of 4 us, each a list,
  * and three levels of bits that lead to the next bucket that is not empty. What is due
- * later than the wheel's round waits in the last bucket and is sorted in again from there.
+ * rounds later waits in its bucket, too, which is passed over once for each of them: so
+ * packets that are due in the same 4 us are in one list, in the order in which they came.
  *
  * If the first bucket and the first of the line are due in the same 4 us, what came first
  * leaves first: the line and a bucket can both have packets of one link in order, whose
@@ -66,6 +67,7 @@ struct emud_wheel {
 	__u64 line_due; /* of the first in line; EMUD_NEVER: nobody is */
 	__u64 line_last; /* of the last */
 	struct emud_list line;
+	struct emud_list later; /* of the first bucket: what is due in a later round */
 
 	__u32 free; /* values that were in use before */
 	__u32 used; /* values that ever were in use */
@@ -151,6 +153,19 @@ static __always_inline void emud_give_back(struct emud_wheel *w, __u32 number,
 	w->free = number;
 }
 
+/* Another bucket becomes the first one before the first one, which is in use, has been
+ * passed over. */
+static __always_inline void emud_put_back(struct emud_wheel *w)
+{
+	struct emud_list *bucket = emud_bucket_at(w, w->at);
+	struct emud_waiting *last = emud_waiting_at(w->later.last);
+
+	if (last)
+		last->next = bucket->first;
+	bucket->first = w->later.first;
+	w->later.first = 0;
+}
+
 static __always_inline void emud_bucket_push(struct emud_wheel *w, __u64 at, __u32 number)
 {
 	struct emud_list *bucket = emud_bucket_at(w, at);
@@ -162,8 +177,11 @@ static __always_inline void emud_bucket_push(struct emud_wheel *w, __u64 at, __u
 		w->top |= 1ULL << (i >> 12);
 	}
 	emud_list_push(bucket, number);
-	if (at < w->at)
+	if (at < w->at) {
+		if (unlikely(w->later.first))
+			emud_put_back(w);
 		w->at = at;
+	}
 }
 
 /* Sorts in a value, whose `next` is 0. */
@@ -184,24 +202,30 @@ static __always_inline void emud_sort_in(struct emud_wheel *w, __u32 number, __u
 	/* All buckets in use are within one round of the first one. */
 	if (w->at < first)
 		first = w->at;
-	if (at >= first + EMUD_WHEEL_BUCKETS)
-		at = first + EMUD_WHEEL_BUCKETS - 1;
+	at = first + (at - first) % EMUD_WHEEL_BUCKETS;
 	emud_bucket_push(w, at, number);
 }
 
-/* The first bucket, which has become empty, gives way to the next one that is not. */
+/* The first bucket, of which only what is due in a later round is left, gives way to the
+ * next one in use. */
 static __always_inline void emud_next_bucket(struct emud_wheel *w)
 {
 	__u32 here = w->at & (EMUD_WHEEL_BUCKETS - 1), i = here >> 6, j = here >> 12;
-	__u64 word, next;
+	__u64 bit = 1ULL << (here & 63), word, next;
 
-	word = emud_bits_at(w, i) &= ~(1ULL << (here & 63));
+	*emud_bucket_at(w, here) = w->later;
+	if (unlikely(w->later.first)) {
+		w->later.first = 0;
+		word = emud_bits_at(w, i);
+	} else {
+		word = emud_bits_at(w, i) &= ~bit;
+	}
 	if (!word) {
 		emud_middle_at(w, j) &= ~(1ULL << (i & 63));
 		if (!emud_middle_at(w, j))
 			w->top &= ~(1ULL << j);
 	}
-	word = emud_from(word, here & 63);
+	word &= -bit << 1;
 	if (likely(word)) {
 		next = (i << 6) + emud_lowest(word);
 		goto found;
@@ -220,14 +244,15 @@ static __always_inline void emud_next_bucket(struct emud_wheel *w)
 	i = (j << 6) + emud_lowest(word);
 	next = (i << 6) + emud_lowest(emud_bits_at(w, i));
 found:
-	w->at += (next - here) & (EMUD_WHEEL_BUCKETS - 1);
+	w->at += (next - here - 1) % EMUD_WHEEL_BUCKETS + 1;
 	return;
 none:
 	w->at = EMUD_NEVER;
 }
 
-/* Takes the first packet out of the first bucket. Its value is not free yet. */
-static __always_inline __u32 emud_bucket_pop(struct emud_wheel *w,
+/* Takes the first packet out of the first bucket. Its value is not free yet. NULL: it is
+ * due in a later round and stays in the wheel, except if `all` leave. */
+static __always_inline __u32 emud_bucket_pop(struct emud_wheel *w, int all,
 					     struct emud_waiting **value)
 {
 	struct emud_list *bucket = emud_bucket_at(w, w->at);
@@ -237,6 +262,11 @@ static __always_inline __u32 emud_bucket_pop(struct emud_wheel *w,
 	if (!*value)
 		return 0;
 	bucket->first = (*value)->next;
+	if (unlikely(!all && (*value)->due >> EMUD_WHEEL_SHIFT > w->at)) {
+		(*value)->next = 0;
+		*value = NULL;
+		emud_list_push(&w->later, number);
+	}
 	if (!bucket->first)
 		emud_next_bucket(w);
 	return number;
@@ -258,18 +288,13 @@ static __always_inline __u32 emud_line_pop(struct emud_wheel *w,
 	return number;
 }
 
-static __always_inline __u64 emud_bucket_due(const struct emud_wheel *w)
-{
-	return w->at == EMUD_NEVER ? EMUD_NEVER : w->at << EMUD_WHEEL_SHIFT;
-}
-
 /* When the next packet is due; a bucket, in its middle. EMUD_NEVER: none waits. */
 static __always_inline __u64 emud_next_due(const struct emud_wheel *w)
 {
-	__u64 bucket = emud_bucket_due(w);
+	__u64 bucket = EMUD_NEVER;
 
-	if (bucket != EMUD_NEVER)
-		bucket += EMUD_WHEEL_HALF;
+	if (w->at != EMUD_NEVER)
+		bucket = (w->at << EMUD_WHEEL_SHIFT) + EMUD_WHEEL_HALF;
 	return bucket < w->line_due ? bucket : w->line_due;
 }
 
@@ -287,9 +312,10 @@ static __always_inline int emud_bucket_is_next(const struct emud_wheel *w)
 }
 
 /* Takes out the next packet. */
-static __always_inline __u32 emud_pop(struct emud_wheel *w, struct emud_waiting **value)
+static __always_inline __u32 emud_pop(struct emud_wheel *w, int all,
+				      struct emud_waiting **value)
 {
-	return emud_bucket_is_next(w) ? emud_bucket_pop(w, value)
+	return emud_bucket_is_next(w) ? emud_bucket_pop(w, all, value)
 				      : emud_line_pop(w, value);
 }
 

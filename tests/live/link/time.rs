@@ -185,26 +185,31 @@ pub fn slots(engine: Engine) {
 }
 
 /// Packets of one slot leave at the same time, and in order, also if packets of a longer link are sent in
-/// between.
+/// between. The longer slots are three rounds of the wheel of engine qdisc.
 pub fn slots_keep_order(engine: Engine) {
-    let lab = Lab::new();
-    lab.attach(
-        engine,
-        "[up]\nslot = { min = \"20ms\", packets = 100 }\n[links.far]\ndelay = \"100ms\"\n\
-         [[rule]]\nmatch = { tos = 4 }\nlink = \"far\"\n",
-        &["--direction", "up"],
-    );
-    let in_turn = Probe {
-        dscps: 2,
-        ..Probe::new(&lab, 20, 0)
-    };
     let mut verdict = Verdict::default();
-    // Each begins when no packet waits.
-    for burst in 0..3 {
-        let numbers = in_turn.run().0.into_iter().map(|a| a.number);
-        let of_slots = numbers.filter(|n| n % 2 == 0).collect();
-        let sent: Vec<u32> = (0..20).step_by(2).collect();
-        verdict.same::<Vec<u32>>(&format!("burst {burst}"), sent, of_slots);
+    for (slot_ms, interval_ns) in [(20, 0), (400, 18 * MS)] {
+        let lab = Lab::new();
+        let far_ms = 5 * slot_ms;
+        lab.attach(
+            engine,
+            &format!(
+                "[up]\nslot = {{ min = \"{slot_ms}ms\", packets = 100 }}\n[links.far]\n\
+                 delay = \"{far_ms}ms\"\n[[rule]]\nmatch = {{ tos = 4 }}\nlink = \"far\"\n"
+            ),
+            &["--direction", "up"],
+        );
+        let in_turn = Probe {
+            dscps: 2,
+            ..Probe::new(&lab, 20, interval_ns)
+        };
+        // Each begins when no packet waits.
+        for burst in 0..3 {
+            let numbers = in_turn.run().0.into_iter().map(|a| a.number);
+            let of_slots = numbers.filter(|n| n % 2 == 0).collect();
+            let sent: Vec<u32> = (0..20).step_by(2).collect();
+            verdict.same::<Vec<u32>>(&format!("{slot_ms} ms, burst {burst}"), sent, of_slots);
+        }
     }
     verdict.end();
 }
