@@ -24,8 +24,8 @@ pub struct Args {
     up: Option<RawFd>,
     #[arg(long)]
     down: Option<RawFd>,
-    #[arg(long)]
-    limit_bytes: u64,
+    #[arg(long, num_args = 2)]
+    limit_bytes: Vec<u64>,
     #[arg(long)]
     ready: RawFd,
 }
@@ -42,7 +42,8 @@ pub fn command(start: HolderStart) -> Command {
     command.args(["--ifindex", &start.ifindex.to_string()]);
     command.args(["--program", &start.program_id.to_string()]);
     command.args(["--ready", &start.ready.to_string()]);
-    command.args(["--limit-bytes", &start.limit_bytes.to_string()]);
+    let limits = start.limit_bytes.map(|bytes| bytes.to_string());
+    command.arg("--limit-bytes").args(limits);
     for (name, fd) in ["--up", "--down"].into_iter().zip(start.taps) {
         if let Some(fd) = fd {
             command.args([name, &fd.to_string()]);
@@ -62,7 +63,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
             serve::serve(
                 args.ifindex,
                 maps,
-                (taps, args.limit_bytes),
+                (taps, [args.limit_bytes[0], args.limit_bytes[1]]),
                 stop.as_fd(),
                 || ready.ready(),
             )?;

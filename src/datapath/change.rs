@@ -80,7 +80,9 @@ impl Change {
         let both = compile_there(&there.maps, &after, &there.saved)?;
         if there.saved.engine == Engine::Hold {
             let needed = held::needs(&after, &both, there.saved.directions);
-            held::fits(&link.name, needed, there.saved.hold_limit)?;
+            for (needed, limit) in needed.into_iter().zip(there.saved.hold_limits) {
+                held::fits(&link.name, needed, limit)?;
+            }
         }
         let rules = compile_rules(&after)?;
         let caps = segments::plan(&mut nl, &link, &after, &mut there.saved)?;

@@ -50,31 +50,25 @@ fn queued(bottleneck: &Bottleneck) -> f64 {
     plan.classes.iter().map(|class| most(&class.limits)).sum()
 }
 
-/// Bytes for each direction: what the rates and delays of these links need, at least the default if there is room.
+/// Bytes for each direction that is emulated: what the rates and delays of its links need, and the default if
+/// there is room.
 ///
 /// # Errors
 /// [`LinkError::NoMemory`].
-pub(crate) fn limit(
+pub(crate) fn limits(
     interface: &str,
     profile: &Profile,
     both: &[Vec<Compiled>; 2],
     directions: [bool; 2],
     notes: &mut Vec<String>,
-) -> Result<u64, LinkError> {
+) -> Result<[u64; 2], LinkError> {
     let needed = needs(profile, both, directions);
     let room = (available()? as f64 * SHARE_OF_MEMORY) as u64;
-    let all = needed.iter().sum();
-    if all > room {
-        return Err(LinkError::NoMemory {
-            interface: interface.to_owned(),
-            needed: mib(all),
-            room: mib(room),
-        });
-    }
-    let usual = (room / 2).clamp(1 << 20, DEFAULT_LIMIT_BYTES as u64);
-    let limit = needed[0].max(needed[1]).max(usual);
+    fits(interface, needed.iter().sum(), room)?;
+    let limits = within(room, needed, directions);
     for direction in DIRECTIONS.into_iter().filter(|d| directions[*d as usize]) {
         let longest_s = fq::promised(&both[direction as usize]).1;
+        let limit = limits[direction as usize];
         let rate = 8.0 * limit as f64 / BUFFER_SHARE / longest_s;
         if rate < RATE_WITHOUT {
             notes.push(format!(
@@ -86,15 +80,27 @@ pub(crate) fn limit(
             ));
         }
     }
-    Ok(limit)
+    Ok(limits)
 }
 
-/// Checks whether a changed link still fits into the holder's limit.
+/// Divides a room in which both needs fit; a direction may take all of its limit.
+fn within(room: u64, needed: [u64; 2], directions: [bool; 2]) -> [u64; 2] {
+    let usual = (room / 2).clamp(1 << 20, DEFAULT_LIMIT_BYTES as u64);
+    let one = |direction: u32| match directions[direction as usize] {
+        true => {
+            let others = room.saturating_sub(needed[1 - direction as usize]);
+            needed[direction as usize].max(usual.min(others))
+        }
+        false => 0,
+    };
+    DIRECTIONS.map(one)
+}
+
+/// Checks whether this many bytes fit into a room, such as those of a changed direction into the holder's limit.
 ///
 /// # Errors
 /// [`LinkError::NoMemory`].
-pub(crate) fn fits(interface: &str, [up, down]: [u64; 2], limit: u64) -> Result<(), LinkError> {
-    let needed = up.max(down);
+pub(crate) fn fits(interface: &str, needed: u64, limit: u64) -> Result<(), LinkError> {
     if needed <= limit {
         return Ok(());
     }
@@ -116,4 +122,26 @@ fn available() -> Result<u64, LinkError> {
     let host = memory_bytes(&text, "MemAvailable")
         .ok_or_else(|| LinkError::Memory(std::io::ErrorKind::InvalidData.into()))?;
     Ok(cgroup::memory_left().map_or(host, |left| left.min(host)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn both_directions_together_stay_within_the_room() {
+        let both = |room, needed| within(room * MIB, needed, [true; 2]).map(|bytes| bytes / MIB);
+        assert_eq!(both(2000, [0, 0]), [256, 256]);
+        assert_eq!(both(300, [0, 0]), [150, 150]);
+        assert_eq!(both(1000, [900 * MIB, 0]), [900, 100]);
+        assert_eq!(both(1000, [20 * MIB, 900 * MIB]), [100, 900]);
+        assert_eq!(both(1000, [500 * MIB, 500 * MIB]), [500, 500]);
+        assert_eq!(both(1000, [900 * MIB, 100 * MIB]), [900, 100]);
+        let up = within(300 * MIB, [200 * MIB, 0], [true, false]);
+        assert_eq!(up, [200 * MIB, 0]);
+        // Some packets always have room.
+        assert_eq!(both(1, [0, 0]), [1, 1]);
+    }
 }

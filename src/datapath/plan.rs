@@ -154,7 +154,7 @@ pub(super) fn plan(
             _ => None,
         },
         ahead: Default::default(),
-        hold_limit: 0,
+        hold_limits: [0; 2],
         root_taken,
         root,
         gso: None,

@@ -57,9 +57,9 @@ pub struct Saved {
     /// Filters and programs of others that run before emud's, indexed by direction.
     #[serde(default)]
     pub ahead: [Ahead; 2],
-    /// Maximum number of bytes that engine hold buffers per direction.
+    /// Maximum number of bytes that engine hold buffers, indexed by direction.
     #[serde(default)]
-    pub hold_limit: u64,
+    pub hold_limits: [u64; 2],
     /// Whether emud replaced the root qdisc.
     pub root_taken: bool,
     /// The root qdisc that a user configured before.

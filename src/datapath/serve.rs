@@ -33,7 +33,7 @@ struct Account {
     silent: Vec<Direction>,
 }
 
-/// Runs a holder with a limit of buffered bytes per direction until `stop` is readable or the TAPs
+/// Runs a holder with limits of buffered bytes by direction until `stop` is readable or the TAPs
 /// or the device are gone; without TAPs it only waits for `stop`. Calls `ready` once every
 /// direction has its first lease.
 ///
@@ -42,7 +42,7 @@ struct Account {
 pub fn serve(
     ifindex: u32,
     maps: Maps,
-    (taps, limit_bytes): (Vec<(OwnedFd, Direction)>, u64),
+    (taps, limit_bytes): (Vec<(OwnedFd, Direction)>, [u64; 2]),
     stop: BorrowedFd<'_>,
     ready: impl FnOnce() -> io::Result<()> + Send,
 ) -> Result<(), HoldError> {
@@ -96,7 +96,7 @@ pub fn serve(
         holder = holder.classes(&classes, in_force.joins_directions());
     }
     let end = holder
-        .limit_bytes(usize::try_from(limit_bytes).unwrap_or(usize::MAX))
+        .limit_bytes(limit_bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)))
         .failures(failures)
         .run(stop, tell_tuned, report);
     // It ends after the last sender, which is gone; wait for its last reports.

@@ -136,7 +136,7 @@ fn check(nl: &mut Netlink, link: &Link, request: &Request) -> Result<(), LinkErr
     let chosen = plan::choose(link, request, &needs, &mut kernel)?;
     if chosen.engine == Engine::Hold {
         let (profile, directions) = (&request.profile, request.directions);
-        held::limit(&link.name, profile, &both, directions, &mut vec![])?;
+        held::limits(&link.name, profile, &both, directions, &mut vec![])?;
     }
     Ok(())
 }

@@ -58,7 +58,7 @@ impl Session {
             ifindex: self.link.index,
             program_id,
             taps: [None; 2],
-            limit_bytes: self.saved.hold_limit,
+            limit_bytes: self.saved.hold_limits,
             ready: -1,
         };
         for (fd, direction) in &self.taps {

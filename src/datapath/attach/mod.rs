@@ -85,8 +85,8 @@ pub struct HolderStart {
     pub program_id: u32,
     /// TAP descriptors by direction.
     pub taps: [Option<i32>; 2],
-    /// Maximum number of buffered bytes per direction.
-    pub limit_bytes: u64,
+    /// Maximum number of buffered bytes by direction.
+    pub limit_bytes: [u64; 2],
     /// Descriptor for the holder's report.
     pub ready: i32,
 }
@@ -121,7 +121,7 @@ pub fn foreground(request: &Request, ready: impl FnOnce(&Done)) -> Result<(), Li
         Ok(())
     });
     let taps = std::mem::take(&mut session.taps);
-    let limit_bytes = session.saved.hold_limit;
+    let limit_bytes = session.saved.hold_limits;
     let done = session.end(result)?;
     ready(&done);
     let held = serve::serve(ifindex, maps, (taps, limit_bytes), stop.as_fd(), || Ok(()));

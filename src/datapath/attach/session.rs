@@ -108,8 +108,8 @@ impl Session {
             let (directions, notes) = (session.saved.directions, &mut session.saved.notes);
             let name = &session.link.name;
             let both = &session.both;
-            let limit = held::limit(name, &session.profile, both, directions, notes)?;
-            session.saved.hold_limit = limit;
+            let limits = held::limits(name, &session.profile, both, directions, notes)?;
+            session.saved.hold_limits = limits;
         }
         Ok(session)
     }

@@ -80,7 +80,7 @@ fn saved(profile: &Profile, sizes: Sizes, epoch_ns: u64) -> Saved {
         devices: [None, None],
         mirred_pref: None,
         ahead: Default::default(),
-        hold_limit: 0,
+        hold_limits: [0; 2],
         root_taken: false,
         root: None,
         gso: None,

@@ -53,7 +53,7 @@ impl Bench {
         let (stop_read, stop_write) = rustix::pipe::pipe().unwrap();
         let reports = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&reports);
-        let mut holder = Holder::new(vec![(tap.fd, Direction::Up)]).limit_bytes(limit_bytes);
+        let mut holder = Holder::new(vec![(tap.fd, Direction::Up)]).limit_bytes([limit_bytes; 2]);
         if let Some(failures) = failures {
             holder = holder.failures(failures);
         }

@@ -238,12 +238,13 @@ fn moving(start: HolderStart) -> Command {
     give("--ifindex", start.ifindex.to_string());
     give("--program", start.program_id.to_string());
     give("--ready", start.ready.to_string());
-    give("--limit-bytes", start.limit_bytes.to_string());
     for (name, tap) in ["--up", "--down"].into_iter().zip(start.taps) {
         if let Some(tap) = tap {
             give(name, tap.to_string());
         }
     }
+    let limits = start.limit_bytes.map(|bytes| bytes.to_string());
+    holder.arg("--limit-bytes").args(limits);
     holder
 }
 

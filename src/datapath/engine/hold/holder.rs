@@ -34,7 +34,7 @@ pub enum End {
 /// Holds frames behind one TAP per direction.
 pub struct Holder<'a> {
     taps: Vec<(OwnedFd, Direction)>,
-    limit_bytes: usize,
+    limit_bytes: [usize; 2],
     failures: Option<SyncSender<Failure>>,
     classes: Option<&'a dyn Classes>,
     joined: bool,
@@ -45,7 +45,7 @@ impl<'a> Holder<'a> {
     pub fn new(taps: Vec<(OwnedFd, Direction)>) -> Self {
         Self {
             taps,
-            limit_bytes: DEFAULT_LIMIT_BYTES,
+            limit_bytes: [DEFAULT_LIMIT_BYTES; 2],
             failures: None,
             classes: None,
             joined: false,
@@ -59,8 +59,8 @@ impl<'a> Holder<'a> {
         self
     }
 
-    /// Bytes of frames held back per direction; what comes on top is dropped and counted.
-    pub fn limit_bytes(mut self, limit_bytes: usize) -> Self {
+    /// Bytes of frames held back, by direction; what comes on top is dropped and counted.
+    pub fn limit_bytes(mut self, limit_bytes: [usize; 2]) -> Self {
         self.limit_bytes = limit_bytes;
         self
     }
@@ -119,6 +119,7 @@ impl<'a> Holder<'a> {
                     let port = |(tap, direction)| {
                         tuned(direction, &tuning, locked);
                         let failures = Failures::new(direction, failures.clone());
+                        let limit_bytes = limit_bytes[direction as usize];
                         Port::new(tap, direction, limit_bytes, failures)
                     };
                     let ports = group.into_iter().map(port).collect();
