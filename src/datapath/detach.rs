@@ -309,20 +309,20 @@ fn restore_settings(
         let sizes = now.gso;
         nl.set_gso(ifindex, &Gso { max_segs, ..sizes })?;
     }
-    if let Some(offloads) = &saved.offloads {
-        for missing in offloads.restore(nl, ifindex)? {
-            done.notes.push(format!(
-                "{missing} was enabled before and cannot be enabled again"
-            ));
-        }
-    }
-    // After the bond: without its own, they cannot have it.
-    for (member, lro) in &saved.lro_below {
-        match lro.restore(nl, *member) {
+    let Some(offloads) = &saved.offloads else {
+        return Ok(());
+    };
+    let mut missing = offloads.restore(nl, ifindex)?;
+    // After the device: unless it wants LRO, they cannot have it (netdev_sync_upper_features()). A macvlan
+    // has what the device below has.
+    for (lower, lro) in &saved.lro_below {
+        match lro.restore(nl, *lower) {
             Err(e) if !e.is_no_device() => return Err(e),
-            _ => {}
+            _ => missing = offloads.restore(nl, ifindex)?,
         }
     }
+    let note = |name| format!("{name} was enabled before and cannot be enabled again");
+    done.notes.extend(missing.into_iter().map(note));
     Ok(())
 }
 

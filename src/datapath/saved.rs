@@ -68,7 +68,7 @@ pub struct Saved {
     pub gso: Option<Gso>,
     /// Receive offloads that were switched off.
     pub offloads: Option<Offloads>,
-    /// LRO of the members of a bond, by their index.
+    /// LRO of the members of a bond and of the devices below a macvlan, by their index.
     #[serde(default)]
     pub lro_below: Vec<(u32, Offloads)>,
     /// The limits of fq, indexed by direction.

@@ -13,7 +13,7 @@ use super::saved::Saved;
 use super::{LinkError, segmenter};
 use crate::abi;
 use crate::abi::DIRECTIONS;
-use crate::netlink::{Gso, Link, Netlink, Offloads, RECEIVE_MERGING};
+use crate::netlink::{Gso, Link, Netlink, Offloads, Peer, RECEIVE_MERGING};
 use crate::profile::{self, Offload, Profile, Reorder};
 
 /// Whether segmentation must be off. The TAP splits super-packets in any case, after the
@@ -68,22 +68,32 @@ pub(crate) fn plan(
     Ok(segmenter::plan(link, [up, down], saved) || more)
 }
 
-/// Returns which members of a bond or team have LRO: the kernel switches it off with that of the device
-/// (netdev_sync_lower_features()), and does not switch it on again.
+/// Returns which members of a bond or team, or devices below a macvlan, have LRO, from the upper ones to the lower: the
+/// kernel switches it off with that of the device (netdev_sync_lower_features()), and does not switch it on again.
 fn lro_below(nl: &mut Netlink, link: &Link) -> Result<Vec<(u32, Offloads)>, LinkError> {
-    let mut below = vec![];
-    if !["bond", "team"].map(Some).contains(&link.kind.as_deref()) {
-        return Ok(below);
-    }
-    for member in nl.links()? {
-        if member.master == Some(link.index) {
-            let lro = Offloads::snapshot(nl, member.index, |name| name == "rx-lro")?;
-            if lro != Offloads::default() {
-                below.push((member.index, lro));
+    let (mut with_lro, mut uppers) = (vec![], vec![link.clone()]);
+    while let Some(upper) = uppers.pop() {
+        let kind = upper.kind.as_deref();
+        let is_bond = ["bond", "team"].map(Some).contains(&kind);
+        if !is_bond && !["macvlan", "macvtap"].map(Some).contains(&kind) {
+            continue;
+        }
+        for lower in nl.links()? {
+            let is_peer = |peer: &Peer| peer.ifindex == lower.index && peer.netnsid.is_none();
+            let is_below = match is_bond {
+                true => lower.master == Some(upper.index),
+                false => upper.peer.as_ref().is_some_and(is_peer),
+            };
+            if is_below {
+                let lro = Offloads::snapshot(nl, lower.index, |name| name == "rx-lro")?;
+                if lro != Offloads::default() {
+                    with_lro.push((lower.index, lro));
+                }
+                uppers.push(lower);
             }
         }
     }
-    Ok(below)
+    Ok(with_lro)
 }
 
 /// Caps what is recorded, and adds to the notes what cannot be capped.

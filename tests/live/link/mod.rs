@@ -109,7 +109,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             restore::hostile_user;
         Guest:
             frames::ipsec,
-            restore::lro_of_members,
+            restore::lro_below,
             smoke::lives_and_goes;
         Full:
             spare::networks,

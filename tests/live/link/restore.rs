@@ -93,24 +93,28 @@ pub fn leaves_no_trace(engine: Engine) {
     }
 }
 
-/// The kernel switches off LRO of the members with that of a team.
-pub fn lro_of_members(engine: Engine) {
+/// The kernel switches off LRO of the members with that of a team, and below a macvlan with that of it.
+pub fn lro_below(engine: Engine) {
     let lab = Lab::empty();
     lab.in_a(
         "ip link add t0 type team
          ip link add t1 type team
          ip link set t1 master t0
-         for device in t0 t1; do ethtool -K $device lro on >/dev/null; done",
+         ip link add m0 link t0 type macvlan
+         for device in t0 t1 m0; do ethtool -K $device lro on >/dev/null; done",
     );
     let with_lro = || (lab.snapshot().matches("large-receive-offload: on")).count();
     let before = lab.snapshot();
-    assert_eq!(with_lro(), 2, "{before}");
+    assert_eq!(with_lro(), 3, "{before}");
     let profile = lab.profile("[link]\nrate = \"10Mbit\"\n");
-    lab.emud(&["attach", "t0", "-p", &profile, "--engine", engine.name()])
-        .expect(0);
-    assert_eq!(with_lro(), 0);
-    lab.emud(&["detach", "t0"]).expect(0);
-    assert_same("a team", &before, &lab.snapshot());
+    for device in ["t0", "m0"] {
+        lab.emud(&["attach", device, "-p", &profile, "--engine", engine.name()])
+            .expect(0);
+        assert_eq!(with_lro(), 0, "{device}");
+        let said = lab.emud(&["detach", device]).expect(0);
+        assert!(!said.err.contains("rx-lro"), "{}", said.err);
+        assert_same(device, &before, &lab.snapshot());
+    }
 }
 
 /// From outside by name and by process, and from inside.
