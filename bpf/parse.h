@@ -18,6 +18,8 @@
 #define EMUD_ND_FIRST 133 /* router solicitation */
 #define EMUD_ND_LAST 137 /* redirect */
 #define EMUD_ESP_IN_UDP 4500 /* RFC 3948 */
+#define EMUD_SCTP_HEADER 12
+#define EMUD_GSO_BY_FRAGS 0xffff /* GSO_BY_FRAGS: packets of any lengths */
 #define EMUD_PTP_EVENT 319 /* IEEE 1588: the UDP port of messages with a time stamp */
 
 /* Enough for two tags, an IPv6 header and TCP's first 20 bytes. */
@@ -65,7 +67,8 @@ static __always_inline void emud_is_flow(struct emud_packet *p, __u64 addresses,
 
 /* GSO and GRO packets are trains of wire packets, each with its own headers.
  * gso_segs is not valid on ingress, gso_size is. In a tunnel the inner headers are on
- * each packet, too: what is too long for the payload of gso_segs packets is header. */
+ * each packet, too: what is too long for the payload of gso_segs packets is header.
+ * Those of SCTP can differ in length: the mean counts. */
 static __always_inline void emud_train(const struct __sk_buff *skb, struct emud_packet *p,
 				       struct emud_cursor *c)
 {
@@ -75,6 +78,11 @@ static __always_inline void emud_train(const struct __sk_buff *skb, struct emud_
 
 	if (tcp && p->l4_proto == IPPROTO_TCP)
 		header_len = c->off + tcp->doff * 4;
+	if (size == EMUD_GSO_BY_FRAGS) {
+		header_len = c->off + EMUD_SCTP_HEADER;
+		size = segs && len > header_len ? (len - header_len + segs - 1) / segs
+						: 0;
+	}
 	if (!size || len <= header_len)
 		return;
 	p->segments = (len - header_len + size - 1) / size;

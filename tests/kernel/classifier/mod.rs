@@ -864,6 +864,28 @@ fn every_packet_of_a_super_packet_has_the_headers_of_its_tunnel() {
     }
 }
 
+/// The packets of SCTP (GSO_BY_FRAGS) have no common length: their mean counts, where the kernel counts them.
+#[test]
+fn a_super_packet_of_sctp_counts_as_its_packets() {
+    const GSO_BY_FRAGS: u32 = 0xffff;
+    const HEADERS: usize = 14 + 20 + 12;
+    for (segs, packets) in [(3, 3), (0, 1)] {
+        let b = Bench::new(&link(|l| l.rate = Some(8_000_000)));
+        let mut ctx = arriving(b.start);
+        ctx[SKB_GSO_SIZE..][..4].copy_from_slice(&GSO_BY_FRAGS.to_ne_bytes());
+        ctx[SKB_GSO_SEGS..][..4].copy_from_slice(&u32::to_ne_bytes(segs));
+        let mut frame = udp4(HEADERS + 2990, 1000);
+        frame[14 + 9] = libc::IPPROTO_SCTP as u8;
+        let left = run(&b.loaded, &frame, &ctx);
+        let c = b.counters();
+        assert_eq!(
+            (c.packets, c.bytes),
+            (packets, packets * HEADERS as u64 + 2990)
+        );
+        assert_eq!(left.departure() - b.start, c.bytes * 1000);
+    }
+}
+
 #[test]
 fn hold_pushes_a_header_and_stops_when_the_lease_ends() {
     let place = Place {
