@@ -235,6 +235,7 @@ impl Asked {
             self.unjudged.push(Unjudged {
                 why: "phases",
                 what: &What::ALL,
+                limits: true,
             });
         }
         self
@@ -389,11 +390,15 @@ mod tests {
         assert_eq!(verdict(Asked::nothing()), CheckVerdict::Agrees);
         let limited = with(Some(1e6), Vec::new());
         assert_eq!(verdict(limited), CheckVerdict::NotJudged);
-        for why in ["a trace or phases", "a class of a bottleneck"] {
-            let what = &[What::Rate];
-            let hidden = with(None, vec![Unjudged { why, what }]);
-            assert_eq!(verdict(hidden), CheckVerdict::NotJudged, "{why}");
-        }
+        let part = |limits| Unjudged {
+            why: "a part",
+            what: &[What::Rate],
+            limits,
+        };
+        let other = with(None, vec![part(false)]);
+        assert_eq!(verdict(other), CheckVerdict::Agrees);
+        let hidden = with(None, vec![part(true)]);
+        assert_eq!(verdict(hidden), CheckVerdict::NotJudged);
     }
 
     /// A lease of 5 s is renewed every second.

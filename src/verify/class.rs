@@ -16,8 +16,6 @@ const WITH_CEIL: &str = "a class with a `ceil` below the rate of its bottleneck"
 const BEHIND_RATE: &str = "a class of a bottleneck behind a `rate` of the link";
 /// Probes of one direction wait for those of the other.
 const OF_BOTH: &str = "a class of a bottleneck that both directions share";
-/// All of these reasons.
-pub(super) const REASONS: [&str; 4] = [IN_CLASS, WITH_CEIL, BEHIND_RATE, OF_BOTH];
 
 impl Asked {
     /// Adds the class that a direction has in its profile, or says better why it is not judged.
@@ -70,6 +68,7 @@ impl Asked {
             self.unjudged.push(Unjudged {
                 why: AQM,
                 what: &[What::Rate],
+                limits: false,
             });
         }
     }

@@ -10,7 +10,6 @@ use super::Request;
 use super::asked::Links;
 use super::cdf::Cdf;
 use super::check::{Check, CheckVerdict, FALSE_ALARM, PER_CHECK, What};
-use super::class;
 use super::judge::Judge;
 use super::probe::{Plan, Stream};
 
@@ -114,9 +113,10 @@ impl Outcome {
                 let why: Vec<_> = asked.unjudged.iter().map(|u| u.why).collect();
                 notes.push(format!("{name}: not judged: it has {}", why.join(", ")));
                 unjudged = true;
-            } else if let Some(why) = asked.reasons().find(|why| class::REASONS.contains(why)) {
+            } else if let Some(part) = asked.unjudged.iter().find(|u| u.limits) {
                 notes.push(format!(
-                    "{name}: packets wait in {why}: its rate and its queue are not judged"
+                    "{name}: packets may wait in {}: its rate and its queue are not judged",
+                    part.why
                 ));
             }
         }

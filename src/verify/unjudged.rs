@@ -4,7 +4,7 @@
 use super::check::What::{
     self, DelayDistribution, DelayMean, DelaySd, Duplicates, Loss, Overtaken, Rate,
 };
-use super::class::{IN_CLASS, REASONS};
+use super::class::IN_CLASS;
 use super::theory::Asked;
 use crate::abi;
 use crate::profile::{self, LinkState, LossModel, Reorder};
@@ -14,6 +14,8 @@ use crate::profile::{self, LinkState, LossModel, Reorder};
 pub struct Unjudged {
     pub why: &'static str,
     pub what: &'static [What],
+    /// Whether packets may wait for a rate in it.
+    pub limits: bool,
 }
 
 /// Why the losses of a link are not judged.
@@ -21,12 +23,6 @@ pub const DEPENDENT_LOSS: &str = "losses that are not independent";
 
 /// Why the rate of a link with a queue manager is not judged.
 pub(super) const AQM: &str = "an AQM";
-
-const TIMELINE: &str = "a trace or phases";
-const RULES: &str = "rules";
-const MATRIX: &str = "a matrix";
-/// Parts that may have a rate, beside a class.
-const MAY_LIMIT: [&str; 3] = [TIMELINE, RULES, MATRIX];
 
 impl Asked {
     /// Returns whether a probe shows it.
@@ -37,8 +33,7 @@ impl Asked {
 
     /// Returns whether packets of it may wait for a rate.
     pub(super) fn may_limit(&self) -> bool {
-        let hides = |u: &Unjudged| REASONS.contains(&u.why) || MAY_LIMIT.contains(&u.why);
-        self.rate_bit_s.is_some() || self.unjudged.iter().any(hides)
+        self.rate_bit_s.is_some() || self.unjudged.iter().any(|u| u.limits)
     }
 }
 
@@ -69,7 +64,7 @@ pub(super) fn left_out(link: &profile::Link, figures: &abi::emud_link) -> Vec<Un
         background: _,
         class: _,
     } = link;
-    [
+    let others = [
         (DEPENDENT_LOSS, &[Loss, Rate][..], !is_independent(loss)),
         (
             "duplicates",
@@ -94,7 +89,6 @@ pub(super) fn left_out(link: &profile::Link, figures: &abi::emud_link) -> Vec<Un
             delay_and_order,
             !delay.beyond(&["mean", "share", "max"]).is_empty(),
         ),
-        (IN_CLASS, all_but_order, figures.service != 0),
         ("a burst", delay_and_rate, wire.burst.is_some()),
         (
             "framing (`mpu`, `cell`)",
@@ -102,15 +96,24 @@ pub(super) fn left_out(link: &profile::Link, figures: &abi::emud_link) -> Vec<Un
             !wire.beyond(&["burst"]).is_empty(),
         ),
         (AQM, &[Rate], queue.aqm.is_some()),
-        (TIMELINE, all_but_order, figures.timeline.count != 0),
         ("`slot`", delay_and_rate, slot.is_some()),
         ("a background", all_but_order, figures.background.count != 0),
-        (RULES, &What::ALL, flag(abi::EMUD_F_RULES)),
-        (MATRIX, &What::ALL, flag(abi::EMUD_F_MATRIX)),
-    ]
-    .into_iter()
-    .filter_map(|(why, what, there)| there.then_some(Unjudged { why, what }))
-    .collect()
+    ];
+    let limiting = [
+        (IN_CLASS, all_but_order, figures.service != 0),
+        (
+            "a trace or phases",
+            all_but_order,
+            figures.timeline.count != 0,
+        ),
+        ("rules", &What::ALL, flag(abi::EMUD_F_RULES)),
+        ("a matrix", &What::ALL, flag(abi::EMUD_F_MATRIX)),
+    ];
+    let all = others.map(|part| (part, false)).into_iter();
+    all.chain(limiting.map(|part| (part, true)))
+        .filter(|((.., there), _)| *there)
+        .map(|((why, what, _), limits)| Unjudged { why, what, limits })
+        .collect()
 }
 
 /// Returns whether each packet is lost with the same probability, independent of the others; a key

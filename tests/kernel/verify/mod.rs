@@ -294,7 +294,7 @@ fn a_class_is_judged_or_not_passed_over() {
     space.emud(&["set", "va", "bottleneck.b.class.c.ceil=500kbit"]);
     let (code, answer) = space.verify(&briefly(&space));
     assert_eq!(code, 2, "{answer:#}");
-    let note = "up: packets wait in a class with a `ceil` below the rate of its bottleneck: its rate and its queue \
+    let note = "up: packets may wait in a class with a `ceil` below the rate of its bottleneck: its rate and its queue \
                 are not judged";
     assert!(
         answer["notes"].as_array().unwrap().contains(&note.into()),
