@@ -144,7 +144,12 @@ int main(void)
 	}
 	clock_ns += 1000000000;
 	run();
-	if (sch.q.qlen)
-		fails("left behind");
+	/* The rounds in between take more than one pass, and the timer goes off for each. */
+	while (sch.q.qlen) {
+		if (timer_ns > clock_ns)
+			fails("left behind");
+		timer_ns = 0;
+		run();
+	}
 	return 0;
 }
