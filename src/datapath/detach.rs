@@ -313,13 +313,16 @@ fn restore_settings(
         return Ok(());
     };
     let mut missing = offloads.restore(nl, ifindex)?;
-    // After the device: unless it wants LRO, they cannot have it (netdev_sync_upper_features()). A macvlan
-    // has what the device below has.
+    // After the device: unless it wants LRO, they cannot have it (netdev_sync_upper_features()).
     for (lower, lro) in &saved.lro_below {
         match lro.restore(nl, *lower) {
             Err(e) if !e.is_no_device() => return Err(e),
-            _ => missing = offloads.restore(nl, ifindex)?,
+            _ => {}
         }
+    }
+    // A macvlan has what the device below has.
+    if !saved.lro_below.is_empty() {
+        missing = offloads.restore(nl, ifindex)?;
     }
     let note = |name| format!("{name} was enabled before and cannot be enabled again");
     done.notes.extend(missing.into_iter().map(note));
