@@ -3,13 +3,13 @@
 # shellcheck shell=bash
 
 # orphaned NAME: of a test that has ended.
-orphaned() { [[ $1 =~ /emud(mon|test-[a-z]+)-([0-9]+)(-|$) ]] && [ ! -e "/proc/${BASH_REMATCH[2]}" ]; }
+orphaned() { [[ $1 =~ /emudtest-([0-9]+)- ]] && [ ! -e "/proc/${BASH_REMATCH[1]}" ]; }
 
 # Deletes the network namespaces, and with them their links.
 # shellcheck disable=SC2317 # called by a trap
 sweep_namespaces() {
     local name
-    for name in /run/netns/emud*; do
+    for name in /run/netns/emudtest-*; do
         orphaned "$name" || continue
         # The holders of links are in other sessions.
         ip netns pids "${name##*/}" | xargs -r kill -9
@@ -26,13 +26,13 @@ sweep_disks() {
         losetup --detach "$disk"
         umount -l "$file"
     done < <(losetup --list --noheadings --output NAME,BACK-FILE 2>/dev/null)
-    for folder in /sys/kernel/config/nullb/emudmon-*; do
+    for folder in /sys/kernel/config/nullb/emudtest-*; do
         orphaned "$folder" || continue
         echo 0 >"$folder/power"
         rmdir "$folder"
     done
     # A mark in /run is root's, and gone with the machine's start, as the disk.
-    for file in /run/emudmon-*; do
+    for file in /run/emudtest-*; do
         orphaned "$file" || continue
         [[ $file =~ -(zram([0-9]+))$ ]] || continue
         swapoff "/dev/${BASH_REMATCH[1]}" 2>/dev/null
@@ -42,7 +42,7 @@ sweep_disks() {
             sleep 0.1
         done
     done
-    for file in "${TMPDIR:-/tmp}"/emud{mon,test}-*; do
+    for file in "${TMPDIR:-/tmp}"/emudtest-*; do
         ! orphaned "$file" || rm -rf "$file"
     done
     while read -r name; do
@@ -51,7 +51,7 @@ sweep_disks() {
         grep -v '^0$' "$name/cgroup.procs" | xargs -r kill -9
         sleep 0.1
         rmdir "$name"
-    done < <(find /sys/fs/cgroup -maxdepth 2 -name 'emudmon-*' 2>/dev/null)
+    done < <(find /sys/fs/cgroup -maxdepth 2 -name 'emudtest-*' 2>/dev/null)
 }
 
 # end_group PID: ends a group of processes, and waits until it is gone, at most 5 s.

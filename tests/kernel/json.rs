@@ -3,9 +3,9 @@
 //! Debian's validator.
 
 use std::process::{Command, Output};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
+use support::place::unique;
 use support::validator::{assert_refused, assert_valid, spoilt};
 
 fn emud(arguments: &[&str]) -> Output {
@@ -31,9 +31,7 @@ struct Space(String);
 
 impl Space {
     fn new() -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let space = Self(format!("emudtest-json-{}-{number}", std::process::id()));
+        let space = Self(unique("json"));
         succeed(Command::new("ip").args(["netns", "add", &space.0]));
         for command in [
             "link add v0 type veth peer name v1",

@@ -8,7 +8,7 @@ use std::net::UdpSocket;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,6 +18,7 @@ use emud_monitor::record::{End, Event, Header, Interval, Kind, NetClass, Reader,
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use support::clock::{self, now};
+use support::place::unique;
 
 /// One recording at a time: it would include the other tests' spinners.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -31,12 +32,6 @@ fn pin() -> u16 {
     let last = thread::available_parallelism().unwrap().get() - 1;
     clock::pin(last);
     last as u16
-}
-
-fn unique(what: &str) -> String {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    format!("emudtest-record-{}-{number}-{what}", std::process::id())
 }
 
 fn succeed(command: &mut Command) -> String {

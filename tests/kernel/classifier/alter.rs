@@ -6,6 +6,7 @@ use std::process::Command;
 
 use super::*;
 use emud::profile::{ChecksumAfter, Corrupt, Duplicate};
+use support::place::unique;
 
 fn corrupted(f: impl FnOnce(&mut Corrupt)) -> Link {
     link(|l| {
@@ -291,7 +292,7 @@ struct Wire {
 impl Wire {
     /// Puts the calling thread into the namespace.
     fn new() -> Self {
-        let name = format!("emudtest-alter-{}", std::process::id());
+        let name = unique("alter");
         for line in [
             format!("netns add {name}"),
             format!("-n {name} link add w0 type veth peer name w1"),

@@ -11,11 +11,9 @@ mod restore;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use emud::netlink::{self, *};
-
-static NUMBER: AtomicU32 = AtomicU32::new(0);
+use support::place::unique;
 
 /// A network namespace with a veth, v0 and v1; the calling thread is moved into it.
 struct Space {
@@ -25,8 +23,7 @@ struct Space {
 
 impl Space {
     fn new() -> Self {
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("emudtest-netlink-{}-{number}", std::process::id());
+        let name = unique("netlink");
         let home = File::open("/proc/thread-self/ns/net").unwrap();
         shell(&format!("ip netns add {name}"));
         let space = Self { name, home };

@@ -2,9 +2,9 @@
 //! Two network namespaces, `a` with `va` and `b` with `vb`, joined by a veth.
 
 use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
+use support::place::unique;
 
 pub struct Space {
     pub a: String,
@@ -15,12 +15,9 @@ impl Space {
     pub const B4: &str = "10.77.0.2";
 
     pub fn new() -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = |side: &str| format!("emudtest-verify-{}-{number}-{side}", std::process::id());
         let space = Self {
-            a: name("a"),
-            b: name("b"),
+            a: unique("a"),
+            b: unique("b"),
         };
         sh(&format!(
             "ip netns add {a}; ip netns add {b}

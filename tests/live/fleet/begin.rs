@@ -7,6 +7,7 @@ use emud::datapath::ending::end_after;
 use emud_monitor::log::mono_ns;
 use support::host::{ip, on_a_host};
 use support::lab::{emud, sh};
+use support::place::unique;
 use support::runs::rtt_ms;
 
 const SECOND: u64 = 1_000_000_000;
@@ -16,7 +17,7 @@ const SECOND: u64 = 1_000_000_000;
 pub fn at_a_time_ahead() {
     on_a_host(|| {
         // All tests of the machine see its name.
-        let netns = format!("emudtest-begin-{}", std::process::id());
+        let netns = unique("begin");
         ip(&format!("netns add {netns}"));
         let done = std::panic::catch_unwind(|| {
             ip(&format!("link add v0 type veth peer name v1 netns {netns}"));

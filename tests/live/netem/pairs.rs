@@ -13,6 +13,7 @@ use emud::netlink::{Netlink, ROOT};
 
 use super::examples::INTERVAL_NS;
 use support::lab::{Engine, Lab, emud, inside, run, sh};
+use support::place::unique;
 use support::probe::{Arrivals, Probe};
 use support::stats::quantile;
 
@@ -119,7 +120,7 @@ pub fn import(command: &str) -> String {
 
 /// Whether this kernel and tc have netem.
 pub fn has_netem() -> bool {
-    let space = format!("emudtest-netem-{}", std::process::id());
+    let space = unique("netem");
     sh(&format!("ip netns add {space}"));
     let added = run(Command::new("tc")
         .args(["-n", &space])

@@ -11,8 +11,7 @@ use serde_json::Value;
 
 pub use crate::emud_path;
 use crate::number_from;
-
-static NUMBER: AtomicU32 = AtomicU32::new(0);
+use crate::place::unique;
 
 /// Where packets wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,11 +195,9 @@ impl Lab {
 
     /// The two namespaces, with nothing in them.
     pub fn empty() -> Self {
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = |side: &str| format!("emudtest-live-{}-{number}-{side}", std::process::id());
         let lab = Self {
-            a: name("a"),
-            b: name("b"),
+            a: unique("a"),
+            b: unique("b"),
             profiles: AtomicU32::new(0),
         };
         sh(&format!("ip netns add {}; ip netns add {}", lab.a, lab.b));

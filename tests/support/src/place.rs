@@ -15,10 +15,10 @@ use crate::load::Load;
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// A unique name.
+/// A unique name; tests/sweep.sh deletes what has it when this process is no more.
 pub fn unique(what: &str) -> String {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    format!("emudmon-{}-{number}-{what}", std::process::id())
+    format!("emudtest-{}-{number}-{what}", std::process::id())
 }
 
 /// A file or folder of this test, in a folder that is deleted with it.
@@ -144,7 +144,7 @@ pub fn real_disks() -> Vec<String> {
     names("/sys/block")
         .into_iter()
         .filter(|name| {
-            !["loop", "zram", "nullb", "emudmon"]
+            !["loop", "zram", "nullb", "emudtest"]
                 .iter()
                 .any(|kind| name.starts_with(kind))
         })
