@@ -151,7 +151,7 @@ fn emuds(netem: &str, full: bool, qdisc: bool) -> Vec<(&'static str, Engine, Str
 }
 
 pub fn run(suite: &mut Suite) {
-    pktgen::load();
+    let _loaded = pktgen::load();
     let bench = Bench {
         spare: Arc::new(Spare::start()),
         qdisc: has_qdisc(suite),

@@ -21,8 +21,6 @@ use crate::{Suite, pktgen};
 use support::lab::Engine;
 
 const ONLINE: &str = "/sys/devices/system/cpu/cpu1/online";
-/// How many packets may wait for a CPU to receive them; a veth drops the rest.
-const BACKLOG: &str = "/proc/sys/net/core/netdev_max_backlog";
 const FLOWS: u16 = 1000;
 
 /// Links in the syntax of tc-netem, and how many mq and fq engine fq has for them.
@@ -56,11 +54,8 @@ pub fn run(suite: &mut Suite) {
              the work of one"
         ));
     } else {
-        pktgen::load();
-        let backlog = fs::read_to_string(BACKLOG).unwrap();
-        write(BACKLOG, "1000000");
+        let _loaded = pktgen::load();
         measure(suite, &sides);
-        write(BACKLOG, &backlog);
     }
     if was_offline {
         write(ONLINE, "0");

@@ -100,7 +100,7 @@ fn delays_us(links: u32) -> Vec<u32> {
 }
 
 pub fn run(suite: &mut Suite) {
-    pktgen::load();
+    let _loaded = pktgen::load();
     let mut sides = vec![
         Side::new("bare", Kind::Bare),
         Side::new("netem under HTB, u32", Kind::Netem(Filter::U32)),

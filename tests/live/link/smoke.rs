@@ -39,12 +39,6 @@ fn all(lab: &Lab) -> String {
 /// Both directions have the right delay, and every tenth packet is lost.
 fn delays(lab: &Lab, engine: Engine, verdict: &mut Verdict) {
     const COUNT: u32 = 500;
-    // As docs/limits.md says of engine qdisc: EMUD_EARLY_NS of bpf/qdisc.bpf.c, and EMUD_LEAD_NS.
-    let early_ms = if engine == Engine::Qdisc {
-        0.011_392
-    } else {
-        0.0
-    };
     let up = probe(lab, COUNT, 1_000_000);
     let down = Probe {
         from: lab.b.clone(),
@@ -58,7 +52,7 @@ fn delays(lab: &Lab, engine: Engine, verdict: &mut Verdict) {
         verdict.same(&format!("{name}: overtaken"), 0, arrivals.reordered());
         verdict.at_least(
             &format!("{name}: least, ms"),
-            delay_ms - early_ms,
+            delay_ms - engine.early_ms(),
             quantile(&delays, 0.0),
         );
         let most = delay_ms + LATE_MS;

@@ -34,6 +34,12 @@ impl Engine {
             Self::Qdisc => "qdisc",
         }
     }
+
+    /// How much before its time a packet may depart. As docs/limits.md says of engine qdisc: EMUD_EARLY_NS of
+    /// bpf/qdisc.bpf.c, and EMUD_LEAD_NS.
+    pub fn early_ms(self) -> f64 {
+        if self == Self::Qdisc { 0.011_392 } else { 0.0 }
+    }
 }
 
 /// The output of a program.
