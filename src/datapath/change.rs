@@ -9,7 +9,7 @@ use super::saved::Saved;
 use super::stage::compile::Compiled;
 use super::stage::sizes::Sizes;
 use super::stage::{features, timeline};
-use super::{LinkError, attachment, filters, held, plan, programs, segments, undo};
+use super::{LinkError, attachment, filters, held, notes, plan, programs, segments, undo};
 use crate::abi::{DIRECTIONS, direction_name};
 use crate::host::{interface, now_ns};
 use crate::netlink::{Link, Netlink};
@@ -165,7 +165,7 @@ impl Change {
 
 /// Records the second profile in place of the first one.
 fn record(link: &Link, there: &mut Attachment, profiles: [&Profile; 2]) -> Result<(), LinkError> {
-    plan::renew_effects(link, profiles, &mut there.saved);
+    notes::renew_effects(link, profiles, &mut there.saved);
     there.saved.profile = timeline::kept(profiles[1]).to_toml();
     there.saved.write(&mut there.maps)
 }

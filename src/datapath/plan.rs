@@ -8,16 +8,16 @@ use super::attach::Request;
 use super::compiled::Origin;
 use super::engine::{Chosen, Engine, EngineChoice, Kernel, Needs, fq, qdisc};
 use super::maps::DatapathError;
-use super::programs::{is_by_tcx, uses_clsact};
+use super::programs::uses_clsact;
 use super::saved::Saved;
 use super::stage::compile::Compiled;
 use super::stage::sizes::Sizes;
 use super::stage::timeline;
-use super::{LinkError, devices, engine, hook, segments, sweep};
-use crate::abi::{DIRECTIONS, EMUD_DOWN, EMUD_UP, direction_name};
+use super::{LinkError, devices, engine, notes, segments, sweep};
+use crate::abi::{DIRECTIONS, EMUD_UP};
 use crate::host::{btf, cgroup, now_ns, random_seed};
-use crate::netlink::{self, Hook, Link, Netlink, RootSnapshot, tcx_programs};
-use crate::profile::{self, Profile};
+use crate::netlink::{self, Hook, Link, Netlink, RootSnapshot};
+use crate::profile::Profile;
 
 /// First in order: the other filters see each packet once, after the link. With a qdisc on ingress last:
 /// the ifb puts packets back behind all filters, so filters must see a packet before.
@@ -123,7 +123,8 @@ pub(super) fn plan(
     if root.is_some() {
         notes.push("the root qdisc configured by hand is removed; detach restores it".to_owned());
     }
-    others(nl, link, engine, request.directions, &mut notes)?;
+    notes::others(nl, link, engine, request.directions, &mut notes)?;
+    notes.extend(notes::not_ip(nl, link, engine, request.directions)?);
     let qdisc_room = match engine {
         Engine::Qdisc => qdisc::room(needs.waiting),
         Engine::Fq | Engine::Hold => 0,
@@ -167,32 +168,9 @@ pub(super) fn plan(
     segments::plan(nl, link, &request.profile, &mut saved)?;
     let segmenter = saved.segmenter.iter().flat_map(|s| &s.ends);
     free(nl, segmenter)?;
-    let effects = effects(link, &request.profile, &saved);
+    let effects = notes::effects(link, &request.profile, &saved);
     saved.notes.extend(effects);
     Ok(saved)
-}
-
-/// Notes what a profile does not do on this device.
-fn effects(link: &Link, profile: &Profile, saved: &Saved) -> Vec<String> {
-    let notes = [
-        segments::note(profile, saved),
-        damage_note(
-            (&link.name, link.kind.as_deref()),
-            saved.engine,
-            saved.directions,
-            profile,
-        ),
-        copies_note(profile, saved.mirred_pref.is_some(), saved.l3),
-    ];
-    notes.into_iter().flatten().collect()
-}
-
-/// Replaces the notes on the effects of one profile by those of the next one.
-pub(super) fn renew_effects(link: &Link, [from, to]: [&Profile; 2], saved: &mut Saved) {
-    let old = effects(link, from, saved);
-    let new = effects(link, to, saved);
-    saved.notes.retain(|note| !old.contains(note));
-    saved.notes.extend(new);
 }
 
 /// Rejects what this kernel does not support instead of ignoring it.
@@ -289,36 +267,6 @@ fn root(nl: &mut Netlink, link: &Link, replace: bool) -> Result<Option<RootSnaps
     Ok(RootSnapshot::take(nl, link.index)?)
 }
 
-/// Notes the effect of other programs on the device.
-fn others(
-    nl: &mut Netlink,
-    link: &Link,
-    engine: Engine,
-    directions: [bool; 2],
-    notes: &mut Vec<String>,
-) -> Result<(), LinkError> {
-    for direction in DIRECTIONS.into_iter().filter(|d| directions[*d as usize]) {
-        let hook = hook(direction);
-        let later = is_by_tcx(engine, direction);
-        let programs = tcx_programs(link.index, hook)?;
-        for program in programs.into_iter().filter(|_| !later) {
-            notes.push(format!(
-                "{}: the tcx program {} (id {}) runs before emud: a packet that it passes with TCX_PASS is not emulated",
-                direction_name(direction), program.name, program.id
-            ));
-        }
-        if place_of(engine, hook) == netlink::FilterOrder::Last
-            && !nl.filters(link.index, hook)?.is_empty()
-        {
-            notes.push(format!(
-                "{}: other filters run before emud: a packet that they accept with TC_ACT_OK is not emulated",
-                direction_name(direction)
-            ));
-        }
-    }
-    Ok(())
-}
-
 /// Returns whether the device's packets begin with IP; the list is dev_is_mac_header_xmit().
 fn layer3(link: &Link) -> Result<bool, LinkError> {
     // Missing in libc.
@@ -341,51 +289,6 @@ fn layer3(link: &Link) -> Result<bool, LinkError> {
     }
 }
 
-/// Notes copies that this kernel never makes: a second pass of ingress would remove the header that the
-/// ifb needs.
-fn copies_note(profile: &Profile, by_mirred: bool, l3: bool) -> Option<String> {
-    let copied = (profile.links_of(EMUD_DOWN)).any(|link| link.duplicate.probability > 0.0);
-    (by_mirred && l3 && copied).then(|| {
-        "duplicate: on this kernel engine fq cannot copy what a device without an Ethernet header receives \
-         (`emud show` counts it, and a run with such packets is invalid); use --engine hold"
-            .to_owned()
-    })
-}
-
-/// Notes the limits of corrupt on a device of this kind.
-fn damage_note(
-    (name, kind): (&str, Option<&str>),
-    engine: Engine,
-    directions: [bool; 2],
-    profile: &Profile,
-) -> Option<String> {
-    let kept = |direction: u32| {
-        let damages = |link: &profile::Link| {
-            link.corrupt.probability > 0.0 && link.corrupt.checksum == profile::ChecksumAfter::Keep
-        };
-        directions[direction as usize] && profile.links_of(direction).any(damages)
-    };
-    let trusting = kind == Some("veth") && engine.is_stamped();
-    let note = if trusting && DIRECTIONS.into_iter().any(kept) {
-        let run = match [EMUD_UP, EMUD_DOWN].map(kept) {
-            [true, false] => format!("ethtool -K {name} tx off"),
-            [true, true] => format!("ethtool -K {name} tx off, and the same for its other end"),
-            _ => format!("ethtool -K with tx off for the other end of {name}"),
-        };
-        return Some(format!(
-            "corrupt: on a veth a sender on this host leaves its checksum to the device, which never \
-             computes it, so the receiver does not notice the damage; run {run}"
-        ));
-    } else if kept(EMUD_UP) {
-        "corrupt: the checksum of SCTP, and of what this host sends in a tunnel (VXLAN, Geneve, GRE), is \
-         computed after the link, so the receiver does not notice the damage; run on the device that \
-         they are sent to: ethtool -K DEVICE tx off"
-    } else {
-        return None;
-    };
-    Some(note.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -396,67 +299,5 @@ mod tests {
         assert_eq!(changes("[up]\ndelay = \"1ms\"\n"), None);
         assert_eq!(changes("[down]\ncorrupt = \"1%\"\n"), Some("corrupt"));
         assert_eq!(changes("[up]\nduplicate = \"1%\"\n"), Some("duplicate"));
-    }
-
-    #[test]
-    fn copies_that_are_never_made_are_noted() {
-        let noted = |text: &str, by_mirred, l3| {
-            let profile = Profile::parse(text, "x").unwrap();
-            copies_note(&profile, by_mirred, l3).is_some()
-        };
-        let down = "[down]\nduplicate = \"10%\"\n";
-        assert!(noted(down, true, true));
-        assert!(!noted(down, true, false) && !noted(down, false, true));
-        assert!(!noted("[up]\nduplicate = \"10%\"\n", true, true));
-    }
-
-    #[test]
-    fn damage_that_no_receiver_notices_is_noted_for_each_engine_and_device() {
-        let note = |text: &str, kind, engine, directions| {
-            let profile = Profile::parse(text, "x").unwrap();
-            damage_note(("va", kind), engine, directions, &profile)
-        };
-        let veth = Some("veth");
-        let of_sctp = "that they are sent to: ethtool -K DEVICE tx off";
-        let up = "[up]\ncorrupt = \"1%\"\n";
-        let down = "[down]\ncorrupt = \"1%\"\n";
-        let both = "[link]\ncorrupt = \"1%\"\n";
-        let mended = "[link]\ncorrupt = { probability = \"1%\", checksum = \"mend\" }\n";
-        for (text, kind, engine, directions, wanted) in [
-            (
-                up,
-                veth,
-                Engine::Fq,
-                [true; 2],
-                Some("damage; run ethtool -K va tx off"),
-            ),
-            (
-                down,
-                veth,
-                Engine::Qdisc,
-                [true; 2],
-                Some("with tx off for the other end of va"),
-            ),
-            (
-                both,
-                veth,
-                Engine::Fq,
-                [true; 2],
-                Some("run ethtool -K va tx off, and the same for its other end"),
-            ),
-            (down, veth, Engine::Hold, [true; 2], None),
-            (up, veth, Engine::Hold, [true; 2], Some(of_sctp)),
-            (up, None, Engine::Fq, [true; 2], Some(of_sctp)),
-            (down, None, Engine::Fq, [true; 2], None),
-            (up, veth, Engine::Fq, [false, true], None),
-            (mended, veth, Engine::Fq, [true; 2], None),
-        ] {
-            let found = note(text, kind, engine, directions);
-            let right = match wanted {
-                Some(end) => found.as_ref().is_some_and(|note| note.ends_with(end)),
-                None => found.is_none(),
-            };
-            assert!(right, "{text}{kind:?} {engine:?}: {found:?}");
-        }
     }
 }

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What attach and `set` say about a link: what it does not do on this device, and what others do there.
+
+use std::fs;
+
+use super::engine::Engine;
+use super::plan::place_of;
+use super::programs::is_by_tcx;
+use super::saved::Saved;
+use super::{LinkError, hook, segments};
+use crate::abi::{DIRECTIONS, EMUD_DOWN, EMUD_UP, direction_name};
+use crate::netlink::{self, Link, Netlink, Peer, tcx_programs};
+use crate::profile::{self, Profile};
+
+/// Notes the effect of other programs on the device.
+pub(super) fn others(
+    nl: &mut Netlink,
+    link: &Link,
+    engine: Engine,
+    directions: [bool; 2],
+    notes: &mut Vec<String>,
+) -> Result<(), LinkError> {
+    for direction in DIRECTIONS.into_iter().filter(|d| directions[*d as usize]) {
+        let hook = hook(direction);
+        let later = is_by_tcx(engine, direction);
+        let programs = tcx_programs(link.index, hook)?;
+        for program in programs.into_iter().filter(|_| !later) {
+            notes.push(format!(
+                "{}: the tcx program {} (id {}) runs before emud: a packet that it passes with TCX_PASS is not emulated",
+                direction_name(direction), program.name, program.id
+            ));
+        }
+        if place_of(engine, hook) == netlink::FilterOrder::Last
+            && !nl.filters(link.index, hook)?.is_empty()
+        {
+            notes.push(format!(
+                "{}: other filters run before emud: a packet that they accept with TC_ACT_OK is not emulated",
+                direction_name(direction)
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Notes what a profile does not do on this device.
+pub(super) fn effects(link: &Link, profile: &Profile, saved: &Saved) -> Vec<String> {
+    let notes = [
+        segments::note(profile, saved),
+        damage_note(
+            (&link.name, link.kind.as_deref()),
+            saved.engine,
+            saved.directions,
+            profile,
+        ),
+        copies_note(profile, saved.mirred_pref.is_some(), saved.l3),
+    ];
+    notes.into_iter().flatten().collect()
+}
+
+/// Replaces the notes on the effects of one profile by those of the next one.
+pub(super) fn renew_effects(link: &Link, [from, to]: [&Profile; 2], saved: &mut Saved) {
+    let old = effects(link, from, saved);
+    let new = effects(link, to, saved);
+    saved.notes.retain(|note| !old.contains(note));
+    saved.notes.extend(new);
+}
+
+/// Notes protocols on the device that engines fq and qdisc do not see as IP, as far as its other devices and its
+/// settings show them.
+pub(super) fn not_ip(
+    nl: &mut Netlink,
+    link: &Link,
+    engine: Engine,
+    [up, down]: [bool; 2],
+) -> Result<Option<String>, LinkError> {
+    if engine == Engine::Hold {
+        return Ok(None);
+    }
+    let links = nl.links()?;
+    let tagged = |below: u32| {
+        let is_below = move |peer: &Peer| peer.ifindex == below && peer.netnsid.is_none();
+        (links.iter())
+            .filter(|upper| upper.kind.as_deref() == Some("vlan"))
+            .filter(move |upper| upper.peer.as_ref().is_some_and(is_below))
+    };
+    let tagged_twice = tagged(link.index).flat_map(|outer| tagged(outer.index));
+    let mut kinds: Vec<_> = tagged_twice
+        .map(|inner| format!("two VLAN tags ({})", inner.name))
+        .collect();
+    // A kernel without these protocols has no such files.
+    let sessions = fs::read_to_string("/proc/thread-self/net/pppoe").unwrap_or_default();
+    if has_pppoe(&sessions, &link.name) {
+        kinds.push("PPPoE".to_owned());
+    }
+    let mpls = format!("/proc/sys/net/mpls/conf/{}/input", link.name);
+    if fs::read_to_string(mpls).is_ok_and(|input| input.trim() != "0") {
+        kinds.push("MPLS".to_owned());
+    }
+    if kinds.is_empty() {
+        return Ok(None);
+    }
+    let effects = [
+        (down, "down: packets pass without emulation"),
+        (
+            up,
+            "up: a local TCP sender has about two packets of each flow in flight",
+        ),
+    ];
+    let effects = effects.into_iter().filter(|(concerned, _)| *concerned);
+    let effects: Vec<_> = effects.map(|(_, what)| what).collect();
+    Ok(Some(format!(
+        "{} on {}: not IP to engine {engine}; {}; `emud show` counts them; use --engine hold",
+        kinds.join(", "),
+        link.name,
+        effects.join("; ")
+    )))
+}
+
+/// Whether /proc/net/pppoe lists a session of the device: an id, an address, and the device.
+fn has_pppoe(sessions: &str, device: &str) -> bool {
+    let devices = sessions
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(2));
+    devices.into_iter().any(|name| name == device)
+}
+
+/// Notes copies that this kernel never makes: a second pass of ingress would remove the header that the
+/// ifb needs.
+fn copies_note(profile: &Profile, by_mirred: bool, l3: bool) -> Option<String> {
+    let copied = (profile.links_of(EMUD_DOWN)).any(|link| link.duplicate.probability > 0.0);
+    (by_mirred && l3 && copied).then(|| {
+        "duplicate: on this kernel engine fq cannot copy what a device without an Ethernet header receives \
+         (`emud show` counts it, and a run with such packets is invalid); use --engine hold"
+            .to_owned()
+    })
+}
+
+/// Notes the limits of corrupt on a device of this kind.
+fn damage_note(
+    (name, kind): (&str, Option<&str>),
+    engine: Engine,
+    directions: [bool; 2],
+    profile: &Profile,
+) -> Option<String> {
+    let kept = |direction: u32| {
+        let damages = |link: &profile::Link| {
+            link.corrupt.probability > 0.0 && link.corrupt.checksum == profile::ChecksumAfter::Keep
+        };
+        directions[direction as usize] && profile.links_of(direction).any(damages)
+    };
+    let trusting = kind == Some("veth") && engine.is_stamped();
+    let note = if trusting && DIRECTIONS.into_iter().any(kept) {
+        let run = match [EMUD_UP, EMUD_DOWN].map(kept) {
+            [true, false] => format!("ethtool -K {name} tx off"),
+            [true, true] => format!("ethtool -K {name} tx off, and the same for its other end"),
+            _ => format!("ethtool -K with tx off for the other end of {name}"),
+        };
+        return Some(format!(
+            "corrupt: on a veth a sender on this host leaves its checksum to the device, which never \
+             computes it, so the receiver does not notice the damage; run {run}"
+        ));
+    } else if kept(EMUD_UP) {
+        "corrupt: the checksum of SCTP, and of what this host sends in a tunnel (VXLAN, Geneve, GRE), is \
+         computed after the link, so the receiver does not notice the damage; run on the device that \
+         they are sent to: ethtool -K DEVICE tx off"
+    } else {
+        return None;
+    };
+    Some(note.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_of_pppoe_are_found_by_their_device() {
+        let sessions = "Id       Address              Device\n\
+                        00000100 02:00:00:00:00:01     va\n";
+        assert!(has_pppoe(sessions, "va"));
+        assert!(!has_pppoe(sessions, "va2") && !has_pppoe("", "va"));
+    }
+
+    #[test]
+    fn copies_that_are_never_made_are_noted() {
+        let noted = |text: &str, by_mirred, l3| {
+            let profile = Profile::parse(text, "x").unwrap();
+            copies_note(&profile, by_mirred, l3).is_some()
+        };
+        let down = "[down]\nduplicate = \"10%\"\n";
+        assert!(noted(down, true, true));
+        assert!(!noted(down, true, false) && !noted(down, false, true));
+        assert!(!noted("[up]\nduplicate = \"10%\"\n", true, true));
+    }
+
+    #[test]
+    fn damage_that_no_receiver_notices_is_noted_for_each_engine_and_device() {
+        let note = |text: &str, kind, engine, directions| {
+            let profile = Profile::parse(text, "x").unwrap();
+            damage_note(("va", kind), engine, directions, &profile)
+        };
+        let veth = Some("veth");
+        let of_sctp = "that they are sent to: ethtool -K DEVICE tx off";
+        let up = "[up]\ncorrupt = \"1%\"\n";
+        let down = "[down]\ncorrupt = \"1%\"\n";
+        let both = "[link]\ncorrupt = \"1%\"\n";
+        let mended = "[link]\ncorrupt = { probability = \"1%\", checksum = \"mend\" }\n";
+        for (text, kind, engine, directions, wanted) in [
+            (
+                up,
+                veth,
+                Engine::Fq,
+                [true; 2],
+                Some("damage; run ethtool -K va tx off"),
+            ),
+            (
+                down,
+                veth,
+                Engine::Qdisc,
+                [true; 2],
+                Some("with tx off for the other end of va"),
+            ),
+            (
+                both,
+                veth,
+                Engine::Fq,
+                [true; 2],
+                Some("run ethtool -K va tx off, and the same for its other end"),
+            ),
+            (down, veth, Engine::Hold, [true; 2], None),
+            (up, veth, Engine::Hold, [true; 2], Some(of_sctp)),
+            (up, None, Engine::Fq, [true; 2], Some(of_sctp)),
+            (down, None, Engine::Fq, [true; 2], None),
+            (up, veth, Engine::Fq, [false, true], None),
+            (mended, veth, Engine::Fq, [true; 2], None),
+        ] {
+            let found = note(text, kind, engine, directions);
+            let right = match wanted {
+                Some(end) => found.as_ref().is_some_and(|note| note.ends_with(end)),
+                None => found.is_none(),
+            };
+            assert!(right, "{text}{kind:?} {engine:?}: {found:?}");
+        }
+    }
+}
