@@ -226,7 +226,7 @@ __noinline int emud_cross(struct emud_packet *p)
 		return 1;
 	q = emud_queue_state(p);
 	s = EMUD_LOOKUP(emud_behinds, p->queue);
-	c = EMUD_LOOKUP(emud_crossings, p->direction);
+	c = EMUD_LOOKUP(emud_crossings, p->scratch);
 	if (!q || !s || !c)
 		return 0;
 	c->seen_until = *(volatile __u64 *)&s->until;

@@ -39,7 +39,7 @@ EMUD_MAP(emud_learned, ARRAY, 1, struct emud_learned);
 #define EMUD_NO_FLOW (1U << 29)
 
 /* Returns the groups of the packet's socket, or EMUD_UNKNOWN. */
-__noinline __u32 emud_sender(struct __sk_buff *skb, __u32 base)
+__noinline __u32 emud_sender(struct __sk_buff *skb, __u32 base, __u32 scratch)
 {
 	const struct emud_masks *masks;
 	struct bpf_sock *sk = skb->sk;
@@ -50,7 +50,7 @@ __noinline __u32 emud_sender(struct __sk_buff *skb, __u32 base)
 		return EMUD_UNKNOWN;
 	/* A request (SYN-ACK) is no full socket; the helper takes its listener's. */
 	sk = bpf_sk_fullsock(sk);
-	if (sk && !emud_test_run && emud_of_kernel(sk))
+	if (sk && !emud_test_run && emud_of_kernel(sk, scratch))
 		return EMUD_UNKNOWN;
 	masks = EMUD_LOOKUP(emud_masks, base);
 	if (!masks)
@@ -178,7 +178,7 @@ __noinline __u32 emud_cgroups_of(struct __sk_buff *skb, struct emud_packet *p,
 	if (!masks)
 		return EMUD_UNKNOWN;
 	if (p->direction == EMUD_UP)
-		groups = emud_sender(skb, p->base);
+		groups = emud_sender(skb, p->base, p->scratch);
 	ports = emud_ports_of_flow(skb, p, k);
 	if (ports == ~0ULL)
 		return groups | EMUD_NO_FLOW;
@@ -191,7 +191,7 @@ __noinline __u32 emud_cgroups_of(struct __sk_buff *skb, struct emud_packet *p,
 static __always_inline void emud_key_cgroups(struct __sk_buff *skb, struct emud_packet *p,
 					     struct emud_key *k)
 {
-	struct emud_counters *count = EMUD_LOOKUP(emud_counts, p->direction);
+	struct emud_counters *count = EMUD_LOOKUP(emud_counts, p->scratch);
 	__u32 groups = emud_cgroups_of(skb, p, k);
 
 	k->cgroups = groups;

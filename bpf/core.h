@@ -31,20 +31,20 @@ static __always_inline int emud_alone(const struct __sk_buff *skb)
 
 /* The verifier permits no arithmetic on a socket; what is read from a map is a
  * number. */
-static __always_inline const char *emud_socket_at(struct bpf_sock *sk, __u32 direction)
+static __always_inline const char *emud_socket_at(struct bpf_sock *sk, __u32 scratch)
 {
-	struct emud_packet *scratch = EMUD_LOOKUP(emud_packets, direction);
+	struct emud_packet *p = EMUD_LOOKUP(emud_packets, scratch);
 
-	if (!scratch)
+	if (!p)
 		return NULL;
-	*(void *volatile *)&scratch->socket = sk;
-	return (const char *)*(volatile __u64 *)&scratch->socket;
+	*(void *volatile *)&p->socket = sk;
+	return (const char *)*(volatile __u64 *)&p->socket;
 }
 
 /* Returns whether a full socket of what this host sends belongs to the kernel. */
-static __always_inline int emud_of_kernel(struct bpf_sock *sk)
+static __always_inline int emud_of_kernel(struct bpf_sock *sk, __u32 scratch)
 {
-	const char *at = emud_socket_at(sk, EMUD_UP);
+	const char *at = emud_socket_at(sk, scratch);
 	__u8 byte = 0;
 
 	return !at ||
@@ -60,7 +60,7 @@ static __always_inline int emud_of_kernel(struct bpf_sock *sk)
  * wait for its packets themselves. Connected sockets only with `connected`: to fq, all
  * packets of one are one flow, whatever their hash.
  */
-__noinline int emud_keeps_socket(struct __sk_buff *skb, __u32 direction, __u32 connected)
+__noinline int emud_keeps_socket(struct __sk_buff *skb, __u32 scratch, __u32 connected)
 {
 	struct bpf_sock *sk = skb->sk;
 	__u32 room, used;
@@ -72,7 +72,7 @@ __noinline int emud_keeps_socket(struct __sk_buff *skb, __u32 direction, __u32 c
 	if (!sk || sk->protocol != IPPROTO_UDP ||
 	    (!connected && sk->state != BPF_TCP_CLOSE))
 		return 0;
-	at = emud_socket_at(sk, direction);
+	at = emud_socket_at(sk, scratch);
 	if (!at || bpf_probe_read_kernel(&used, sizeof(used), at + emud_wmem_offset) ||
 	    bpf_probe_read_kernel(&room, sizeof(room), at + emud_sndbuf_offset))
 		return 0;

@@ -52,14 +52,14 @@ static __always_inline __u32 emud_answer_half(const struct emud_answer *a, __u32
 }
 
 /* Returns the position behind a name. A global function, like all of these. */
-__noinline __u32 emud_answer_skip(__u32 direction, __u32 at)
+__noinline __u32 emud_answer_skip(__u32 scratch, __u32 at)
 {
 	const struct emud_answer *a;
 	__u32 i, len;
 
 	if (!emud_uses(NAMES))
 		return 0;
-	a = EMUD_LOOKUP(emud_answers, direction);
+	a = EMUD_LOOKUP(emud_answers, scratch);
 	if (!a)
 		return EMUD_DNS_LEN;
 	for (i = 0; i < EMUD_DNS_LABELS; i++) {
@@ -78,7 +78,7 @@ __noinline __u32 emud_answer_skip(__u32 direction, __u32 at)
  * the first zero is a whole name if it has the hash of one: its lengths are those of
  * that name. No length is a letter.
  */
-__noinline __u64 emud_answer_name(__u32 direction)
+__noinline __u64 emud_answer_name(__u32 scratch)
 {
 	const struct emud_answer *a;
 	__u64 hash = EMUD_FOR_NAME;
@@ -86,7 +86,7 @@ __noinline __u64 emud_answer_name(__u32 direction)
 
 	if (!emud_uses(NAMES))
 		return 0;
-	a = EMUD_LOOKUP(emud_answers, direction);
+	a = EMUD_LOOKUP(emud_answers, scratch);
 	if (!a)
 		return 0;
 	for (i = 0; i < EMUD_DNS_NAME; i++) {
@@ -100,7 +100,7 @@ __noinline __u64 emud_answer_name(__u32 direction)
 	return 0;
 }
 
-__noinline int emud_answer_learn(__u32 direction, __u32 at, __u64 name, __u32 is_ip6)
+__noinline int emud_answer_learn(__u32 scratch, __u32 at, __u64 name, __u32 is_ip6)
 {
 	const struct emud_answer *a;
 	struct emud_address address = {.name = name | is_ip6};
@@ -108,7 +108,7 @@ __noinline int emud_answer_learn(__u32 direction, __u32 at, __u64 name, __u32 is
 
 	if (!emud_uses(NAMES))
 		return 0;
-	a = EMUD_LOOKUP(emud_answers, direction);
+	a = EMUD_LOOKUP(emud_answers, scratch);
 	if (!a)
 		return 0;
 	at = emud_bound(at, EMUD_DNS_LEN);
@@ -138,7 +138,7 @@ static __always_inline int emud_answer_read(struct __sk_buff *skb, struct emud_a
 }
 
 /* Learns the addresses of an answer whose question is a name of the rules. */
-__noinline int emud_answer(struct __sk_buff *skb, __u32 direction, __u32 off, __u32 base)
+__noinline int emud_answer(struct __sk_buff *skb, __u32 scratch, __u32 off, __u32 base)
 {
 	const struct emud_masks *masks;
 	struct emud_answer *a;
@@ -147,7 +147,7 @@ __noinline int emud_answer(struct __sk_buff *skb, __u32 direction, __u32 off, __
 
 	if (!emud_uses(NAMES))
 		return 0;
-	a = EMUD_LOOKUP(emud_answers, direction);
+	a = EMUD_LOOKUP(emud_answers, scratch);
 	masks = EMUD_LOOKUP(emud_masks, base);
 	if (!a || !masks || !emud_answer_read(skb, a, off))
 		return 0;
@@ -156,17 +156,17 @@ __noinline int emud_answer(struct __sk_buff *skb, __u32 direction, __u32 off, __
 	    emud_answer_half(a, 4) != 1)
 		return 0;
 	records = emud_answer_half(a, 6);
-	name = emud_answer_name(direction);
+	name = emud_answer_name(scratch);
 	for (i = 0; i < EMUD_CGROUPS_MAX; i++)
 		if (masks->name[i] == name)
 			break;
 	if (!name || i == EMUD_CGROUPS_MAX)
 		return 0;
-	at = emud_answer_skip(direction, EMUD_DNS_HEADER) + 4;
+	at = emud_answer_skip(scratch, EMUD_DNS_HEADER) + 4;
 	for (i = 0; i < EMUD_DNS_RECORDS; i++) {
 		if (i >= records)
 			break;
-		at = emud_answer_skip(direction, at);
+		at = emud_answer_skip(scratch, at);
 		if (at + EMUD_DNS_RECORD > a->len)
 			break;
 		kind = emud_answer_half(a, at);
@@ -175,9 +175,9 @@ __noinline int emud_answer(struct __sk_buff *skb, __u32 direction, __u32 off, __
 		if (at + len > a->len)
 			break;
 		if (kind == EMUD_DNS_A && len == 4)
-			emud_answer_learn(direction, at, name, 0);
+			emud_answer_learn(scratch, at, name, 0);
 		if (kind == EMUD_DNS_AAAA && len == 16)
-			emud_answer_learn(direction, at, name, 1);
+			emud_answer_learn(scratch, at, name, 1);
 		at += len;
 	}
 	return 1;
@@ -233,8 +233,7 @@ static __always_inline void emud_names(struct __sk_buff *skb, struct emud_packet
 {
 	if (p->l4_proto == IPPROTO_UDP && k->has & EMUD_HAS_PORTS &&
 	    k->source_port == bpf_htons(EMUD_DNS_PORT) && emud_is_resolver(k))
-		emud_answer(skb, p->direction, p->l4_off + sizeof(struct udphdr),
-			    p->base);
+		emud_answer(skb, p->scratch, p->l4_off + sizeof(struct udphdr), p->base);
 	emud_key_names(p, k);
 }
 

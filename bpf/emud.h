@@ -10,11 +10,17 @@
 
 /* Incremented when a struct below changes: show, set and detach reject a
  * classifier that a different emud version loaded, instead of misreading it. */
-#define EMUD_ABI 16
+#define EMUD_ABI 17
 
 #define EMUD_UP 0 /* egress of the device */
 #define EMUD_DOWN 1 /* ingress of the device */
 #define EMUD_DIRECTIONS 2
+
+/* How many packets of a direction may preempt one another in the classifier of a CPU: only with
+ * PREEMPT_RT, and one that finds no free set of figures passes. */
+#define EMUD_DEPTHS 4
+#define EMUD_SETS (EMUD_DIRECTIONS * EMUD_DEPTHS)
+#define EMUD_NO_SCRATCH EMUD_SETS
 /* classid of the ingress filter; a program sees 16 bits of it. TC_ACT_OK copies
  * it into skb->tc_index, where it has no effect. */
 #define EMUD_CLASSID_DOWN 2
@@ -782,6 +788,10 @@ struct emud_counters {
 	/* of link number 0, if rules match control groups */
 	__u64 learned_forgotten; /* flows of control groups evicted for a new one */
 	__u64 unattributed; /* neither a socket nor a learned flow */
+
+	/* of link number 0: passed without emulation, counted nowhere else (emud_scratch()) */
+	__u64 preempting;
+	__u64 preempting_bytes; /* without overhead */
 };
 
 /* What became of packets of a link that waited in a class: known only when its server has

@@ -254,7 +254,7 @@ static __always_inline int emud_stages(struct __sk_buff *skb, struct emud_packet
 /* All packets of a super-packet would have the same fate, so it passes the
  * segmenter first, whatever its source: UDP GSO and packets merged on another
  * device ignore this device's gso_max_segs. Returns the device to send it to. */
-static __always_inline __u32 emud_to_segment(struct __sk_buff *skb, __u32 direction,
+static __always_inline __u32 emud_to_segment(struct __sk_buff *skb, __u32 scratch,
 					     __u32 segmenter)
 {
 	struct emud_packet *p;
@@ -265,7 +265,7 @@ static __always_inline __u32 emud_to_segment(struct __sk_buff *skb, __u32 direct
 	}
 	if (likely(!segmenter))
 		return 0;
-	p = EMUD_LOOKUP(emud_packets, direction);
+	p = EMUD_LOOKUP(emud_packets, scratch);
 	if (!p)
 		return 0;
 	if (skb->gso_size)
@@ -310,12 +310,90 @@ static __always_inline void emud_keep_maps(void)
 	EMUD_KEEP(emud_turns);
 }
 
+/*
+ * Returns which set of the figures per CPU a packet of this direction uses; EMUD_NO_SCRATCH: none
+ * is free, and the packet has to pass.
+ *
+ * With PREEMPT_RT, disabled bottom halves are no lock of the CPU unless the kernel was built with
+ * PREEMPT_RT_NEEDS_BH_LOCK (local_bh_disable() since 6.18): a thread that sends can be preempted
+ * in the classifier by one of higher priority that sends, too. The figures of two packets must
+ * not be mixed, and the second one cannot wait for the first one, so it takes another set.
+ */
+static __always_inline __u32 emud_scratch(const struct __sk_buff *skb, __u32 direction)
+{
+	struct emud_counters *count;
+	struct emud_packet *p;
+	__u32 set;
+
+	if (!emud_preempt_rt)
+		return direction;
+	for (set = direction; set < EMUD_SETS; set += EMUD_DIRECTIONS) {
+		p = EMUD_LOOKUP(emud_packets, set);
+		if (p && !__sync_lock_test_and_set(&p->busy, 1))
+			return set;
+	}
+	count = EMUD_LOOKUP(emud_counts, direction);
+	if (count) {
+		__sync_fetch_and_add(&count->preempting, skb->gso_segs ?: 1);
+		__sync_fetch_and_add(&count->preempting_bytes, skb->len);
+	}
+	return EMUD_NO_SCRATCH;
+}
+
+static __always_inline void emud_leave(__u32 scratch)
+{
+	struct emud_packet *p;
+
+	if (!emud_preempt_rt)
+		return;
+	p = EMUD_LOOKUP(emud_packets, scratch);
+	if (p)
+		*(volatile __u64 *)&p->busy = 0;
+}
+
+/* A packet that emud has not seen yet. */
+static __always_inline int emud_first(struct __sk_buff *skb, __u32 direction,
+				      __u32 scratch, struct emud_control *control)
+{
+	__u32 segmenter, generation, base;
+	struct emud_packet *p;
+	__u64 turns_at;
+	int verdict;
+
+	/* Before the generation: user space writes that first, then 0. */
+	turns_at = *(volatile __u64 *)&control->turns_at;
+	generation = *(volatile __u32 *)&control->generation;
+	if (unlikely(turns_at && emud_now(skb) >= turns_at))
+		generation = *(volatile __u32 *)&control->next;
+	segmenter = *(volatile __u32 *)&control->segmenter[direction];
+	segmenter = emud_to_segment(skb, scratch, segmenter);
+	if (unlikely(segmenter)) {
+		skb->tc_index = EMUD_TC_INDEX_SEGMENT;
+		return bpf_redirect(segmenter, 0);
+	}
+	base = direction * EMUD_GENERATIONS + (generation & EMUD_LINKS_GENERATION);
+	if (emud_uses(SHORT) && likely(generation & EMUD_SHORT << direction)) {
+		verdict = emud_short(skb, scratch, base);
+		if (likely(verdict != EMUD_NOT_PLAIN))
+			return verdict;
+	}
+	p = EMUD_LOOKUP(emud_packets, scratch);
+	if (!p)
+		return TC_ACT_UNSPEC;
+	__builtin_memset(p, 0, EMUD_PACKET_ZEROED);
+	p->direction = direction;
+	p->scratch = scratch;
+	p->control = generation;
+	p->base = p->slot = base;
+	p->queue = p->path = direction;
+	return emud_stages(skb, p);
+}
+
 static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 {
 	struct emud_control *control;
-	struct emud_packet *p;
-	__u32 segmenter, generation, base;
-	__u64 ends_at, turns_at;
+	__u32 scratch;
+	__u64 ends_at;
 	int verdict;
 
 	if (skb->tc_index == EMUD_TC_INDEX) {
@@ -344,32 +422,12 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 		emud_unstamp(skb, direction, emud_now(skb));
 		return TC_ACT_UNSPEC;
 	}
-	/* Before the generation: user space writes that first, then 0. */
-	turns_at = *(volatile __u64 *)&control->turns_at;
-	generation = *(volatile __u32 *)&control->generation;
-	if (unlikely(turns_at && emud_now(skb) >= turns_at))
-		generation = *(volatile __u32 *)&control->next;
-	segmenter = *(volatile __u32 *)&control->segmenter[direction];
-	segmenter = emud_to_segment(skb, direction, segmenter);
-	if (unlikely(segmenter)) {
-		skb->tc_index = EMUD_TC_INDEX_SEGMENT;
-		return bpf_redirect(segmenter, 0);
-	}
-	base = direction * EMUD_GENERATIONS + (generation & EMUD_LINKS_GENERATION);
-	if (emud_uses(SHORT) && likely(generation & EMUD_SHORT << direction)) {
-		verdict = emud_short(skb, direction, base);
-		if (likely(verdict != EMUD_NOT_PLAIN))
-			return verdict;
-	}
-	p = EMUD_LOOKUP(emud_packets, direction);
-	if (!p)
+	scratch = emud_scratch(skb, direction);
+	if (scratch == EMUD_NO_SCRATCH)
 		return TC_ACT_UNSPEC;
-	__builtin_memset(p, 0, EMUD_PACKET_ZEROED);
-	p->direction = direction;
-	p->control = generation;
-	p->base = p->slot = base;
-	p->queue = p->path = direction;
-	return emud_stages(skb, p);
+	verdict = emud_first(skb, direction, scratch, control);
+	emud_leave(scratch);
+	return verdict;
 }
 
 /* Both hooks of clsact: cls_bpf_classify() identifies the hook by the filter's classid.

@@ -78,6 +78,9 @@ EMUD_MAP(emud_rings, ARRAY, EMUD_DIRECTIONS *(EMUD_RING_LEN / EMUD_RING_STEP),
  * cb[0]. The verifier removes the branch that the constant rules out. */
 const volatile __u8 emud_test_run;
 
+/* Whether this kernel has PREEMPT_RT: see emud_scratch(). */
+const volatile __u8 emud_preempt_rt;
+
 /* Filled by the loader. Being constant, it removes the code of features that
  * are not used. */
 const volatile struct emud_layout emud_layout;
@@ -126,6 +129,7 @@ struct emud_packet {
 	__u32 service; /* number of that class; 0: of none, or not yet known */
 
 	__u32 direction; /* the first one that is not reset */
+	__u32 scratch; /* which set of figures per CPU: emud_scratch() */
 	__u32 base; /* slot of link number 0: direction and generation */
 	__u32 slot; /* of link and table */
 	__u32 queue; /* of the state with the queue */
@@ -159,13 +163,15 @@ struct emud_packet {
 
 	/* per CPU, kept from packet to packet */
 	__u64 segmenting_until; /* 0: no super-packet lately */
+	__u64 busy; /* a packet is in the classifier, only with PREEMPT_RT */
 };
 #define EMUD_PACKET_ZEROED offsetof(struct emud_packet, direction)
 
 /* Not on the stack, of which all functions together have 512 bytes. No packet
  * of this attachment can interrupt a classifier on its CPU, because the packets
  * that it sends are marked. One per direction, because with PREEMPT_RT the
- * softirq of ingress can interrupt it. */
+ * softirq of ingress can interrupt it, and EMUD_DEPTHS times as many there: see
+ * emud_scratch(). */
 EMUD_MAP(emud_packets, PERCPU_ARRAY, EMUD_DIRECTIONS, struct emud_packet);
 
 #define EMUD_LOOKUP(map, index)                       \
@@ -209,7 +215,9 @@ static __always_inline struct emud_state *emud_path_state(const struct emud_pack
 
 static __always_inline struct emud_counters *emud_counters(const struct emud_packet *p)
 {
-	return EMUD_LOOKUP(emud_counts, p->number * EMUD_DIRECTIONS + p->direction);
+	__u32 sets = emud_preempt_rt ? EMUD_SETS : EMUD_DIRECTIONS;
+
+	return EMUD_LOOKUP(emud_counts, p->number * sets + p->scratch);
 }
 
 #endif

@@ -316,7 +316,9 @@ static __always_inline int emud_match_rules(struct __sk_buff *skb, struct emud_p
 	if (s.place == EMUD_NO_PLACE)
 		return 0;
 	hits = EMUD_LOOKUP(emud_hits, s.place);
-	if (hits)
+	if (hits && emud_preempt_rt)
+		__sync_fetch_and_add(hits, p->segments);
+	else if (hits)
 		*hits += p->segments;
 	if (s.link == EMUD_LINK_NONE) {
 		p->untouched = 1;

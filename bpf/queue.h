@@ -261,7 +261,7 @@ static __always_inline int emud_take_turn(struct emud_packet *p,
 		return EMUD_FULL;
 	if (managed && emud_uses(BACKGROUND) && l->background.count) {
 		behind = EMUD_LOOKUP(emud_behinds, p->queue);
-		crossing = EMUD_LOOKUP(emud_crossings, p->direction);
+		crossing = EMUD_LOOKUP(emud_crossings, p->scratch);
 		if (!behind || !crossing)
 			return EMUD_FULL;
 	}
@@ -354,7 +354,7 @@ __noinline int emud_queue_timed(struct __sk_buff *skb, struct emud_packet *p)
 	offer.fraction = emud_fraction_of(p);
 	l = emud_link(p);
 	s = emud_queue_state(p);
-	w = EMUD_LOOKUP(emud_turns, p->direction);
+	w = EMUD_LOOKUP(emud_turns, p->scratch);
 	if (!l || !s || !w || !emud_ring_look(s, &offer, &view))
 		return EMUD_FULL;
 
@@ -393,7 +393,7 @@ __noinline int emud_timed_queue(struct __sk_buff *skb, struct emud_packet *p)
 	if (!p || !emud_uses(TIMELINE))
 		return EMUD_FULL;
 	l = emud_link(p);
-	w = EMUD_LOOKUP(emud_turns, p->direction);
+	w = EMUD_LOOKUP(emud_turns, p->scratch);
 	if (!l || !w)
 		return EMUD_FULL;
 	w->len = emud_on_wire(p, l);

@@ -264,7 +264,7 @@ static __always_inline int emud_release_stamp(const struct emud_exit *e)
 	/* A packet held back for long keeps its socket, whose buffer limits the number
 	 * of such packets in fq. */
 	if (!skb->sk || !(e->link->flags & EMUD_F_CLONE) || p->held > EMUD_HELD_MAX_NS ||
-	    emud_keeps_socket(skb, p->direction, emud_own_qdisc(e->link)))
+	    emud_keeps_socket(skb, p->scratch, emud_own_qdisc(e->link)))
 		return TC_ACT_UNSPEC;
 	skb->tc_index = EMUD_TC_INDEX;
 	if (emud_by_clone(e, skb->ifindex))
@@ -341,7 +341,7 @@ static __always_inline int emud_release_ifb(const struct emud_exit *e)
 	emud_mark_encrypted(e);
 	emud_copy_by_stamp(e, e->link->ifindex, 0, 0);
 	if (e->skb->sk &&
-	    !emud_keeps_socket(e->skb, e->p->direction, emud_own_qdisc(e->link)) &&
+	    !emud_keeps_socket(e->skb, e->p->scratch, emud_own_qdisc(e->link)) &&
 	    emud_by_clone(e, e->link->ifindex))
 		return TC_ACT_STOLEN;
 	return bpf_redirect(e->link->ifindex, 0);

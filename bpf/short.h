@@ -90,9 +90,13 @@ static __always_inline int emud_short_stages(struct __sk_buff *skb, struct emud_
 
 /* Global, so that the verifier checks it once and its stack is none of that of the
  * other path. Returns a verdict, or EMUD_NOT_PLAIN. */
-__noinline int emud_short(struct __sk_buff *skb, __u32 direction, __u32 slot)
+__noinline int emud_short(struct __sk_buff *skb, __u32 scratch, __u32 slot)
 {
-	struct emud_packet p = {.direction = direction, .path = direction, .slot = slot};
+	__u32 direction = scratch % EMUD_DIRECTIONS;
+	struct emud_packet p = {.direction = direction,
+				.scratch = scratch,
+				.path = direction,
+				.slot = slot};
 	const struct emud_link *l = emud_link(&p);
 
 	if (!emud_uses(SHORT) || !l || skb->protocol != bpf_htons(ETH_P_IP) ||

@@ -483,7 +483,7 @@ static __always_inline int emud_timed_turn(struct emud_packet *p)
 
 	l = emud_link(p);
 	s = emud_queue_state(p);
-	w = EMUD_LOOKUP(emud_turns, p->direction);
+	w = EMUD_LOOKUP(emud_turns, p->scratch);
 	if (!l || !s || !w)
 		return 0;
 	w->turn.full = 0;

@@ -21,8 +21,10 @@ case $* in '' | --full | '--full --resume') ;; *)
     ;;
 esac
 kernels=(6.1 7.2)
+fetched=("${kernels[@]}")
 if [ "${1-}" = --full ]; then
     kernels=(6.1 6.12 7.2)
+    fetched=("${kernels[@]}" 7.2-rt)
     export EMUD_TEST_FULL=1
     record "${2-}"
 fi
@@ -43,7 +45,7 @@ guest() {
     start "guest-$name" chrt --idle 0 "$@"
 }
 
-(flock 9 && exec tests/vm/kernels.sh "${kernels[@]}") 9>target/kernels.lock >"$jobs/kernels.log" 2>&1 &
+(flock 9 && exec tests/vm/kernels.sh "${fetched[@]}") 9>target/kernels.lock >"$jobs/kernels.log" 2>&1 &
 fetching=$!
 # What guests need, first: they boot while the other tests are compiled. `make check` also runs the few
 # tests of the verbs and of the benchmarks, which took 9 s of a processor to compile.
@@ -111,6 +113,9 @@ else
         # netem takes a seed since 6.6.
         guest "$kernel netem" tests/vm/live.sh "$kernel" netem
     done
+    # What differs with PREEMPT_RT: packets preempt each other.
+    guest 7.2-rt env -u EMUD_TEST_FULL tests/vm/live.sh 7.2-rt smoke
+    guest "7.2-rt preempting" tests/vm/live.sh 7.2-rt preempting
     # A guest's clock counts instructions, so its own timings need no quiet machine.
     begin 1
     job unit unit

@@ -455,7 +455,10 @@ fn write_counters(out: &mut String, c: &Counters) {
         ),
         (p.no_holder, "the holder did not answer"),
         (p.not_active, "while attach or detach was under way"),
-        (p.failed, "the kernel refused to redirect them"),
+        (
+            p.failed,
+            "the kernel did not redirect them, or they preempted four others (PREEMPT_RT)",
+        ),
         (p.rule, "by a rule whose link is `none`"),
     ];
     for (packets, why) in others.into_iter().filter(|(n, _)| *n > 0) {

@@ -40,6 +40,12 @@ pub fn clock_ahead_ns() -> i64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(ns)
 }
 
+/// Returns whether the kernel has PREEMPT_RT, by its version: sysfs may be missing in a container.
+pub fn has_preempt_rt() -> bool {
+    let uname = rustix::system::uname();
+    uname.version().to_string_lossy().contains("PREEMPT_RT")
+}
+
 /// Returns the time of day in ns since 1970 (CLOCK_REALTIME), the clock of the kernel's timestamps.
 pub(crate) fn wall_ns() -> u64 {
     let t = rustix::time::clock_gettime(ClockId::Realtime);

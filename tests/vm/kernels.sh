@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Fetch Debian kernel packages and unpack them under target/vm; nothing is installed.
 #
-# usage: kernels.sh [--update] [SERIES]...     SERIES: 6.1 6.12 7.2 (default: all three)
+# usage: kernels.sh [--update] [SERIES]...     SERIES: 6.1 6.12 7.2 (default: all three), 7.2-rt
 #
 # Without --update a series already unpacked is left alone and the network is not used.
 set -eu
@@ -19,8 +19,8 @@ suites_of() {
     case $1 in
     6.1) echo bookworm ;;
     6.12) echo bookworm-backports ;;
-    7.2) echo trixie-backports sid ;;
-    *) die 64 "unknown kernel series '$1' (known: $all_series)" ;;
+    7.2 | 7.2-rt) echo trixie-backports sid ;;
+    *) die 64 "unknown kernel series '$1' (known: $all_series 7.2-rt)" ;;
     esac
 }
 
@@ -98,13 +98,14 @@ refresh_lists() {
     die 69 "apt-get update failed for: $all_suites (full text above)"
 }
 
-# Newest Debian kernel release string of a series, e.g. 6.1.0-50-cloud-amd64. 6.x packages are
+# Newest Debian kernel release string of a series, e.g. 6.1.0-50-cloud-amd64 (with -rt: PREEMPT_RT). 6.x packages are
 # linux-image-* with everything inside (signed, or -unsigned when signing lags behind); from 7.1
 # the image proper is in linux-binary-*.
 newest_release() {
-    escaped=$(printf %s "$1" | sed 's/\./\\./g')
+    escaped=$(printf %s "${1%-rt}" | sed 's/\./\\./g')
+    case $1 in *-rt) flavour=rt ;; *) flavour=cloud ;; esac
     private_apt apt-cache pkgnames | grep -E \
-        "^linux-(image|binary)-$escaped(\.[0-9]+)?([+.-][0-9a-z.+]+)*-cloud-amd64(-unsigned)?\$" |
+        "^linux-(image|binary)-$escaped(\.[0-9]+)?([+.-][0-9a-z.+]+)*-$flavour-amd64(-unsigned)?\$" |
         sed -E 's/^linux-(image|binary)-//; s/-unsigned$//' | sort -Vu | tail -n 1
 }
 
@@ -150,7 +151,7 @@ unpack() {
 fetch() {
     dir=$(kernel_dir "$1")
     release=$(newest_release "$1")
-    [ -n "$release" ] || die 69 "no cloud kernel of series $1 in: $(suites_of "$1")"
+    [ -n "$release" ] || die 69 "no kernel of series $1 in: $(suites_of "$1")"
     if [ -e "$dir/release" ] && [ "$(cat "$dir/release")" = "$release" ]; then
         note "$1: $release is the newest"
         return

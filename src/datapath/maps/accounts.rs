@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the classifier and the holder count: counters, queues, accounts.
 
+use super::loaded::sets;
 use super::{DatapathError, Maps, at};
 use crate::abi;
 
@@ -16,11 +17,13 @@ impl Maps {
         number: u32,
         direction: u32,
     ) -> Result<Box<abi::emud_counters>, DatapathError> {
-        let index = number * abi::EMUD_DIRECTIONS + direction;
-        let per_cpu = self.counts.get(&index, 0).map_err(at("emud_counts"))?;
         let mut sum = Box::<abi::emud_counters>::default();
-        for c in per_cpu.iter() {
-            sum.add(c);
+        for set in (direction..sets()).step_by(abi::EMUD_DIRECTIONS as usize) {
+            let index = number * sets() + set;
+            let per_cpu = self.counts.get(&index, 0).map_err(at("emud_counts"))?;
+            for c in per_cpu.iter() {
+                sum.add(c);
+            }
         }
         Ok(sum)
     }
@@ -95,6 +98,8 @@ impl abi::emud_counters {
         self.instances_forgotten += other.instances_forgotten;
         self.learned_forgotten += other.learned_forgotten;
         self.unattributed += other.unattributed;
+        self.preempting += other.preempting;
+        self.preempting_bytes += other.preempting_bytes;
         for (a, b) in self.aqm_dropped.iter_mut().zip(other.aqm_dropped) {
             *a += b;
         }

@@ -15,7 +15,7 @@ use super::{DatapathError, Maps, STRETCHES, at, rows};
 use crate::abi;
 use crate::datapath::stage::sizes::Sizes;
 use crate::datapath::stage::{features, shapes};
-use crate::host::btf;
+use crate::host::{btf, has_preempt_rt};
 
 /// A program of bpf/link.bpf.c.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +58,22 @@ impl Program {
         [Self::Classify, Self::Egress]
             .map(|p| Some(p.name()))
             .contains(&name)
+    }
+}
+
+/// Figures of a packet in the classifier: a set for each direction of a CPU, and more with PREEMPT_RT.
+const OF_A_PACKET: [&str; 4] = [
+    "emud_answers",
+    "emud_crossings",
+    "emud_packets",
+    "emud_turns",
+];
+
+/// How many sets of figures and counters a CPU has.
+pub(super) fn sets() -> u32 {
+    match has_preempt_rt() {
+        true => abi::EMUD_SETS,
+        false => abi::EMUD_DIRECTIONS,
     }
 }
 
@@ -163,6 +179,9 @@ impl Loaded {
         for (name, path) in pinned {
             loader.map_pin_path(name, Path::new(path));
         }
+        for name in OF_A_PACKET {
+            loader.map_max_entries(name, sets());
+        }
         for (name, users) in OF_FEATURES {
             if features & users == 0 {
                 loader.map_max_entries(name, 1);
@@ -179,6 +198,7 @@ impl Loaded {
             .override_global("emud_blend", blend.as_slice(), true)
             .override_global("emud_layout", &layout, true)
             .override_global("emud_test_run", &u8::from(test_run), true)
+            .override_global("emud_preempt_rt", &u8::from(has_preempt_rt()), true)
             .map_max_entries("emud_links", sizes.numbers() * abi::EMUD_SLOTS)
             .map_max_entries("emud_tables", sizes.numbers() * abi::EMUD_SLOTS)
             .map_max_entries("emud_patterns", sizes.numbers() * abi::EMUD_SLOTS)
@@ -190,7 +210,7 @@ impl Loaded {
             .map_max_entries("emud_addresses", sizes.addresses.max(1))
             .map_max_entries("emud_pair_index", sizes.pairs.max(1))
             .map_max_entries("emud_pairs", sizes.pairs.max(1))
-            .map_max_entries("emud_counts", sizes.numbers() * abi::EMUD_DIRECTIONS)
+            .map_max_entries("emud_counts", sizes.numbers() * sets())
             .map_max_entries("emud_rows", rows::len_for(sizes.rows))
             .map_max_entries("emud_classes", sizes.classes.max(1))
             .load(object)?;

@@ -315,8 +315,8 @@ pub(crate) fn counters(c: &abi::emud_counters, served: &abi::emud_served) -> Cou
     let delays = Delays::counted(histogram::buckets(&c.delay_hist), c.delay_ns);
     let departed: u64 = c.delay_hist.iter().sum();
     Counters {
-        packets: c.packets,
-        bytes: c.bytes,
+        packets: c.packets + c.preempting,
+        bytes: c.bytes + c.preempting_bytes,
         lost: c.lost + served.lost,
         queue_dropped: c.queue_dropped,
         aqm_dropped: AqmDropped::of(c),
@@ -332,7 +332,7 @@ pub(crate) fn counters(c: &abi::emud_counters, served: &abi::emud_served) -> Cou
             not_ip: passed(abi::EMUD_PASS_NOT_IP),
             no_holder: passed(abi::EMUD_PASS_NO_HOLDER),
             not_active: passed(abi::EMUD_PASS_INACTIVE),
-            failed: passed(abi::EMUD_PASS_FAILED),
+            failed: passed(abi::EMUD_PASS_FAILED) + c.preempting,
             rule: passed(abi::EMUD_PASS_RULE),
         },
         sent_packets: departed.saturating_sub(c.classed) + served.sent_packets,

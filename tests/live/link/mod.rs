@@ -30,6 +30,7 @@ mod tamper;
 mod time;
 mod timing;
 
+use emud::host::has_preempt_rt;
 use libtest_mimic::Trial;
 use support::lab::{self, Engine};
 use support::trial::{self, When};
@@ -176,6 +177,12 @@ pub fn tests() -> Vec<Trial> {
             };
             let name = format!("link::{}::{name}", engine.name());
             trials.push(trial::test(when, name, move || test(engine)));
+        }
+        if has_preempt_rt() {
+            let name = format!("link::{}::odd::preempting", engine.name());
+            trials.push(trial::test(When::Full, name, move || {
+                odd::preempting(engine);
+            }));
         }
     }
     let mut add = |when, name: &str, test: fn()| trials.push(trial::test(when, name, test));

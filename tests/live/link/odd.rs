@@ -10,10 +10,12 @@ use std::thread;
 use std::time::Duration;
 
 use super::restore::{assert_same, holders};
-use support::lab::{Engine, Lab, Said, emud_path, inside, run, sh, wait_until};
-use support::nobody;
+use support::lab::{Engine, Lab, Said, Verdict, emud_path, inside, run, sh, wait_until};
 use support::place::Scratch;
+use support::probe::{Arrivals, Probe};
 use support::refusal::failing;
+use support::stats::quantile;
+use support::{clock, nobody};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -347,6 +349,62 @@ pub fn memory() {
     assert!(said.contains("up: engine hold buffers 256 MiB"), "{said}");
     assert!(said.contains("Mbit/s are dropped"), "{said}");
     lab.detach();
+}
+
+/// With PREEMPT_RT a thread that sends is preempted in the classifier by one of higher priority that sends, too: no
+/// packet gets figures of the other one, and each is counted.
+pub fn preempting(engine: Engine) {
+    const ORDINARY: u32 = 20_000;
+    const URGENT: u32 = 5_000;
+    let lab = Lab::new();
+    let profile = "[up]\ndelay = \"200ms\"\nrate = \"1Gbit\"\n\
+                   [links.urgent]\ndelay = \"20ms\"\nrate = \"1Gbit\"\n\
+                   [[rule]]\nmatch = { destination-port = 7004 }\nlink = \"urgent\"\n";
+    lab.attach(engine, profile, &["--direction", "up"]);
+    let ordinary = Probe::new(&lab, ORDINARY, 0);
+    let urgent = Probe {
+        source_port: 7003,
+        port: 7004,
+        payload_len: 200,
+        count: URGENT,
+        interval_ns: 50_000,
+        ..ordinary.clone()
+    };
+    // The threads of a probe inherit what their parent has.
+    let on_one_cpu = |probe: Probe, is_urgent| {
+        thread::spawn(move || {
+            clock::pin(0);
+            if is_urgent {
+                clock::real_time(50);
+            }
+            probe.run()
+        })
+    };
+    let both = [on_one_cpu(ordinary, false), on_one_cpu(urgent, true)];
+    let [ordinary, urgent] = both.map(|probe| probe.join().expect("a probe"));
+    let mut verdict = Verdict::default();
+    verdict.same("lost", 0, ordinary.lost(ORDINARY).len());
+    verdict.same("urgent: lost", 0, urgent.lost(URGENT).len());
+    let least = |arrivals: &Arrivals| quantile(&arrivals.delays_ms(), 0.0);
+    let early_ms = engine.early_ms();
+    verdict.at_least("least, ms", 200.0 - early_ms, least(&ordinary));
+    verdict.at_least("urgent: least, ms", 20.0 - early_ms, least(&urgent));
+    let most = quantile(&urgent.delays_ms(), 1.0);
+    verdict.at_most("urgent: most, ms", 100.0, most);
+    let counted = |key: &str| lab.shown(&format!("{key}/counters/packets"));
+    verdict.same(
+        "urgent: packets",
+        u64::from(URGENT),
+        counted("/links/0/up"),
+    );
+    let neighbours = lab.shown("/up/counters/passed/neighbour");
+    verdict.same("packets", u64::from(ORDINARY), counted("/up") - neighbours);
+    verdict.same(
+        "preempting too deep",
+        0,
+        lab.shown("/up/counters/passed/failed"),
+    );
+    verdict.end();
 }
 
 /// Where engine qdisc cannot be had, attach says why and changes nothing.
