@@ -156,9 +156,16 @@ struct Room {
 impl Room {
     fn of(folder: BorrowedFd<'_>) -> io::Result<Self> {
         let disk = fstatvfs(folder)?;
-        let spared = (disk.f_blocks * disk.f_frsize / SPARED).min(MOST_SPARED);
-        let left = (disk.f_bavail * disk.f_frsize).saturating_sub(spared);
-        Ok(Self { left, all: left })
+        Ok(Self::within(
+            disk.f_blocks * disk.f_frsize,
+            disk.f_bavail * disk.f_frsize,
+        ))
+    }
+
+    fn within(disk: u64, free: u64) -> Self {
+        let spared = (disk / SPARED).min(MOST_SPARED);
+        let left = free.saturating_sub(spared);
+        Self { left, all: left }
     }
 
     fn take(&mut self, bytes: u64) -> io::Result<()> {
@@ -255,6 +262,16 @@ mod tests {
         let bytes = copy_sparse(&from, &to, len, &mut room).unwrap();
         let copied = to.metadata().unwrap().len();
         assert_eq!([bytes, copied], [text.len() as u64; 2]);
+    }
+
+    #[test]
+    fn a_twentieth_of_the_disk_stays_free_or_a_gibibyte() {
+        const GB: u64 = 1_000_000_000;
+        let left = |disk, free| Room::within(disk, free).left;
+        assert_eq!(left(10 * GB, 2 * GB), 2 * GB - GB / 2);
+        assert_eq!(left(10 * GB, GB / 2), 0);
+        assert_eq!(left(10 * GB, GB / 4), 0);
+        assert_eq!(left(100 * GB, 50 * GB), 50 * GB - (1 << 30));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use emud::profile::{Cells, Queue, Wire};
 
+use super::timeline::{rates, traced};
 use super::*;
 
 /// 1 us a byte.
@@ -191,16 +192,28 @@ fn all_limits_hold_together() {
 #[test]
 fn a_limit_in_packets_counts_those_of_super_packets() {
     for limit in [1, 10, 39, 100] {
-        trains(limit);
+        let queue = Limit::Packets(limit as u32).into();
+        trains(
+            limit,
+            &link(|l| {
+                l.rate = Some(RATE);
+                l.queue = queue;
+            }),
+        );
+        // The rows' queue is other code.
+        trains(
+            limit,
+            &Link {
+                queue,
+                ..traced(rates(&[(0, RATE), (10, RATE)], 20, true))
+            },
+        );
     }
 }
 
-fn trains(limit: u64) {
+fn trains(limit: u64, link: &Link) {
     const EACH: u64 = 50_000;
-    let b = Bench::new(&link(|l| {
-        l.rate = Some(RATE);
-        l.queue = Limit::Packets(limit as u32).into();
-    }));
+    let b = Bench::new(link);
     let mut random = limit;
     let mut below = |n: u64| {
         random = random

@@ -111,6 +111,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
         Guest:
             frames::ipsec,
             restore::lro_below,
+            senders::control_traffic_waits,
             smoke::lives_and_goes;
         Full:
             spare::networks,

@@ -392,11 +392,7 @@ pub fn preempting(engine: Engine) {
     let most = quantile(&urgent.delays_ms(), 1.0);
     verdict.at_most("urgent: most, ms", 100.0, most);
     let counted = |key: &str| lab.shown(&format!("{key}/counters/packets"));
-    verdict.same(
-        "urgent: packets",
-        u64::from(URGENT),
-        counted("/links/0/up"),
-    );
+    verdict.same("urgent: packets", u64::from(URGENT), counted("/links/0/up"));
     let neighbours = lab.shown("/up/counters/passed/neighbour");
     verdict.same("packets", u64::from(ORDINARY), counted("/up") - neighbours);
     verdict.same(

@@ -169,6 +169,7 @@ const KINDS: &[Kind] = &[
         "ethtool -K emud-sa-${D##*-} tx-tcp6-segmentation on",
         "tx-tcp6-segmentation of emud-sa-",
     ),
+    kind("segmenter gone", "ip link del emud-sa-${D##*-}", "emud-sa-"),
 ];
 
 /// Undone before the next check: packets are lost nevertheless.

@@ -29,6 +29,8 @@ pub struct Probe {
     pub count: u32,
     /// DSCPs, from 0 on, that packets have in turn.
     pub dscps: u8,
+    /// SO_PRIORITY; 0: that of the DSCP.
+    pub priority: i32,
     /// How often each may come.
     pub copies: u32,
     /// Distance of two packets; 0: all at once.
@@ -51,6 +53,7 @@ impl Probe {
             payload_len: 64,
             count,
             dscps: 1,
+            priority: 0,
             copies: 1,
             interval_ns,
             scattered: false,
@@ -167,6 +170,9 @@ impl Probe {
         set_buffer(&socket, libc::SO_SNDBUFFORCE);
         if dscp != 0 {
             set_dscp(&socket, dscp);
+        }
+        if self.priority != 0 {
+            set_option(&socket, libc::SO_PRIORITY, self.priority);
         }
         socket
     }
