@@ -201,10 +201,10 @@ pub fn lives_and_goes(engine: Engine) {
     let said = said.out + &said.err;
     let notes = (said.lines()).filter_map(|line| line.split("note: ").nth(1));
     let notes = notes.filter(|note| !note.starts_with("the kernel may end the holder"));
-    let notes: Vec<_> = notes.filter_map(|note| note.get(..12)).collect();
-    let mut wanted = vec!["the root qdi"];
+    let notes: Vec<_> = notes.filter_map(|note| note.get(..13)).collect();
+    let mut wanted = vec!["the root qdis"];
     if engine.is_stamped() {
-        wanted.push("up: one queu");
+        wanted.push("up: one queue");
     }
     verdict.same("notes", wanted, notes);
     println!("    attached in {:?}", begin.elapsed());
