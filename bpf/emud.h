@@ -16,9 +16,9 @@
 #define EMUD_DOWN 1 /* ingress of the device */
 #define EMUD_DIRECTIONS 2
 
-/* How many packets of a direction may preempt one another in the classifier of a CPU: only with
+/* How many packets of a direction may be in the classifier of a CPU: more than one only with
  * PREEMPT_RT, and one that finds no free set of figures passes. */
-#define EMUD_DEPTHS 4
+#define EMUD_DEPTHS 8
 #define EMUD_SETS (EMUD_DIRECTIONS * EMUD_DEPTHS)
 #define EMUD_NO_SCRATCH EMUD_SETS
 /* classid of the ingress filter; a program sees 16 bits of it. TC_ACT_OK copies

@@ -265,7 +265,8 @@ static __always_inline __u32 emud_to_segment(struct __sk_buff *skb, __u32 scratc
 	}
 	if (likely(!segmenter))
 		return 0;
-	p = EMUD_LOOKUP(emud_packets, scratch);
+	/* All sets of the CPU: what follows a super-packet may use another one. */
+	p = EMUD_LOOKUP(emud_packets, scratch % EMUD_DIRECTIONS);
 	if (!p)
 		return 0;
 	if (skb->gso_size)
@@ -315,9 +316,10 @@ static __always_inline void emud_keep_maps(void)
  * is free, and the packet has to pass.
  *
  * With PREEMPT_RT, disabled bottom halves are no lock of the CPU unless the kernel was built with
- * PREEMPT_RT_NEEDS_BH_LOCK (local_bh_disable() since 6.18): a thread that sends can be preempted
- * in the classifier by one of higher priority that sends, too. The figures of two packets must
- * not be mixed, and the second one cannot wait for the first one, so it takes another set.
+ * PREEMPT_RT_NEEDS_BH_LOCK (local_bh_disable() since 6.18): a thread that sends can lose its CPU
+ * in the classifier, to an urgent one or at the end of its slice, and the next one sends, too. The
+ * figures of two packets must not be mixed, and the second one cannot wait for the first one, so it
+ * takes another set.
  */
 static __always_inline __u32 emud_scratch(const struct __sk_buff *skb, __u32 direction)
 {

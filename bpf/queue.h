@@ -245,6 +245,25 @@ __noinline __u64 emud_fraction_of(struct emud_packet *p)
 	return emud_red_decay(l, s, p->arrival);
 }
 
+/* With PREEMPT_RT a packet may have lost its CPU since it arrived, and others have passed it:
+ * judged by its arrival, it would find their departures in front of it, a full queue. */
+static __always_inline void emud_join(struct emud_packet *p)
+{
+	if (emud_preempt_rt && !emud_test_run)
+		p->arrival = bpf_ktime_get_ns();
+}
+
+/* The same between that and the lock of the queue. */
+#define EMUD_AWAY_NS 20000
+
+static __always_inline int emud_joined(const struct emud_packet *p, int verdict)
+{
+	if (emud_preempt_rt && !emud_test_run && verdict == EMUD_FULL &&
+	    bpf_ktime_get_ns() - p->arrival > EMUD_AWAY_NS)
+		return EMUD_AGAIN;
+	return verdict;
+}
+
 /* Returns an enum emud_verdict. `managed` is a constant: without managers the
  * code is short. */
 static __always_inline int emud_take_turn(struct emud_packet *p,
@@ -265,13 +284,14 @@ static __always_inline int emud_take_turn(struct emud_packet *p,
 		if (!behind || !crossing)
 			return EMUD_FULL;
 	}
+	emud_join(p);
 	bpf_spin_lock(&s->lock);
 	if (!crossing || !behind || emud_cross_commit(s, behind, crossing, l)) {
 		t = emud_turn(p, l, s, offer);
 		verdict = emud_enqueue(p, l, s, offer, &view, &t, managed);
 	}
 	bpf_spin_unlock(&s->lock);
-	return verdict;
+	return emud_joined(p, verdict);
 }
 
 __noinline int emud_queue_once(struct __sk_buff *skb, struct emud_packet *p)
@@ -365,7 +385,7 @@ __noinline int emud_queue_timed(struct __sk_buff *skb, struct emud_packet *p)
 	if (verdict == EMUD_ADMIT || verdict == EMUD_MARK)
 		emud_timed_commit(s, w);
 	bpf_spin_unlock(&s->lock);
-	return verdict;
+	return emud_joined(p, verdict);
 }
 
 struct emud_tries {
@@ -377,6 +397,7 @@ struct emud_tries {
 static long emud_timed_once(__u32 i, struct emud_tries *t)
 {
 	t->verdict = EMUD_FULL;
+	emud_join(t->p);
 	if (emud_timed_turn(t->p))
 		t->verdict = emud_queue_timed(t->skb, t->p);
 	return t->verdict != EMUD_AGAIN;

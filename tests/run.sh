@@ -93,6 +93,8 @@ else
         # Each kernel's verifier and compiler, and its log after random frames.
         guest "$kernel classifier" env -u EMUD_TEST_FULL EMUD_LIVE="$EMUD_KERNEL" EMUD_LIVE_TIMEOUT=7200 \
             tests/vm/live.sh "$kernel" classifier::
+        # With the qdiscs that this machine may lack.
+        guest "$kernel netlink" env -u EMUD_TEST_FULL EMUD_LIVE="$EMUD_KERNEL" tests/vm/live.sh "$kernel" netlink::
         if [ "$kernel" = 6.12 ]; then
             # What is true of the oldest and of the newest kernel is not measured again in between.
             guest "$kernel" env -u EMUD_TEST_FULL tests/vm/live.sh "$kernel"
@@ -101,6 +103,7 @@ else
         # What is the same on every kernel runs here, and there with what this machine lacks.
         guest "$kernel link::hold" env EMUD_TEST_HERE=no tests/vm/live.sh "$kernel" link::hold
         guest "$kernel link::both" tests/vm/live.sh "$kernel" link::both
+        guest "$kernel link::auto" tests/vm/live.sh "$kernel" link::auto
         guest "$kernel monitor" tests/vm/live.sh "$kernel" monitor
         # The other tests of `emud run` need what guests lack, and are the same on every kernel.
         guest "$kernel run::repeat" tests/vm/live.sh "$kernel" run::repeat
@@ -114,14 +117,16 @@ else
         guest "$kernel netem" tests/vm/live.sh "$kernel" netem
     done
     # What differs with PREEMPT_RT: packets preempt each other.
-    guest 7.2-rt env -u EMUD_TEST_FULL tests/vm/live.sh 7.2-rt smoke
+    guest "7.2-rt smoke" tests/vm/live.sh 7.2-rt smoke
     guest "7.2-rt preempting" tests/vm/live.sh 7.2-rt preempting
-    # A guest's clock counts instructions, so its own timings need no quiet machine.
-    begin 1
-    job unit unit
-    job pure "$EMUD_PURE"
+    # Some are about time, too.
     job kernel "$EMUD_KERNEL" --include-ignored --test-threads=1
     job live-links env EMUD_LIVE_SCALE=1 "$EMUD_LIVE" "${of_links[@]}"
+    # A guest's clock counts instructions, so its own timings need no quiet machine.
+    begin 1
+    job readme tests/readme.sh "$EMUD_BIN"
+    job unit unit
+    job pure "$EMUD_PURE"
     job ci tests/ci.sh "$EMUD_BIN"
     job containers tests/containers.sh "$EMUD_BIN"
     if command -v go >/dev/null; then

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A-RED: RED whose probability follows the average length, with ns-2's gentle slope
- * above the upper threshold and its distances between signals.
+ * A-RED: RED whose probability follows the average length, with the paper's gentle slope
+ * above the upper threshold and ns-2's distances between signals.
  */
 #ifndef EMUD_AQM_ARED_H
 #define EMUD_AQM_ARED_H

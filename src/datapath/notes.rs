@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What attach and `set` say about a link: what it does not do on this device, and what others do there.
 
-use std::fs;
+use std::{fs, iter};
 
 use super::engine::Engine;
 use super::plan::place_of;
@@ -87,14 +87,16 @@ pub(super) fn not_ip(
     let mut kinds: Vec<_> = tagged_twice
         .map(|inner| format!("two VLAN tags ({})", inner.name))
         .collect();
-    // A kernel without these protocols has no such files.
+    // Behind a tag they are not IP, either. A kernel without these protocols has no such files.
     let sessions = fs::read_to_string("/proc/thread-self/net/pppoe").unwrap_or_default();
-    if has_pppoe(&sessions, &link.name) {
-        kinds.push("PPPoE".to_owned());
-    }
-    let mpls = format!("/proc/sys/net/mpls/conf/{}/input", link.name);
-    if fs::read_to_string(mpls).is_ok_and(|input| input.trim() != "0") {
-        kinds.push("MPLS".to_owned());
+    for device in iter::once(link).chain(tagged(link.index)) {
+        if has_pppoe(&sessions, &device.name) {
+            kinds.push(format!("PPPoE ({})", device.name));
+        }
+        let mpls = format!("/proc/sys/net/mpls/conf/{}/input", device.name);
+        if fs::read_to_string(mpls).is_ok_and(|input| input.trim() != "0") {
+            kinds.push(format!("MPLS ({})", device.name));
+        }
     }
     if kinds.is_empty() {
         return Ok(None);
@@ -118,10 +120,9 @@ pub(super) fn not_ip(
 
 /// Whether /proc/net/pppoe lists a session of the device: an id, an address, and the device.
 fn has_pppoe(sessions: &str, device: &str) -> bool {
-    let devices = sessions
-        .lines()
-        .filter_map(|line| line.split_whitespace().nth(2));
-    devices.into_iter().any(|name| name == device)
+    let sessions = sessions.lines().skip(1);
+    let mut devices = sessions.filter_map(|line| line.split_whitespace().nth(2));
+    devices.any(|name| name == device)
 }
 
 /// Notes copies that this kernel never makes: a second pass of ingress would remove the header that the
@@ -178,7 +179,7 @@ mod tests {
         let sessions = "Id       Address              Device\n\
                         00000100 02:00:00:00:00:01     va\n";
         assert!(has_pppoe(sessions, "va"));
-        assert!(!has_pppoe(sessions, "va2") && !has_pppoe("", "va"));
+        assert!(!has_pppoe(sessions, "Device") && !has_pppoe("", "va"));
     }
 
     #[test]

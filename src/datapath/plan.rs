@@ -176,7 +176,7 @@ pub(super) fn plan(
 /// Rejects what this kernel does not support instead of ignoring it.
 pub(crate) fn can_change_packets(link: &Link, profile: &Profile) -> Result<(), LinkError> {
     match changes_packets(profile) {
-        Some(key) if !Path::new("/sys/kernel/btf/vmlinux").exists() => Err(LinkError::NoBtf {
+        Some(key) if !Path::new(btf::KERNEL).exists() => Err(LinkError::NoBtf {
             interface: link.name.clone(),
             key,
         }),

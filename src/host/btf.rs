@@ -7,7 +7,7 @@
 use std::sync::LazyLock;
 
 /// The type information of the running kernel.
-const KERNEL: &str = "/sys/kernel/btf/vmlinux";
+pub(crate) const KERNEL: &str = "/sys/kernel/btf/vmlinux";
 
 /// Offsets of fields in bits; `None` if the kernel has no type information, or no such field.
 pub(crate) struct Fields {

@@ -30,7 +30,7 @@ emud=${EMUD_BIN:-$(built live emud)}
 executable "$live" "$emud"
 "$here/kernels.sh" "$series"
 engines='fq hold'
-[ "$series" != 7.2 ] || engines="$engines qdisc"
+case $series in 7.2*) engines="$engines qdisc" ;; esac
 # 1 ns an instruction, for engine hold to have the packets of 100 Mbit/s on one CPU.
 exec "$here/run.sh" --icount-shift 0 --memory 2048 --timeout "$timeout_s" --host-timeout "$host_timeout_s" \
     --file "$emud:/usr/bin/emud" --file "$live:/root/live" "$series" -- \

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A-RED. S. Floyd, R. Gummadi, S. Shenker: "Adaptive RED: an algorithm for increasing the
 //! robustness of RED's active queue management", 2001. RED whose probability follows the average
-//! backlog towards the middle of the two thresholds, with the gentle slope above `max` that the
-//! paper and ns-2 use.
+//! backlog towards the middle of the two thresholds, with the paper's gentle slope above `max`: from
+//! that probability to 1 at twice `max`.
 //!
 //! As in ns-2 (queue/red.cc, with its defaults), which the paper's figures are from: the probability
 //! moves with the first packet that arrives more than an interval after the last move and finds an
@@ -37,6 +37,8 @@ pub struct Ared {
     spacing: Spacing,
     /// At `max`, a fraction.
     probability: u64,
+    /// Where the slope above `max` begins, if it does not move.
+    fixed_slope: Option<u64>,
     moved_ns: u64,
 }
 
@@ -48,6 +50,7 @@ impl Ared {
             average: Average::default(),
             spacing: Spacing::waiting(),
             probability: figures.red.probability,
+            fixed_slope: None,
             moved_ns: now_ns,
         }
     }
@@ -82,9 +85,9 @@ impl Ared {
         if average >= 2 * red.max {
             return Pressure::All;
         }
-        let rest = ONE - self.probability;
+        let begin = self.fixed_slope.unwrap_or(self.probability);
         Pressure::Some {
-            probability: self.probability + share_of(rest, average - red.max, red.max),
+            probability: begin + share_of(ONE - begin, average - red.max, red.max),
         }
     }
 }
@@ -107,8 +110,11 @@ impl Ared {
         self.probability
     }
 
-    /// Lowers the probability at `max` to at most this fraction.
-    pub fn bound(&mut self, most: u64) {
-        self.probability = self.probability.min(most);
+    /// With the slope above `max` of ns-2: red.cc computes it at the start and never again
+    /// (REDQueue::reset(), updateMaxP()), so it begins at the first probability, whatever that has become.
+    #[must_use]
+    pub fn with_slope_of_ns2(mut self) -> Self {
+        self.fixed_slope = Some(self.figures.red.probability);
+        self
     }
 }

@@ -203,7 +203,11 @@ fn where_a_filter_redirects_to_is_read() {
         filters.iter().map(|f| f.redirects_to).collect::<Vec<_>>()
     };
     assert_eq!(target(), [Some(v1)]);
-    shell("tc filter replace dev v0 ingress pref 2 protocol all handle 1 matchall action drop");
+    // mall_change() replaces none.
+    shell(
+        "tc filter del dev v0 ingress pref 2
+         tc filter add dev v0 ingress pref 2 protocol all handle 1 matchall action drop",
+    );
     assert_eq!(target(), [None]);
 }
 

@@ -180,10 +180,15 @@ pub fn tests() -> Vec<Trial> {
             trials.push(trial::test(when, name, move || test(engine)));
         }
         if has_preempt_rt() {
-            let name = format!("link::{}::odd::preempting", engine.name());
-            trials.push(trial::test(When::Full, name, move || {
-                odd::preempting(engine);
-            }));
+            let tests = named![Test;
+                Full:
+                    odd::preempting,
+                    odd::preempting_in_a_queue;
+            ];
+            for (when, name, test) in tests {
+                let name = format!("link::{}::{name}", engine.name());
+                trials.push(trial::test(when, name, move || test(engine)));
+            }
         }
     }
     let mut add = |when, name: &str, test: fn()| trials.push(trial::test(when, name, test));

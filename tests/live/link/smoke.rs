@@ -60,6 +60,7 @@ fn delays(lab: &Lab, engine: Engine, verdict: &mut Verdict) {
         );
         // A machine that stands still for a hundredth of the time makes a hundredth of the packets late.
         let (share, late_ms) = match (guest(), engine) {
+            (true, Engine::Hold) => (0.99, HELD_LATE_MS),
             (true, _) => (0.99, LATE_MS),
             (false, Engine::Hold) => (0.9, HELD_LATE_MS),
             (false, _) => (0.9, LATE_MS),

@@ -6,8 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use aya::programs::loaded_programs;
 use emud::host::now_ns;
+use emud::netlink::{Hook, Netlink, tcx_programs};
 
-use support::lab::{Engine, Lab, Verdict};
+use support::lab::{Engine, Lab, Verdict, inside};
 use support::probe::{HEADERS, Probe};
 
 const MS: u64 = 1_000_000;
@@ -256,6 +257,17 @@ pub fn rows(engine: Engine) {
     drop(std::fs::remove_file(csv));
 }
 
+/// The id of the classifier at the egress of `va`.
+fn egress_program(lab: &Lab, engine: Engine) -> Option<u32> {
+    if engine == Engine::Qdisc {
+        let programs = || tcx_programs(Netlink::open()?.link("va")?.index, Hook::Egress);
+        let programs = inside(&lab.a, programs).join().expect("a thread");
+        return Some(programs.ok()?.first()?.id);
+    }
+    let filter = lab.in_a("tc filter show dev va egress");
+    filter.split(" id ").nth(1)?.split(' ').next()?.parse().ok()
+}
+
 /// A long trace begins when the link is attached, not when its rows are written.
 pub fn begins_with_the_link(engine: Engine) {
     const ROWS: u32 = 200_000;
@@ -272,12 +284,7 @@ pub fn begins_with_the_link(engine: Engine) {
     let since = now_ns() - shown["mono_ns"].as_u64().expect("a time");
     let began = SystemTime::now() - Duration::from_secs_f64(at_s) - Duration::from_nanos(since);
     // The rows are written after the classifier is loaded.
-    let filter = lab.in_a("tc filter show dev va egress");
-    let id = filter
-        .split(" id ")
-        .nth(1)
-        .and_then(|rest| rest.split(' ').next());
-    let id: u32 = id.and_then(|id| id.parse().ok()).expect("a classifier");
+    let id = egress_program(&lab, engine).expect("a classifier");
     let loaded = loaded_programs()
         .filter_map(Result::ok)
         .find(|program| program.id() == id);

@@ -6,6 +6,7 @@
 mod object;
 
 use std::ffi::CStr;
+use std::path::Path;
 
 use super::fq;
 use crate::abi;
@@ -100,6 +101,10 @@ pub fn supported() -> Result<(), String> {
     }
     match btf::FIELDS.qdisc_ops {
         Some(_) => Ok(()),
+        None if !Path::new(btf::KERNEL).exists() => Err(format!(
+            "the kernel takes a BPF qdisc only with {}, which is missing",
+            btf::KERNEL
+        )),
         None => Err("this kernel has no BPF qdiscs".to_owned()),
     }
 }
