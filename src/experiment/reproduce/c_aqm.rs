@@ -186,13 +186,13 @@ mod tests {
                 ..400 => within,
                 _ => explained,
             };
-            let bounded = match flows {
-                ..300 => explained,
+            let ordered = match flows {
+                ..400 => explained,
                 _ => within,
             };
             let verdicts = figures.iter().map(|figure| figure.verdict);
             let wanted = [
-                within, early, within, within, within, explained, bounded, within,
+                within, early, within, within, within, explained, ordered, within,
             ];
             assert!(verdicts.eq(wanted), "{figures:#?}");
         }
