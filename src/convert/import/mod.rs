@@ -10,6 +10,7 @@ mod mahimahi;
 mod mobility;
 mod netem;
 mod netem_profile;
+mod netem_trace;
 pub(crate) mod ping;
 mod ping_toml;
 mod ping_trace;

@@ -241,7 +241,7 @@ fn figures<'a>(
     };
     let named = [Some(rate), time, delay].into_iter().flatten();
     let mut all: Vec<Figures> = Vec::new();
-    let (mut missing, mut same) = (0u64, 0u64);
+    let (mut missing, mut same, mut empty) = (0u64, 0u64, 0u64);
     let lasting = matches!(layout.time, Moment::Lasts(_) | Moment::Every(_));
     for (i, row) in table.rows.iter().enumerate() {
         if only.is_some_and(|(column, value)| row.cell(column) != *value) {
@@ -260,7 +260,7 @@ fn figures<'a>(
             (_, None) => 0,
         };
         if lasting && time_ns <= 0 {
-            missing += 1;
+            empty += 1;
             continue;
         }
         let mut figures = Figures {
@@ -319,6 +319,9 @@ fn figures<'a>(
         out.warning(format!(
             "{missing} rows without a figure: the previous row continues"
         ));
+    }
+    if empty > 0 {
+        out.warning(format!("{empty} rows without a duration: left out"));
     }
     if same > 0 {
         out.warning(format!("{same} rows have the time of the next one"));

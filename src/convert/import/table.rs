@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+use super::netem_trace;
 use crate::text::{At, Mistake, clipped, closest};
 
 /// Separators of cells, the likeliest first; blanks if there is none of them.
@@ -141,9 +142,14 @@ impl Table {
             let help = "the log begins like JSON";
             Mistake::new(&at(start, 0), format!("not valid JSON: {error}"), help)
         })?;
-        let items = match &documents[..] {
-            [one] => rows_of(one)?.unwrap_or(&documents[..]),
-            all => all,
+        let steps = match &documents[..] {
+            [one] => netem_trace::rows(one)?,
+            _ => None,
+        };
+        let items = match (&steps, &documents[..]) {
+            (Some(steps), _) => steps,
+            (None, [one]) => rows_of(one)?.unwrap_or(&documents[..]),
+            (None, all) => all,
         };
         let mut names = Vec::new();
         let leaves: Vec<_> = items
@@ -259,6 +265,10 @@ fn flat(value: &Value, path: String, out: &mut Vec<(String, String)>) {
         "" => key.to_owned(),
         path => format!("{path}.{key}"),
     };
+    if let Some(figure) = composite(value).filter(|_| !path.is_empty()) {
+        out.push((path, figure));
+        return;
+    }
     match value {
         Value::Object(map) => map
             .iter()
@@ -269,6 +279,18 @@ fn flat(value: &Value, path: String, out: &mut Vec<(String, String)>) {
         Value::String(text) => out.push((path, text.trim().to_owned())),
         other => out.push((path, other.to_string())),
     }
+}
+
+/// Returns a duration or a rate of two whole numbers as one figure.
+fn composite(value: &Value) -> Option<String> {
+    let map = value.as_object().filter(|map| map.len() == 2)?;
+    let whole = |key: &str| map.get(key).and_then(Value::as_u64);
+    let (large, small, unit) = match (whole("secs"), whole("nanos")) {
+        (Some(secs), Some(nanos)) => (secs, nanos, "ns"),
+        _ => (whole("gbps")?, whole("bps")?, "bps"),
+    };
+    let sum = u128::from(large) * 1_000_000_000 + u128::from(small);
+    (small < 1_000_000_000).then(|| format!("{sum}{unit}"))
 }
 
 fn says_something(line: &str) -> bool {

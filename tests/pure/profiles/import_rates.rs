@@ -125,9 +125,22 @@ const SHAPES: &[Shape] = &[
         time: "duration:s:for", rate: "bw", unit: "Mbit",
         rows: &[(0.0, 12_000.0), (1000.0, 24_000.0)], period_ms: 1200.0 },
     Shape { name: "netem-trace: JSON of whole numbers",
-        log: "{\"RepeatedBwPatternConfig\":{\"pattern\":[{\"StaticBwConfig\":{\"bw\":{\"gbps\":0,\"bps\":12000000},\"duration\":{\"secs\":1,\"nanos\":0}}},{\"StaticBwConfig\":{\"bw\":{\"gbps\":0,\"bps\":6000000},\"duration\":{\"secs\":2,\"nanos\":0}}}],\"count\":0}}",
-        time: "secs:s:for", rate: "bps", unit: "bit",
-        rows: &[(0.0, 12_000.0), (1000.0, 6000.0)], period_ms: 3000.0 },
+        log: "{\"RepeatedBwPatternConfig\":{\"pattern\":[{\"StaticBwConfig\":{\"bw\":{\"gbps\":1,\"bps\":12000000},\"duration\":{\"secs\":1,\"nanos\":500000000}}},{\"StaticBwConfig\":{\"bw\":{\"gbps\":0,\"bps\":6000000},\"duration\":{\"secs\":0,\"nanos\":250000000}}}],\"count\":0}}",
+        time: "duration:s:for", rate: "bw", unit: "bit",
+        rows: &[(0.0, 1_012_000.0), (1500.0, 6000.0)], period_ms: 1750.0 },
+    Shape { name: "Rattan: one TraceBwConfig in a pattern",
+        log: "{\"RepeatedBwPatternConfig\":{\"pattern\":[{\"TraceBwConfig\":{\"pattern\":[[\"50ms\",[\"7.5Mbps\"]]]}}],\"count\":0}}",
+        time: "duration:s:for", rate: "bw", unit: "Mbit",
+        rows: &[(0.0, 7500.0)], period_ms: 50.0 },
+    Shape { name: "netem-trace: several rates for a duration, patterns in patterns, defaults",
+        log: "{\"RepeatedBwPatternConfig\":{\"pattern\":[{\"TraceBwConfig\":{\"pattern\":[[\"1ms\",[\"2Mbps\",\"4Mbps\"]],[{\"secs\":0,\"nanos\":2000000},[{\"gbps\":0,\"bps\":1000000}]]]}},\
+              {\"RepeatedBwPatternConfig\":{\"pattern\":[{\"StaticBwConfig\":{\"bw\":\"9Mbps\",\"duration\":\"5ms\"}},{\"TraceBwConfig\":[[0.5,[3.5]]]}],\"count\":2}},{\"StaticBwConfig\":{}}]}}",
+        time: "duration:s:for", rate: "bw", unit: "Mbit",
+        rows: &[(0.0, 2000.0), (1.0, 4000.0), (2.0, 1000.0), (4.0, 9000.0), (9.0, 3500.0), (9.5, 9000.0), (14.5, 3500.0), (15.0, 12_000.0)], period_ms: 1015.0 },
+    Shape { name: "the pattern of a TraceBwConfig alone",
+        log: "[[\"1ms\",[\"2Mbps\",\"4Mbps\"]],[\"2ms\",[\"1Mbps\"]]]",
+        time: "duration:s:for", rate: "bw", unit: "Mbit",
+        rows: &[(0.0, 2000.0), (1.0, 4000.0), (2.0, 1000.0)], period_ms: 4.0 },
     Shape { name: "Lumos5G: a row a second, many columns",
         log: "run_num,seq_num,abstractSignalStr,latitude,longitude,movingSpeed,compassDirection,nrStatus,Throughput,mobility_mode\n\
               1,1,2,44.97,-93.25,0.21,150,NOT_RESTRICTED,39.5,driving\n1,2,2,44.97,-93.25,0.03,150,CONNECTED,519,driving\n",
@@ -230,6 +243,13 @@ fn what_was_skipped_is_a_warning() {
             "1 rows have the time of the next one"
         ]
     );
+    let log = "2 5\n0 6\n1 7\n";
+    let imported = import(log, &layout("1:s:for", "2", "Mbit"));
+    assert_eq!(imported.warnings, ["1 rows without a duration: left out"]);
+    assert_eq!(
+        read(&imported),
+        (vec![(0.0, 5000.0), (2000.0, 7000.0)], 3000.0)
+    );
 }
 
 /// A profile has a limit; more rows go into a separate file, and the profile reads back.
@@ -273,6 +293,12 @@ fn mistakes_name_the_row() {
             "2 keys end in `bps`"),
         ("{\"data\":{\"result\":[{\"values\":[[0,\"1\"],[1,\"2\"],[2,\"3\"]]},{\"values\":[[0,\"4\"],[1,\"5\"]]}]}}", "1", "2", "bit",
             "select one, for example the first by jq '.data.result[0].values'"),
+        ("{\"SawtoothBwConfig\":{\"duration\":\"1s\"}}", "duration:s:for", "bw", "Mbit", "a SawtoothBwConfig has no list of rates"),
+        ("{\"TraceBwConfig\":{\"pattern\":[[\"1ms\",\"2Mbps\"]]}}", "duration:s:for", "bw", "Mbit",
+            "step 1 of a TraceBwConfig is not [duration, [rates]]"),
+        ("{\"RepeatedBwPatternConfig\":{\"pattern\":[{\"x\":1}]}}", "duration:s:for", "bw", "Mbit", "is not a model of a bandwidth"),
+        ("{\"RepeatedBwPatternConfig\":{\"pattern\":[{\"RepeatedBwPatternConfig\":{\"pattern\":[]}},{\"StaticBwConfig\":{}}]}}",
+            "duration:s:for", "bw", "Mbit", "a RepeatedBwPatternConfig without end beside other models"),
         ("0 1\n", "1", "2", "Mbit", "a single row of unknown duration"),
         ("0 0\n1 0\n", "1", "2", "Mbit", "every rate is 0"),
         ("0 2000000\n1 1\n", "1", "2", "Mbit", "check --unit"),
