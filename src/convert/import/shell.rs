@@ -110,26 +110,105 @@ fn at(span: std::ops::Range<usize>) -> At {
 /// Returns `text` with the values of the shell variables that it sets.
 pub(crate) fn expanded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    // The last value that a line above has set.
+    // The last value that a command before has set.
     let mut known: HashMap<String, String> = HashMap::new();
-    for line in text.split_inclusive('\n') {
-        let start = out.len();
-        substitute(line, &known, &mut out);
-        let set = out[start..].trim().trim_start_matches("export ");
-        if let Some((name, value)) = set.split_once('=') {
-            let value = value.split('#').next().unwrap_or_default();
-            let value = value.trim().trim_matches([';', '"', '\'']);
-            let is_name = !name.is_empty() && name.chars().all(of_name);
-            let is_plain = !value.contains(['$', '`', ' ', '(']) && !value.is_empty();
-            match (is_name, is_plain) {
-                (true, true) => drop(known.insert(name.to_owned(), value.to_owned())),
-                // Not the value that it had before.
-                (true, false) => drop(known.remove(name)),
-                (false, _) => {}
+    // What this command has set, and the values before: those in front of another command are only its own.
+    let mut set: Vec<(String, Option<String>)> = Vec::new();
+    let (mut start, mut declares, mut comment) = (true, false, false);
+    // Whether it runs, whatever another command returns.
+    let mut certain = true;
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let len = word_len(rest);
+        if len == 0 {
+            let separator = ["\\\n", "&&", "||"]
+                .into_iter()
+                // The end of a line ends a comment.
+                .find(|s| !comment && rest.starts_with(s));
+            let separator = separator.unwrap_or(&rest[..c.len_utf8()]);
+            match separator {
+                "&&" => certain &= start,
+                "||" => certain = false,
+                "\n" => (certain, comment) = (true, false),
+                ";" | "|" | "&" if !comment => certain = true,
+                _ => {}
+            }
+            if ["\n", ";", "|", "&", "&&", "||"].contains(&separator) {
+                (start, declares) = (!comment, false);
+                set.clear();
+            }
+            out.push_str(separator);
+            rest = &rest[separator.len()..];
+            continue;
+        }
+        let from = out.len();
+        substitute(&rest[..len], &known, &mut out);
+        let word = &out[from..];
+        rest = &rest[len..];
+        comment |= word.starts_with('#');
+        // Behind the name of a function.
+        start |= word == "{";
+        if comment || !start {
+            continue;
+        }
+        match (word, assignment(word)) {
+            (_, Some((name, value))) => {
+                let value = value.trim_matches(['"', '\'']);
+                let is_plain = !value.contains(['$', '`', ' ', '(', ')']) && !value.is_empty();
+                // What may not run leaves the value that is there.
+                if !certain && (known.contains_key(name) || !is_plain) {
+                    continue;
+                }
+                let before = match is_plain {
+                    true => known.insert(name.to_owned(), value.to_owned()),
+                    // Not the value that it had before.
+                    false => known.remove(name).and(None),
+                };
+                if !declares {
+                    set.push((name.to_owned(), before));
+                }
+            }
+            ("$" | "{" | "do", _) => {}
+            ("then" | "else", _) => certain = false,
+            ("export" | "local" | "readonly" | "declare" | "typeset", _) => declares = true,
+            _ if declares => {}
+            _ => {
+                start = false;
+                for (name, before) in set.drain(..).rev() {
+                    match before {
+                        Some(value) => known.insert(name, value),
+                        None => known.remove(&name),
+                    };
+                }
             }
         }
     }
     out
+}
+
+/// Returns the length of the first token, with the quotes around a value; 0 if the text begins with what
+/// separates tokens.
+fn word_len(text: &str) -> usize {
+    let quoted = || {
+        let (name, value) = assignment(text)?;
+        let quote = value.chars().next().filter(|c| "\"'".contains(*c))?;
+        let end = value[1..].find([quote, '\n'])?;
+        value[1 + end..]
+            .starts_with(quote)
+            .then_some(name.len() + end + 3)
+    };
+    let separates = |c: char| c.is_whitespace() || ";|&<>\"'".contains(c);
+    match text.starts_with("\\\n") {
+        true => 0,
+        false => quoted().unwrap_or_else(|| text.find(separates).unwrap_or(text.len())),
+    }
+}
+
+/// Returns the name, and the text behind `=`.
+fn assignment(text: &str) -> Option<(&str, &str)> {
+    let end = text.find(|c| !of_name(c))?;
+    let value = text[end..].strip_prefix('=')?;
+    (end > 0).then_some((&text[..end], value))
 }
 
 fn of_name(c: char) -> bool {

@@ -84,6 +84,9 @@ pub(crate) fn read(text: &str) -> Result<Script, Mistake> {
         if !is_netem(&all[i]) {
             continue;
         }
+        if parents(&all, &all[i]).iter().any(|i| is_netem(&all[*i])) {
+            return Err(below_another(&all[i]));
+        }
         let under = under(&all, &all[i]);
         let shaper = slowest(&all, &all[i], &mut script.warnings)?;
         let made = &mut all[i];
@@ -129,6 +132,13 @@ fn second(made: &Made) -> Mistake {
     };
     let help = "no filter in the text sends packets to its class: import each separately, and \
                 write a [links.NAME] and a [[rule]] for it (docs/profile.md)";
+    Mistake::new(&made.kind.at, title, help)
+}
+
+/// Both have an effect on a packet: netem_dequeue() enqueues due packets into what is below it.
+pub(super) fn below_another(made: &Made) -> Mistake {
+    let title = "a netem below another netem";
+    let help = "a link has one netem: write one with the options of both, whose delays add up";
     Mistake::new(&made.kind.at, title, help)
 }
 

@@ -8,6 +8,7 @@ use super::tc_handle::{canonical, major, of_qdisc};
 use super::tc_prio::Bands;
 use super::tc_queue::{Queue, queue};
 use super::tc_red::Red;
+use super::tc_script::below_another;
 use super::tc_shaper::Shaper;
 use crate::bottleneck::Schedule;
 use crate::convert::htb::{Promise, promised_twice};
@@ -283,6 +284,9 @@ impl<'a> Tree<'a> {
             lowest_is_netem = qdisc.kind.value == "netem";
             match qdisc.kind.value {
                 "netem" => {
+                    if class.netem.is_some() {
+                        return Err(below_another(&qdisc));
+                    }
                     // It replaces the queue of a tbf.
                     class.queue = Queue::default();
                     class.netem = Some(Netem::parse(text, &mut qdisc, Under::Nothing, None)?);

@@ -559,7 +559,37 @@ fn variables_of_a_script() {
     let up = parse(&import(text).toml).up;
     assert_eq!(up.delay.mean_ns, 30_000_000);
     assert_eq!(up.delay.jitter.unwrap().sd_ns.round(), 11_547_005.0);
+    for set in [
+        "D=30ms; ",
+        "D=30ms && ",
+        "A=eth1 D='30ms' B=\"4 5\" C=$D; ",
+        "E=30ms D=$E\n",
+        "D=9ms\nexport -p A D=30ms B=2\n",
+        "readonly D=\"30ms\"; ",
+        "start() { local D=30ms A; ",
+        "declare -r D=30ms # D=9ms; D=8ms && B=1 \\\n",
+        "A=1 \\\n D=30ms && B=2 && ",
+        "# no \\\nD=30ms\n",
+        "D=30ms\nD=9ms true\n",
+        "D=30ms; D=9ms E=1 true || D=8ms; [ -n $1 ] && D=7ms; if false; then D=6ms; fi; ",
+        "[ -n \"$D\" ] || D=30ms\n",
+        "D=30ms; [ -n \"$1\" ] && D=$1\n",
+        "A=$(ip route | awk '{print $5}'); D=30ms # it's long\n",
+    ] {
+        let text = format!("{set}tc qdisc add dev eth0 root netem delay $D");
+        let up = parse(&import(&text).toml).up;
+        assert_eq!(up.delay.mean_ns, 30_000_000, "{text}");
+    }
     for (text, unknown) in [
+        ("D=9ms tc qdisc add dev eth0 root netem delay $D", "$D"),
+        (
+            "D=9ms; D=$1 E=2; tc qdisc add dev eth0 root netem delay $D",
+            "$D",
+        ),
+        (
+            "# D=9ms; D=8ms\ntc qdisc add dev eth0 root netem delay $D",
+            "$D",
+        ),
         (
             "D=10\ntc qdisc add dev eth0 root netem delay $Dms\n",
             "$Dms",
@@ -786,6 +816,8 @@ const MISTAKES: &[(&str, &str, &str, &str)] = &[
     ("tc qdisc add dev eth0 root netem delay ${DELAY}ms", "${DELAY}ms", "variable of the shell", "write its value"),
     ("tc qdisc add dev eth0 root netem delay 5ms; tc qdisc add dev eth1 root netem loss 1%", "loss 1%", "netems on eth0, eth1", "one device"),
     ("tc qdisc add dev eth0 parent 1:1 netem delay 5ms; tc qdisc add dev eth0 parent 1:2 netem loss 1%", "netem", "second netem", "import each separately"),
+    ("tc qdisc add dev eth0 root handle 1: netem delay 5ms; tc qdisc add dev eth0 parent 1:1 handle 2: netem loss 1%",
+        "netem", "a netem below another netem", "with the options of both"),
     ("tc qdisc add dev eth0 root tbf rate 1mbit", "tbf", "is not netem", "only netem"),
     ("tc qdisc add dev eth0 root", "", "no `netem`", "netem ..."),
     ("tc", "", "needs a value", "qdisc"),

@@ -353,6 +353,13 @@ fn what_is_no_tree_is_refused() {
             "tc qdisc add dev eth0 root htb\ntc qdisc add dev eth1 root htb\n",
             "a second device",
         ),
+        (
+            "tc qdisc add dev eth0 root handle 1: htb default 2\n\
+             tc class add dev eth0 parent 1: classid 1:2 htb rate 1mbit\n\
+             tc qdisc add dev eth0 parent 1:2 handle 2: netem delay 1ms\n\
+             tc qdisc add dev eth0 parent 2:1 netem loss 1%\n",
+            "a netem below another netem",
+        ),
     ] {
         let text = refused(script);
         assert!(text.contains(wanted), "{script}: {text}");
