@@ -270,7 +270,7 @@ impl Tree {
                 let behind = (self.leaves + 1) * duration(self.longest, rate.min(self.wire_rate));
                 let earliest = now.saturating_sub(behind);
                 if self.nodes[node].guarantee.at_ns < earliest {
-                    self.forget(node, now);
+                    self.forget(node, earliest, now);
                 }
                 let this = &mut self.nodes[node];
                 this.guarantee.raise(earliest);
@@ -290,20 +290,40 @@ impl Tree {
         }
     }
 
-    /// Guarantees that compete with that of `node` have promised more than the server has if each of them is
-    /// behind, by more than a packet of the server: what all lack is forgotten, so that their order stays.
-    fn forget(&mut self, node: usize, now: u64) {
+    /// Guarantees have promised more than the server has, or than a ceil lets pass, if each of those below it that
+    /// compete with that of `node` is behind, by more than a packet of the server: what all lack is forgotten, so that
+    /// their order stays. The server counts first: who is in time below it is not in competition with `node`.
+    fn forget(&mut self, node: usize, earliest: u64, now: u64) {
+        let bounds = self
+            .above(node)
+            .filter(|n| *n == ROOT || self.nodes[*n].ceil.is_some());
+        let bounds: Vec<usize> = bounds.collect();
         let group = |node: &Node| (node.level, node.priority);
-        let all = 1..self.nodes.len();
-        let same = all.filter(|n| group(&self.nodes[*n]) == group(&self.nodes[node]));
-        let filled: Vec<usize> = same.filter(|n| self.nodes[*n].filled > 0).collect();
-        let latest = filled.iter().map(|n| self.nodes[*n].guarantee.at_ns);
         let packet = duration(self.longest, self.wire_rate);
-        let lack = now.saturating_sub(latest.max().unwrap_or(now) + packet);
-        for node in filled.into_iter().filter(|_| lack > 0) {
-            self.nodes[node].guarantee.at_ns += lack;
-            self.refresh(node, now);
+        for bound in bounds.into_iter().rev() {
+            if self.nodes[node].guarantee.at_ns >= earliest {
+                return;
+            }
+            let competes = |n: &usize| {
+                let this = &self.nodes[*n];
+                this.filled > 0
+                    && group(this) == group(&self.nodes[node])
+                    && self.above(*n).any(|above| above == bound)
+            };
+            let all: Vec<usize> = (1..self.nodes.len()).filter(competes).collect();
+            let latest = all.iter().map(|n| self.nodes[*n].guarantee.at_ns);
+            let lack = now.saturating_sub(latest.max().unwrap_or(now) + packet);
+            for node in all.into_iter().filter(|_| lack > 0) {
+                self.nodes[node].guarantee.at_ns += lack;
+                self.refresh(node, now);
+            }
         }
+    }
+
+    /// From the parent to the wire.
+    fn above(&self, node: usize) -> impl Iterator<Item = usize> {
+        let parent = |node: &usize| (*node != ROOT).then(|| self.nodes[*node].parent);
+        std::iter::successors(parent(&node), parent)
     }
 
     /// What follows for a node and those above it from its queue, its clocks and the time.

@@ -139,23 +139,74 @@ fn what_is_left_is_borrowed_in_proportion_to_the_rates() {
     assert_eq!(outcome.lost(0), 0);
 }
 
-/// Guarantees above the rate: each keeps the same part of it. One that a ceil stops takes nothing from others.
+/// Guarantees above the rate, or above the ceil of a class above: each keeps the same part of it. One that a ceil
+/// stops takes nothing from others.
 #[test]
 fn guarantees_above_the_rate_share_it_in_proportion() {
-    // Rate, ceil and priority of greedy classes; what they get; all in Mbit/s.
-    let plain = |rates: &[u64]| rates.iter().map(|rate| (*rate, 0, 0)).collect();
-    let cases: [(Vec<_>, &[f64]); 7] = [
+    // Rate, ceil, priority and parent of greedy classes; what they get; all in Mbit/s.
+    let plain = |rates: &[u64]| rates.iter().map(|rate| (*rate, 0, 0, None)).collect();
+    let below = |class: usize, rate: u64| (rate, 0, 0, Some(class));
+    let top = |rate: u64, ceil: u64, priority: u8| (rate, ceil, priority, None);
+    let first = top(4, 4, 0);
+    let cases: [(Vec<_>, &[f64]); 12] = [
         (plain(&[5, 10]), &[3.33, 6.67]),
         (plain(&[1, 20]), &[0.476, 9.524]),
         (plain(&[1, 5, 9]), &[0.667, 3.33, 6.0]),
         (plain(&[3, 1, 5, 1, 10]), &[1.5, 0.5, 2.5, 0.5, 5.0]),
-        (vec![(5, 0, 0), (5, 0, 1), (10, 0, 1)], &[5.0, 1.67, 3.33]),
-        (vec![(5, 0, 0), (10, 0, 0), (5, 2, 0)], &[2.67, 5.33, 2.0]),
-        (vec![(1, 0, 0), (5, 1, 1), (4, 0, 1)], &[5.0, 1.0, 4.0]),
+        (
+            vec![top(5, 0, 0), top(5, 0, 1), top(10, 0, 1)],
+            &[5.0, 1.67, 3.33],
+        ),
+        (
+            vec![top(5, 0, 0), top(10, 0, 0), top(5, 2, 0)],
+            &[2.67, 5.33, 2.0],
+        ),
+        (
+            vec![top(1, 0, 0), top(5, 1, 1), top(4, 0, 1)],
+            &[5.0, 1.0, 4.0],
+        ),
+        (
+            vec![first, below(0, 3), below(0, 6), top(2, 0, 0)],
+            &[0.0, 1.33, 2.67, 6.0],
+        ),
+        (
+            vec![first, below(0, 1), below(0, 20), top(5, 0, 0)],
+            &[0.0, 0.190, 3.81, 6.0],
+        ),
+        // The ceil does not matter there: all share the server.
+        (
+            vec![first, below(0, 3), below(0, 6), top(20, 0, 0)],
+            &[0.0, 1.034, 2.069, 6.897],
+        ),
+        // Two of them, one in the other.
+        (
+            vec![
+                top(8, 8, 0),
+                (4, 4, 0, Some(0)),
+                below(1, 3),
+                below(1, 6),
+                below(0, 6),
+                top(2, 0, 0),
+            ],
+            &[0.0, 0.0, 1.33, 2.67, 4.0, 2.0],
+        ),
+        // One beside the other.
+        (
+            vec![
+                first,
+                below(0, 3),
+                below(0, 6),
+                first,
+                below(3, 8),
+                below(3, 2),
+            ],
+            &[0.0, 1.33, 2.67, 0.0, 3.2, 0.8],
+        ),
     ];
     let mbit = |rate: u64| (rate > 0).then_some(rate * 1_000_000);
     for (classes, want) in cases {
-        let class = |&(rate, ceil, priority): &(u64, u64, u8)| Class {
+        let class = |&(rate, ceil, priority, parent): &(u64, u64, u8, Option<usize>)| Class {
+            parent,
             rate: mbit(rate),
             ceil: mbit(ceil),
             priority,
@@ -164,7 +215,8 @@ fn guarantees_above_the_rate_share_it_in_proportion() {
         let plan = plan(Schedule::Htb, classes.iter().map(class).collect());
         let seconds = 31;
         let load = |class| constant(class, 1514, RATE, class as u64, seconds * SECOND);
-        let packets = merge((0..classes.len()).map(load));
+        let is_leaf = |class: &usize| !classes.iter().any(|c| c.3 == Some(*class));
+        let packets = merge((0..classes.len()).filter(is_leaf).map(load));
         let got = shares(&serve(&plan, &packets), &packets, classes.len(), seconds);
         for (got, want) in got.iter().zip(want) {
             super::traffic::assert_near(&format!("{classes:?}"), *got, want * 1e6, 0.01);

@@ -328,8 +328,9 @@ impl Reference<'_> {
         }
     }
 
-    /// What all guarantees that compete with that of a class lack is no claim of any, but for a packet.
-    fn forget(&mut self, class: usize, sends: usize, packet: u64) {
+    /// What all guarantees that compete with that of a class lack is no claim of any, but for a packet: of the
+    /// whole server, then of each smaller part that a ceil limits, while the class is behind by too much.
+    fn forget(&mut self, class: usize, sends: usize, packet: u64, earliest: u64) {
         let group = |class: usize| {
             let leaf = self.children(class).is_empty();
             let depth = (!leaf).then(|| self.above(class).len());
@@ -339,11 +340,23 @@ impl Reference<'_> {
         let waits = |c: &usize| sends.contains(c) || self.busy(*c);
         let all = (0..self.plan.classes.len()).filter(waits);
         let same: Vec<usize> = all.filter(|c| group(*c) == group(class)).collect();
-        let behind = |c: &usize| self.now.saturating_sub(self.guarantees[*c].floor());
-        let least = same.iter().map(behind).min().unwrap();
-        for class in same {
-            let clock = &mut self.guarantees[class];
-            clock.numerator += u128::from(least.saturating_sub(packet)) * clock.rate;
+        let mut parts = vec![same.clone()];
+        for above in self.above(class).into_iter().skip(1).rev() {
+            if self.plan.classes[above].ceil.is_some() {
+                let within = |c: &&usize| self.above(**c)[1..].contains(&above);
+                parts.push(same.iter().filter(within).copied().collect());
+            }
+        }
+        for part in parts {
+            if self.guarantees[class].floor() >= earliest {
+                break;
+            }
+            let behind = |c: &usize| self.now.saturating_sub(self.guarantees[*c].floor());
+            let least = part.iter().map(behind).min().unwrap();
+            for class in part {
+                let clock = &mut self.guarantees[class];
+                clock.numerator += u128::from(least.saturating_sub(packet)) * clock.rate;
+            }
         }
     }
 
@@ -379,7 +392,7 @@ impl Reference<'_> {
                 let rate = self.plan.classes[class].rate.unwrap().min(self.plan.rate);
                 let earliest = self.now.saturating_sub((leaves + 1) * (longest / rate));
                 if self.guarantees[class].floor() < earliest {
-                    self.forget(class, leaf, longest / self.plan.rate);
+                    self.forget(class, leaf, longest / self.plan.rate, earliest);
                 }
                 self.guarantees[class] = self.guarantees[class].after(earliest, bytes);
             }
