@@ -23,6 +23,7 @@ mod tc_filter;
 mod tc_handle;
 mod tc_limiter;
 mod tc_prio;
+mod tc_quantum;
 mod tc_queue;
 mod tc_red;
 mod tc_script;

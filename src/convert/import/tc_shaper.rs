@@ -15,6 +15,8 @@ pub(crate) struct Shaper {
     /// That of a class that may borrow.
     pub ceil: Option<f64>,
     pub priority: Option<u32>,
+    /// Bytes; 0: the kernel chooses.
+    pub quantum: u32,
     pub burst: u32,
     /// Limit of the queue before it, bytes; htb has none.
     pub limit: Option<u32>,
@@ -26,7 +28,7 @@ pub(crate) struct Shaper {
 }
 
 /// In tc's order: an abbreviation stands for the first match.
-const OPTIONS: [&str; 15] = [
+const OPTIONS: [&str; 16] = [
     "rate",
     "ceil",
     "limit",
@@ -42,6 +44,7 @@ const OPTIONS: [&str; 15] = [
     "linklayer",
     "peakrate",
     "prio",
+    "quantum",
 ];
 
 impl Shaper {
@@ -79,6 +82,9 @@ impl Shaper {
                     shaper.peak = Some(word.value.to_owned());
                 }
                 Some("mtu" | "minburst") => mtu = burst(&value("1540")?)?,
+                Some("quantum") => {
+                    shaper.quantum = whole(&value("1514")?, 0..=u32::MAX.into())? as u32
+                }
                 Some("prio") => shaper.priority = Some(whole(&value("0")?, 0..=7)? as u32),
                 // None of these changes the time of an arrival.
                 Some(_) => {

@@ -6,10 +6,12 @@ use super::tc_command::{Made, begins, filters, made};
 use super::tc_filter::Filter;
 use super::tc_handle::{canonical, major, of_qdisc};
 use super::tc_prio::Bands;
+use super::tc_quantum::{USUAL_R2Q, not_in_proportion, quantum};
 use super::tc_queue::{Queue, queue};
 use super::tc_red::Red;
 use super::tc_script::below_another;
 use super::tc_shaper::Shaper;
+use super::tc_units::whole;
 use crate::bottleneck::Schedule;
 use crate::convert::htb::{Promise, promised_twice};
 use crate::convert::netem::{MOST_QUEUED, USUAL_LIMIT, on_their_way};
@@ -44,6 +46,8 @@ pub(super) struct Class {
     pub priority: Option<u32>,
     pub rate: Option<u64>,
     pub ceil: Option<u64>,
+    /// Bytes of a turn in htb.
+    pub quantum: u64,
     pub queue: Queue,
     pub queue_at: At,
     pub netem: Option<Netem>,
@@ -168,16 +172,18 @@ impl<'a> Tree<'a> {
     fn htb(&mut self, all: &[Made], root: &Made) -> Result<(), Mistake> {
         self.schedule = Schedule::Htb;
         let own = major(root.handle.as_deref().unwrap_or("1:"));
-        let mut options = root.options.clone();
+        let (mut options, mut r2q) = (root.options.clone(), USUAL_R2Q);
         while let Some(word) = options.next() {
             if begins(word.value, "default") {
                 let minor = options.argument("default", "10")?.value;
                 self.default = Some(canonical(&format!("{own}:{minor}")));
+            } else if begins(word.value, "r2q") {
+                r2q = whole(&options.argument("r2q", "10")?, 0..=u32::MAX.into())? as u64;
             }
         }
         for class in all.iter().filter(|m| m.is_class && m.kind.value == "htb") {
             let parent = class.parent.as_deref().map(|id| of_qdisc(id, own));
-            let mut read = htb_class(&mut class.clone(), &mut self.warnings)?;
+            let mut read = htb_class(&mut class.clone(), r2q, &mut self.warnings)?;
             read.id = of_qdisc(class.handle.as_deref().unwrap_or(""), own);
             read.parent = parent.filter(|parent| !parent.ends_with(':'));
             if read.parent.is_none() {
@@ -213,6 +219,7 @@ impl<'a> Tree<'a> {
                 .priority
                 .take_if(|_| parents.contains(&Some(class.id.clone())));
         }
+        self.warnings.extend(not_in_proportion(&self.classes));
         Ok(())
     }
 
@@ -341,7 +348,7 @@ impl Class {
     }
 }
 
-fn htb_class(made: &mut Made, warnings: &mut Vec<String>) -> Result<Class, Mistake> {
+fn htb_class(made: &mut Made, r2q: u64, warnings: &mut Vec<String>) -> Result<Class, Mistake> {
     // A burst makes room for a timer, which emud has not.
     let shaper = Shaper::read(made)?.unwrap_or_default();
     warnings.extend(shaper.wire());
@@ -351,6 +358,7 @@ fn htb_class(made: &mut Made, warnings: &mut Vec<String>) -> Result<Class, Mista
         rate: whole_bits(shaper.rate),
         ceil: whole_bits(shaper.ceil),
         priority: shaper.priority,
+        quantum: quantum(&shaper, r2q),
         ..Class::default()
     };
     if let (Some(rate), Some(ceil)) = (class.rate, class.ceil)

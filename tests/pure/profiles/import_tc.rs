@@ -26,11 +26,11 @@ fn limited(packets: u32) -> Limits {
     }
 }
 
-/// The tree of the WANemulator, as its script makes it.
+/// The tree of the WANemulator, as its script makes it, but for r2q.
 const TREE: &str = "\
 DEV=eth1
 tc qdisc del dev $DEV root 2>/dev/null
-tc qdisc add dev $DEV root handle 1: htb default 30
+tc qdisc add dev $DEV root handle 1: htb default 30 r2q 100
 tc class add dev $DEV parent 1: classid 1:1 htb rate 100mbit
 tc class add dev $DEV parent 1:1 classid 1:10 htb rate 1mbit ceil 100mbit
 tc class add dev $DEV parent 1:1 classid 1:20 htb rate 10mbit ceil 100mbit prio 2
@@ -182,6 +182,44 @@ fn rates_that_are_promised_twice() {
     ] {
         let imported = import(&script, Some(50 * MBIT));
         assert_eq!(imported.warnings, want, "{script}");
+    }
+}
+
+/// htb lends by quanta, which it chooses between 1000 and 200000 bytes.
+#[test]
+fn quanta_that_are_not_in_proportion() {
+    let of = |quanta: [u32; 2], rates: [u32; 2]| {
+        let ([a, b], [first, last]) = (quanta, rates);
+        vec![format!(
+            "class 1:30 and class 1:10 borrow in proportion to their quanta in htb, {a} and {b} bytes, and to \
+             their rates in emud, {first}000000 and {last}000000 bit/s"
+        )]
+    };
+    let usual = TREE.replace(" r2q 100", "");
+    for (script, want) in [
+        (usual.clone(), of([200_000, 12_500], [89, 1])),
+        (
+            TREE.replace("r2q 100", "r2q 1000"),
+            of([11_125, 1000], [89, 1]),
+        ),
+        // None of another priority, and none that borrows nothing.
+        (usual.replace("rate 89mbit", "prio 1 rate 89mbit"), vec![]),
+        (
+            usual.replace("rate 1mbit ceil 100mbit", "rate 1mbit"),
+            vec![],
+        ),
+        (
+            usual
+                .replace("rate 89mbit", "quantum 142400 rate 89mbit")
+                .replace("rate 1mbit", "quantum 1600 rate 1mbit"),
+            vec![],
+        ),
+        (
+            usual.replace("rate 89mbit", "quantum 1514 rate 89mbit"),
+            of([1514, 12_500], [89, 1]),
+        ),
+    ] {
+        assert_eq!(import(&script, None).warnings, want, "{script}");
     }
 }
 
