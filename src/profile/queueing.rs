@@ -183,10 +183,10 @@ impl Reader {
         let (title, help) = match &value.value {
             Value::Text(text) if text == "drop" => return,
             Value::Text(text) if text == "block" => (
-                "a full queue cannot hold back local senders",
-                "the kernel takes a packet from its socket before emud's queues have it, and drops \
-                 what finds no room, so no sender waits (docs/queues.md#senders-do-not-wait): write \
-                 full = \"drop\", or leave it out",
+                "not built: a full queue that holds back local senders",
+                "it takes a qdisc that keeps packets with their sockets, one queue for each class; emud has none, \
+                 and drops what finds no room (docs/queues.md#senders-do-not-wait): write full = \"drop\", or \
+                 leave it out",
             ),
             _ => ("`full` is \"drop\"", "it is the default: leave it out"),
         };

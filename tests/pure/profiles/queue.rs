@@ -16,7 +16,7 @@ fn queue(value: &str) -> Queue {
     parse(&format!("[up]\nqueue = {value}")).up.queue
 }
 
-/// One value describes what happens anyway, the other is not possible.
+/// One value describes what happens anyway, the other is not built.
 #[test]
 fn a_full_queue_drops() {
     let with = |full: &str| format!("[up]\nqueue = {{ limit = \"9p\", full = {full} }}\n");
@@ -27,7 +27,7 @@ fn a_full_queue_drops() {
     assert_eq!(parse(&with("\"drop\"")).up.queue, nine);
     let found = mistakes(Profile::parse(&with("\"block\""), "x.toml")).to_string();
     for part in [
-        "a full queue cannot hold back local senders\n --> x.toml:2:32",
+        "not built: a full queue that holds back local senders\n --> x.toml:2:32",
         "docs/queues.md#senders-do-not-wait",
     ] {
         assert!(found.contains(part), "{found}");
