@@ -41,11 +41,12 @@ skipped. A tbf or htb beside the netem becomes the link's rate. Warnings list pr
         #[arg(value_name = "COMMAND", required = true)]
         command: Vec<String>,
     },
-    /// Write a profile with the classes of a script with tc commands (htb, prio, tbf)
+    /// Write a profile with the qdiscs of a script with tc commands (htb, prio, tbf)
     #[command(after_long_help = "\
 Examples:
   emud import tc router.sh > router.toml
   emud import tc --rate 10Mbit diffserv.sh
+  emud import tc --dev eth1 gateway.sh
 
 The tree becomes a bottleneck, each class a link with its netem, each filter a rule (docs/queues.md).")]
     Tc {
@@ -53,7 +54,12 @@ The tree becomes a bottleneck, each class a link with its netem, each filter a r
         #[arg(long, value_enum, default_value_t = Side::Up)]
         direction: Side,
 
-        /// The rate of the device, where the tree has none: prio, or htb without a class above all
+        /// The device whose qdiscs are read, of a script for several
+        #[arg(long, value_name = "NAME")]
+        dev: Option<String>,
+
+        /// The rate of the device, where the tree has none: prio, a queue alone, or htb without a class
+        /// above all
         #[arg(long, value_name = "RATE")]
         rate: Option<Rate>,
 
@@ -231,11 +237,13 @@ pub fn run(args: Args) -> Result<(), Failure> {
         }
         Verb::Tc {
             direction,
+            dev,
             rate,
             file,
         } => read_text(Path::new(&file)).and_then(|script| {
             let rate = rate.map(|Rate(bits)| bits);
-            import::tc(&script, &file, direction.into(), rate, &import::tc_table)
+            let (direction, dev) = (direction.into(), dev.as_deref());
+            import::tc(&script, &file, direction, dev, rate, &import::tc_table)
         }),
         Verb::Ping {
             file,

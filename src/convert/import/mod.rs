@@ -130,13 +130,13 @@ pub fn tc_table(name: &str) -> Option<PathBuf> {
 /// support.
 pub fn netem(command: &str, header: Header, tables: Tables) -> Result<Imported, TextError> {
     let text = shell::expanded(command);
-    tc_script::read(&text)
+    tc_script::read(&text, None)
         .and_then(|script| netem_profile::profile(&script, header, tables))
         .map_err(|mistake| mistakes("command", &text, mistake))
 }
 
-/// The profile of a tree of qdiscs in a script, or in what tc prints: a bottleneck with classes.
-/// `rate` (bit/s) is the device's, where the tree has none.
+/// The profile of a tree of qdiscs in a script, or in what tc prints: a bottleneck with classes, or a link.
+/// `device` is the one that counts, if there are several; `rate` (bit/s) is the device's, where the tree has none.
 ///
 /// # Errors
 /// As [`netem()`], or a tree that is no bottleneck.
@@ -144,13 +144,21 @@ pub fn tc(
     script: &str,
     origin: &str,
     header: Header,
+    device: Option<&str>,
     rate: Option<u64>,
     tables: Tables,
 ) -> Result<Imported, TextError> {
     let text = shell::expanded(script);
-    tc_tree::Tree::read(&text)
-        .and_then(|tree| tc_tree_toml::profile(&tree, header, rate, tables))
-        .map_err(|mistake| mistakes(origin, &text, mistake))
+    let profile = || {
+        if let Some(tree) = tc_tree::Tree::read(&text, device)? {
+            return tc_tree_toml::profile(&tree, header, rate, tables);
+        }
+        let mut script = tc_script::read(&text, device)?;
+        let unused = rate.map(|_| "`--rate`: a netem has the rate of its tree, or none".to_owned());
+        script.warnings.extend(unused);
+        netem_profile::profile(&script, header, tables)
+    };
+    profile().map_err(|mistake| mistakes(origin, &text, mistake))
 }
 
 /// Returns the profile measured by ping; `origin` is the name of the log in messages.

@@ -48,10 +48,15 @@ impl Made<'_> {
     }
 }
 
-/// Returns the filters that select a class, in the order in which the kernel checks them.
-pub(crate) fn filters(text: &str) -> Result<Vec<Filter<'_>>, Mistake> {
+/// Returns the filters that select a class, in the order in which the kernel checks them; of one device, if it is named.
+pub(crate) fn filters<'a>(text: &'a str, device: Option<&str>) -> Result<Vec<Filter<'a>>, Mistake> {
     let mut all = Vec::new();
     for words in found(text) {
+        let mut behind = words.iter().skip_while(|word| word.value != "dev").skip(1);
+        let own = behind.next().map(|word| word.value);
+        if device.is_some() && own != device {
+            continue;
+        }
         let mut words = Words::new(words);
         if words.skip("filter") {
             all.extend(filter(&mut words)?);

@@ -257,6 +257,17 @@ fn prefix(word: &Word, key: &str) -> Result<String, Mistake> {
 
 /// `match ip dst 10.0.0.1/32`, `match ip dport 80 0xffff`, `match u32 0 0`.
 fn u32_match(words: &mut Words, out: &mut Vec<(&'static str, String)>) -> Result<(), Mistake> {
+    let mut rest = words.clone();
+    let ends = |word: &str| matches!(word, "match" | "flowid" | "classid" | "action");
+    let whole_match: Vec<_> = std::iter::from_fn(|| rest.next())
+        .map(|word| word.value)
+        .take_while(|word| !ends(word))
+        .collect();
+    let cannot = |word: &Word| {
+        let mut mistake = cannot(word);
+        mistake.title += &format!(", in `match {}`", clipped(&whole_match.join(" ")));
+        mistake
+    };
     let family = words.argument("match", "ip dst 10.0.0.1/32")?;
     if matches!(family.value, "tcp" | "udp") {
         // `nexthdr+0`, but u32_classify() knows where that is from a filter with a link and an offset alone.

@@ -183,7 +183,7 @@ fn below(all: &[Made], netem: &Made, warnings: &mut Vec<String>) -> Vec<usize> {
 }
 
 /// Whether its parent is this qdisc, or a class of it.
-fn is_in(made: &Made, qdisc: &Made) -> bool {
+pub(super) fn is_in(made: &Made, qdisc: &Made) -> bool {
     let parent = made.parent.as_deref().map(major);
     let own = qdisc.handle.as_deref().map(major);
     made.device == qdisc.device && parent.is_some() && parent == own

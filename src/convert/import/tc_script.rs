@@ -62,8 +62,10 @@ impl Script {
     }
 }
 
-pub(crate) fn read(text: &str) -> Result<Script, Mistake> {
+/// Of one device, if it is named.
+pub(crate) fn read(text: &str, device: Option<&str>) -> Result<Script, Mistake> {
     let mut all = made(text)?;
+    all.retain(|made| device.is_none_or(|device| made.device == Some(device)));
     if !all.iter().any(is_netem) {
         return Err(none(&all));
     }
@@ -73,7 +75,7 @@ pub(crate) fn read(text: &str) -> Result<Script, Mistake> {
         rules: Vec::new(),
         warnings: Vec::new(),
     };
-    let mut filters = of_roots(filters(text)?, &all, &mut script.warnings);
+    let mut filters = of_roots(filters(text, device)?, &all, &mut script.warnings);
     let is_prio = |made: &&Made| made.kind.value == "prio" && !made.is_class;
     for root in all.iter().filter(is_prio).filter(|m| m.parent.is_none()) {
         if all.iter().any(|m| is_netem(m) && m.device == root.device) {
@@ -281,7 +283,7 @@ fn unlimited(
     Ok(())
 }
 
-fn is_netem(made: &Made) -> bool {
+pub(super) fn is_netem(made: &Made) -> bool {
     made.kind.value == "netem" && !made.is_class
 }
 

@@ -5,11 +5,11 @@ use super::netem::{Netem, Under};
 use super::tc_command::{Made, begins, filters, made};
 use super::tc_filter::Filter;
 use super::tc_handle::{canonical, major, of_qdisc};
+use super::tc_limiter::is_in;
 use super::tc_prio::Bands;
 use super::tc_quantum::{USUAL_R2Q, not_in_proportion, quantum};
 use super::tc_queue::{Queue, queue};
-use super::tc_red::Red;
-use super::tc_script::below_another;
+use super::tc_script::{below_another, is_netem};
 use super::tc_shaper::Shaper;
 use super::tc_units::whole;
 use crate::bottleneck::Schedule;
@@ -54,25 +54,29 @@ pub(super) struct Class {
 }
 
 impl<'a> Tree<'a> {
-    /// Reads the only tree of a text.
-    pub fn read(text: &'a str) -> Result<Self, Mistake> {
-        let all = made(text)?;
+    /// Reads the tree of a device, or of the only one; `None`: it is a link with a netem, which `tc_script` reads.
+    pub fn read(text: &'a str, device: Option<&str>) -> Result<Option<Self>, Mistake> {
+        let mut all = made(text)?;
+        all.retain(|made| device.is_none_or(|device| made.device == Some(device)));
         let roots: Vec<&Made> = all
             .iter()
             .filter(|m| !m.is_class && m.parent.is_none())
             .collect();
         let Some(&(mut root)) = roots.first() else {
             let help = "write tc qdisc add dev eth0 root handle 1: htb ..., and its classes";
-            return Err(Mistake::new(
-                &At::START,
-                "there is no qdisc at the root of a device",
-                help,
-            ));
+            let device = device.unwrap_or("a device");
+            let title = format!("there is no qdisc at the root of {device}");
+            return Err(Mistake::new(&At::START, title, help));
         };
         if let Some(second) = roots.iter().find(|other| other.device != root.device) {
-            let help = "import the qdiscs of one device at a time: a profile has one interface";
+            let first = root.device.unwrap_or("eth0");
+            let help = format!("choose one with --dev {first}: a profile has one interface");
             let title = "the qdiscs of a second device";
             return Err(Mistake::new(&second.kind.at, title, help));
+        }
+        let is_below = |made: &Made| is_netem(made) && is_in(made, root);
+        if is_netem(root) || (root.kind.value == "tbf" && all.iter().any(is_below)) {
+            return Ok(None);
         }
         let mut tree = Self {
             rate: None,
@@ -81,7 +85,7 @@ impl<'a> Tree<'a> {
             queue_at: root.kind.at.clone(),
             classes: Vec::new(),
             default: None,
-            filters: filters(text)?,
+            filters: filters(text, device)?,
             bands: None,
             at: root.kind.at.clone(),
             warnings: Vec::new(),
@@ -90,12 +94,14 @@ impl<'a> Tree<'a> {
             "htb" => tree.htb(&all, root)?,
             "prio" => tree.prio(root)?,
             "tbf" => tree.tbf(&all, root)?,
-            "red" => tree.queue.red = Some(Red::read(&mut root.clone(), &mut tree.warnings)?),
             other => {
-                let title = format!("`{other}` at the root has no classes that emud knows");
-                let help = "a tree begins with htb, prio, tbf or red; a netem alone is read by emud import \
-                            netem";
-                return Err(Mistake::new(&root.kind.at, title, help));
+                let Some(queue) = queue(&mut root.clone(), &mut tree.warnings)? else {
+                    let title = format!("`{other}` at the root is not imported");
+                    let help =
+                        "a tree begins with htb, prio, tbf, netem, pfifo, bfifo, red, codel or pie";
+                    return Err(Mistake::new(&root.kind.at, title, help));
+                };
+                tree.queue = queue;
             }
         }
         if let Some(bands) = tree.shaped_bands(&all, root) {
@@ -107,18 +113,14 @@ impl<'a> Tree<'a> {
         }
         tree.of_root(root);
         tree.promises();
-        Ok(tree)
+        Ok(Some(tree))
     }
 
     /// prio has no rate, so it is often below a tbf, or below the only class of an htb: then it is the
     /// tree, with that rate.
     fn shaped_bands<'m>(&mut self, all: &'m [Made<'a>], root: &Made) -> Option<&'m Made<'a>> {
         let (rate, bands) = match (root.kind.value, &self.classes[..]) {
-            ("tbf", _) => {
-                let handle = root.handle.as_deref().map(major)?;
-                let is_below = |made: &&Made| made.parent.as_deref().map(major) == Some(handle);
-                (self.rate, all.iter().find(is_below)?)
-            }
+            ("tbf", _) => (self.rate, all.iter().find(|made| is_in(made, root))?),
             ("htb", [only]) if self.default.as_ref() == Some(&only.id) => {
                 let is_below = |made: &&Made| only.holds(made);
                 // As Shaper::most().
@@ -241,20 +243,19 @@ impl<'a> Tree<'a> {
     /// A bucket with at most one queue below it.
     fn tbf(&mut self, all: &[Made], root: &Made) -> Result<(), Mistake> {
         (self.rate, self.queue) = tbf(&mut root.clone(), &mut self.warnings)?;
-        let below = |made: &&Made| {
-            let parent = made.parent.as_deref().map(major);
-            !made.is_class && parent.is_some() && parent == root.handle.as_deref().map(major)
-        };
-        if let Some(below) = all.iter().find(below) {
+        let below = all.iter().find(|made| !made.is_class && is_in(made, root));
+        if let Some(below) = below {
             let mut below = below.clone();
             self.queue_at = below.kind.at.clone();
             match queue(&mut below, &mut self.warnings)? {
                 Some(queue) => self.queue = queue,
                 None if below.kind.value == "prio" => {}
-                None => self.warnings.push(format!(
-                    "`{}` below tbf: emud import netem reads a netem with a tbf; other queues are not read",
-                    below.kind.value
-                )),
+                None => {
+                    let kind = below.kind.value;
+                    let text =
+                        format!("`{kind}` below tbf: this queue has the limit of the tbf instead");
+                    self.warnings.push(text);
+                }
             }
         }
         Ok(())

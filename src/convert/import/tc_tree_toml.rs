@@ -26,8 +26,8 @@ pub(super) fn profile(
     tables: Tables,
 ) -> Result<Imported, Mistake> {
     let Some(rate) = tree.rate.or(rate) else {
-        let help = "say what the device sends, such as --rate 100Mbit: prio, red, and htb without a class \
-                    above all others, have no rate themselves";
+        let help = "say what the device sends, such as --rate 100Mbit: prio, a queue alone, and htb without \
+                    a class above all others, have no rate themselves";
         return Err(Mistake::new(&tree.at, "the tree has no rate", help));
     };
     let mut out = Writer::default();
@@ -37,7 +37,8 @@ pub(super) fn profile(
     seed(&mut out, netems());
     let default = tree.default.as_ref();
     let default = leaves(tree).find(|class| Some(&class.id) == default);
-    if let (true, Some(_)) = (tree.classes.is_empty(), &tree.queue.red) {
+    let is_alone = tree.rate.is_none() && tree.schedule == Schedule::Fifo;
+    if tree.classes.is_empty() && (is_alone || tree.queue.red.is_some()) {
         // Packets in the order of arrival: the queue of a link, with every engine.
         out.header(header.word());
         out.key("rate", quoted(Rate(rate)));

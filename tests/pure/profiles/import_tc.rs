@@ -10,12 +10,12 @@ use super::parse;
 const MBIT: u64 = 1_000_000;
 
 fn import(script: &str, rate: Option<u64>) -> Imported {
-    import::tc(script, "x.sh", Header::Up, rate, &|_| None)
+    import::tc(script, "x.sh", Header::Up, None, rate, &|_| None)
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn refused(script: &str) -> String {
-    let result = import::tc(script, "x.sh", Header::Up, None, &|_| None);
+    let result = import::tc(script, "x.sh", Header::Up, None, None, &|_| None);
     result.unwrap_err().to_string()
 }
 
@@ -338,7 +338,7 @@ fn red_alone_is_the_queue_of_a_link() {
 #[test]
 fn red_in_a_class() {
     let script = TREE.replace("pfifo limit 50", RED);
-    let imported = import::tc(&script, "x.sh", Header::Up, None, &|_| None).unwrap();
+    let imported = import(&script, None);
     let profile = parse(&imported.toml);
     let classes = &profile.bottlenecks[0].classes;
     let class = classes.iter().find(|class| class.name == "class-1-30");
@@ -357,8 +357,72 @@ fn a_queue_below_a_bucket() {
     };
     let plan = parse(&below("pfifo limit 30").toml).bottlenecks[0].plan();
     assert_eq!(plan.classes[0].limits, limited(30));
-    let warnings = below("netem delay 5ms").warnings;
-    assert!(warnings[0].contains("`netem` below tbf"), "{warnings:?}");
+    let warnings = below("sfq").warnings;
+    assert!(warnings[0].contains("`sfq` below tbf"), "{warnings:?}");
+}
+
+/// As import netem reads it.
+#[test]
+fn a_netem_for_all_packets_is_a_link() {
+    let root = "tc qdisc add dev eth0 root handle 1:";
+    let below = "tc qdisc add dev eth0 parent 1:1 handle 10:";
+    let class = "tc class add dev eth0 parent 10: classid 10:1 htb rate 2mbit";
+    for script in [
+        format!("{root} netem delay 5ms limit 500"),
+        format!("{root} tbf rate 2mbit burst 10k latency 50ms\n{below} netem delay 5ms"),
+        format!("{root} netem delay 5ms\n{below} tbf rate 2mbit burst 10k latency 50ms"),
+        format!("{root} netem delay 5ms\n{below} htb default 1\n{class}"),
+    ] {
+        let imported = import(&script, None);
+        let up = parse(&imported.toml).up;
+        assert_eq!(up.delay.mean_ns, 5_000_000, "{script}");
+        let rate = script.contains("2mbit").then_some(2 * MBIT);
+        assert_eq!((up.rate, up.class), (rate, None), "{script}");
+        let netem = import::netem(&script, Header::Up, &|_| None).unwrap();
+        assert_eq!(imported, netem, "{script}");
+        let warnings = import(&script, Some(MBIT)).warnings;
+        assert!(
+            warnings.iter().any(|w| w.starts_with("`--rate`")),
+            "{script}"
+        );
+    }
+}
+
+#[test]
+fn a_queue_at_the_root_is_that_of_a_link() {
+    for (kind, packets, bytes) in [
+        ("pfifo limit 30", Some(30), None),
+        ("bfifo limit 30000", None, Some(30_000)),
+        ("codel limit 30", Some(30), None),
+    ] {
+        let script = format!("tc qdisc add dev eth0 root {kind}");
+        let imported = import(&script, Some(MBIT));
+        assert_eq!(imported.warnings, [""; 0]);
+        let up = parse(&imported.toml).up;
+        assert_eq!((up.rate, up.class), (Some(MBIT), None));
+        let limits = (up.queue.packets, up.queue.bytes);
+        assert_eq!(limits, (packets, bytes), "{script}");
+        assert!(refused(&script).contains("the tree has no rate"));
+    }
+}
+
+/// Of a script for two devices.
+#[test]
+fn one_device_is_chosen() {
+    let other = TREE.replace("eth1", "eth2").replace("100mbit", "200mbit");
+    let netem = "tc qdisc add dev eth3 root netem delay 7ms\n";
+    // A mistake of another device does not matter.
+    let filter = "tc filter add dev eth5 parent 1: u32 match u8 5 f at 0 flowid 1:1\n";
+    let script = format!("{TREE}{other}{netem}{filter}");
+    let of = |device| import::tc(&script, "x.sh", Header::Up, Some(device), None, &|_| None);
+    let rate = |device| parse(&of(device).unwrap().toml).bottlenecks[0].plan().rate;
+    assert_eq!([rate("eth1"), rate("eth2")], [100 * MBIT, 200 * MBIT]);
+    let netem = parse(&of("eth3").unwrap().toml);
+    assert_eq!(netem.up.delay.mean_ns, 7_000_000);
+    assert_eq!((netem.rules.len(), netem.links.len()), (0, 0));
+    let text = of("eth4").unwrap_err().to_string();
+    assert!(text.contains("no qdisc at the root of eth4"), "{text}");
+    assert!(refused(&script).contains("choose one with --dev eth1"));
 }
 
 #[test]
@@ -380,8 +444,8 @@ fn what_is_no_tree_is_refused() {
             "the tree has no rate",
         ),
         (
-            "tc qdisc add dev eth0 root netem delay 1ms",
-            "emud import netem",
+            "tc qdisc add dev eth0 root sfq",
+            "`sfq` at the root is not imported",
         ),
         (
             "tc qdisc add dev eth0 parent 1:1 pfifo",
@@ -627,7 +691,15 @@ fn a_filter_is_for_its_protocol() {
         ),
         (
             "protocol ip prio 1 u32 match ip dport 80 65535 flowid 1:10",
-            "`65535` is not imported",
+            "`65535` is not imported, in `match ip dport 80 65535`",
+        ),
+        (
+            "protocol ip prio 1 u32 match u8 0x05 0x0f at 0 flowid 1:10",
+            "in `match u8 0x05 0x0f at 0`",
+        ),
+        (
+            "protocol ip prio 1 u32 match ip src 10.0.0.1 match ip dport 80 0xfff0 flowid 1:10",
+            "in `match ip dport 80 0xfff0`",
         ),
         // What the kernel does with those depends on no class of the text.
         ("protocol ip prio 1 handle 1: cgroup", "without `flowid`"),

@@ -240,7 +240,7 @@ fn profile(
 /// Where htb sends more than emud, both directions say so.
 fn back(exported: &Exported) -> Profile {
     let script = &exported.command;
-    let imported = import::tc(script, "x.sh", Header::Up, None, &|_| None);
+    let imported = import::tc(script, "x.sh", Header::Up, None, None, &|_| None);
     let imported = imported.unwrap_or_else(|error| panic!("{script}\n{error}"));
     let twice = |texts: &[String]| {
         let said = texts
