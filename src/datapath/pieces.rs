@@ -5,6 +5,7 @@
 //! run and the monitor compare the kernel's state with it; detach and a new attach remove what
 //! remains.
 
+mod inside;
 mod tampering;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -15,7 +16,7 @@ use super::maps::{DatapathError, Maps, Program};
 use super::programs::{is_by_tcx, uses_clsact};
 use super::saved::{Saved, Segmenter};
 use super::show::report::running;
-use super::{LinkError, attachment};
+use super::{KEEPER_NAME, LinkError, attachment};
 use crate::abi;
 use crate::abi::DIRECTIONS;
 use crate::netlink::{IngressQdisc, Link, Netlink, NetlinkError};
@@ -32,12 +33,11 @@ enum Piece {
         name: String,
         direction: u32,
     },
-    /// The engine's qdisc at the root of emud's ifb.
-    IfbRoot(String),
-    /// The program behind a TAP.
-    TapFilter {
+    /// The root qdisc of emud's ifb or TAP, and these filters at its ingress.
+    Inside {
         name: String,
-        program: Program,
+        direction: u32,
+        filters: Vec<&'static str>,
     },
     /// The root qdisc of the interface: fq (or mq with fq below it), emud's own, or the kernel's
     /// default.
@@ -72,12 +72,14 @@ fn expected(saved: &Saved) -> Vec<Piece> {
             name: name.clone(),
             direction,
         });
-        pieces.push(match saved.engine {
-            Engine::Fq | Engine::Qdisc => Piece::IfbRoot(name),
-            Engine::Hold => Piece::TapFilter {
-                name,
-                program: tap_program(direction),
-            },
+        let behind = match saved.engine {
+            Engine::Fq | Engine::Qdisc => None,
+            Engine::Hold => Some(tap_program(direction).name()),
+        };
+        pieces.push(Piece::Inside {
+            name,
+            direction,
+            filters: behind.into_iter().chain([KEEPER_NAME]).collect(),
         });
     }
     pieces.extend(saved.mirred_pref.map(Piece::Redirect));
@@ -153,6 +155,10 @@ pub fn tampering(
     link: &Link,
     there: &Attachment,
 ) -> Result<Vec<Tampering>, LinkError> {
+    nl.with_one_list(|nl| compare(nl, link, there))
+}
+
+fn compare(nl: &mut Netlink, link: &Link, there: &Attachment) -> Result<Vec<Tampering>, LinkError> {
     if !in_force(there)? {
         return Ok(Tampering::gone(UNFINISHED).into_iter().collect());
     }

@@ -144,6 +144,7 @@ mod tests {
             orphan_mask: None,
             buckets_log: None,
             pacing: None,
+            ce_threshold_us: None,
         };
         let mut room = FqRoom::default();
         let limits = |fq: FqOptions| (fq.limit, fq.flow_limit);

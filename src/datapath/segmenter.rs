@@ -17,14 +17,14 @@ use super::{FILTER_HANDLE, LinkError, devices};
 use crate::abi;
 use crate::abi::DIRECTIONS;
 use crate::netlink::{
-    BpfFilter, Filter, Hook, Link, Netlink, NetlinkError, Offloads, WireEnd, is_segmentation,
+    BpfFilter, FilterBpf, Hook, Link, Netlink, NetlinkError, Offloads, WireEnd, is_segmentation,
 };
 
 /// The maximum of a veth: packets from the segmenter are as long as the device allows.
 const MTU: u32 = 65_535;
 
 /// Returns the program at the end where a direction's packets leave.
-const fn program(direction: u32) -> &'static str {
+pub(crate) const fn program(direction: u32) -> &'static str {
     if direction == abi::EMUD_UP {
         "emud_seg_up"
     } else {
@@ -63,58 +63,19 @@ pub(crate) fn is_end(nl: &mut Netlink, end: &Link) -> Result<bool, NetlinkError>
     if end.kind.as_deref() != Some("veth") {
         return Ok(false);
     }
-    Ok(program_of(nl, end)?.is_some())
-}
-
-/// Returns the direction whose packets leave at an end.
-fn program_of(nl: &mut Netlink, end: &Link) -> Result<Option<u32>, NetlinkError> {
     let filters = nl.filters(end.index, Hook::Ingress)?;
-    let has = |name: &str| {
-        let named = |filter: &Filter| filter.bpf.as_ref().is_some_and(|bpf| bpf.name == name);
-        filters.iter().any(named)
-    };
-    Ok(DIRECTIONS
-        .into_iter()
-        .find(|direction| has(program(*direction))))
-}
-
-/// Returns which part of the segmenter is missing or down.
-pub(crate) fn fault(
-    nl: &mut Netlink,
-    segmenter: &Segmenter,
-) -> Result<Option<String>, NetlinkError> {
-    let ends = match ends(nl, &segmenter.ends) {
-        Err(NetlinkError::NoInterface(_)) => {
-            return Ok(Some(format!("device {} was deleted", segmenter.ends[0])));
-        }
-        found => found?,
-    };
-    for (direction, end) in DIRECTIONS.into_iter().zip(&ends) {
-        let name = &end.name;
-        if !end.up {
-            return Ok(Some(format!("device {name} is down")));
-        }
-        let sent = super_packets(nl, end)?;
-        if let Some(feature) = sent.changeable.union(&sent.fixed).next() {
-            return Ok(Some(format!("{feature} of {name} is on")));
-        }
-        // A packet leaves at the opposite end.
-        if program_of(nl, &ends[1 - direction as usize])? != Some(direction) {
-            let program = program(direction);
-            return Ok(Some(format!("the filter {program} was deleted")));
-        }
-    }
-    Ok(None)
+    let has = |bpf: &FilterBpf| DIRECTIONS.map(program).contains(&&*bpf.name);
+    Ok(filters.iter().any(|f| f.bpf.as_ref().is_some_and(has)))
 }
 
 /// Returns which super-packets an end passes on, as features. Without them all are segmented, also those
 /// that pass a `gso_max_segs` of 1: gso_features_check() compares it with gso_segs, which is 0 in what a
 /// virtual machine sends (SKB_GSO_DODGY).
-fn super_packets(nl: &mut Netlink, end: &Link) -> Result<Offloads, NetlinkError> {
+pub(crate) fn super_packets(nl: &mut Netlink, end: &Link) -> Result<Offloads, NetlinkError> {
     Offloads::snapshot(nl, end.index, is_segmentation)
 }
 
-fn ends(nl: &mut Netlink, names: &[String; 2]) -> Result<[Link; 2], NetlinkError> {
+pub(crate) fn ends(nl: &mut Netlink, names: &[String; 2]) -> Result<[Link; 2], NetlinkError> {
     Ok([nl.link(&names[0])?, nl.link(&names[1])?])
 }
 

@@ -79,6 +79,7 @@ impl Qdisc {
             orphan_mask: Some(fq.get_orphan_mask().ok()?),
             buckets_log: Some(fq.get_buckets_log().ok()?),
             pacing: Some(fq.get_rate_enable().ok()? != 0),
+            ce_threshold_us: Some(fq.get_ce_threshold().ok()?),
         })
     }
 
@@ -118,6 +119,8 @@ pub struct FqOptions {
     pub buckets_log: Option<u32>,
     /// fq's pacing of sockets; packets with a departure time are not paced.
     pub pacing: Option<bool>,
+    /// ECN packets that leave this much after their departure time are marked; `u32::MAX`: none.
+    pub ce_threshold_us: Option<u32>,
 }
 
 /// Reads the attributes of a dumped qdisc or class except kind and options.
@@ -173,6 +176,20 @@ impl Netlink {
             },
         )?;
         Ok(found)
+    }
+
+    /// Answers [`Self::qdiscs`] from one list during `work`.
+    pub fn with_one_list<T, E: From<NetlinkError>>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        if self.qdiscs.is_some() {
+            return work(self);
+        }
+        self.qdiscs = Some(Arc::new(self.all_qdiscs()?));
+        let done = work(self);
+        self.qdiscs = None;
+        done
     }
 
     /// From now on answers [`Self::qdiscs`] from a list.
@@ -343,6 +360,9 @@ fn encode_fq<P: Pusher>(attrs: PushAttrs<P>, options: &FqOptions) {
     }
     if let Some(pacing) = options.pacing {
         fq = fq.push_rate_enable(u32::from(pacing));
+    }
+    if let Some(us) = options.ce_threshold_us {
+        fq = fq.push_ce_threshold(us);
     }
     fq.end_nested().end_nested();
 }

@@ -33,6 +33,8 @@ const LIMIT_MAX: f64 = 16_000_000.0;
 /// fq's timer uses the late end of this range (default 10 us): with 1 us the median packet left
 /// that much later.
 const TIMER_SLACK_NS: u32 = 0;
+/// The kernel's default of ce_threshold.
+const NO_MARKS: u32 = u32::MAX;
 /// fq sends a packet that is due later at this distance already, so it is the longest one, 71 min: how
 /// long packets may wait depends on their lengths, and a queue of 1000 jumbo frames is six times as
 /// long as one of 1000 usual ones. The classifier leaves no stamp that is not a departure time.
@@ -63,6 +65,7 @@ pub fn options(links: &[Compiled], instances: u32, pairs: &[Pair]) -> FqOptions 
         orphan_mask: Some(abi::EMUD_FQ_FLOWS - 1),
         buckets_log: None,
         pacing: Some(false),
+        ce_threshold_us: Some(NO_MARKS),
     }
 }
 
@@ -254,7 +257,7 @@ pub fn resize(nl: &mut Netlink, link: &Link, options: &FqOptions) -> Result<bool
 }
 
 /// Returns whether another process changed an fq with room for so many packets: it would send packets
-/// early, or drop some.
+/// early, drop or mark some.
 pub(crate) fn is_altered(now: &FqOptions, room: u32) -> bool {
     let kept = FqOptions {
         limit: room,
@@ -263,6 +266,7 @@ pub(crate) fn is_altered(now: &FqOptions, room: u32) -> bool {
         horizon_us: HORIZON_US,
         horizon_drop: false,
         pacing: Some(false),
+        ce_threshold_us: Some(NO_MARKS),
         ..*now
     };
     // More room is made before it is recorded.
@@ -360,6 +364,7 @@ const PROBE_FQ: FqOptions = FqOptions {
     orphan_mask: None,
     buckets_log: None,
     pacing: Some(false),
+    ce_threshold_us: None,
 };
 
 /// Sends a datagram over lo, whose ingress a BPF program redirects to the ifb. The program is the
@@ -410,7 +415,7 @@ mod tests {
     use crate::profile::Profile;
 
     #[test]
-    fn an_fq_that_sends_early_or_drops_is_altered() {
+    fn an_fq_that_sends_early_drops_or_marks_is_altered() {
         let made = options(&[], 1, &[]);
         let altered = |now: FqOptions| is_altered(&now, made.limit);
         assert!(!altered(made));
@@ -440,6 +445,10 @@ mod tests {
             },
             FqOptions {
                 pacing: Some(true),
+                ..made
+            },
+            FqOptions {
+                ce_threshold_us: Some(1),
                 ..made
             },
         ] {

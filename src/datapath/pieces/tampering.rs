@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Compares one part of an emulated link with what attach created.
 
-use super::{Piece, renamed};
+use super::{Piece, inside, renamed};
 use crate::abi;
 use crate::abi::direction_name;
 use crate::datapath::attachment::Attachment;
@@ -11,7 +11,7 @@ use crate::datapath::programs::is_by_tcx;
 use crate::datapath::saved::Saved;
 use crate::datapath::show::report::running;
 use crate::datapath::{
-    FILTER_HANDLE, LinkError, ORPHAN_HANDLE, ahead, attachment, filter_name, hook, segmenter,
+    FILTER_HANDLE, LinkError, ORPHAN_HANDLE, ahead, attachment, filter_name, hook,
 };
 use crate::host::now_ns;
 use crate::netlink::{
@@ -35,7 +35,7 @@ impl Tampering {
         })
     }
 
-    fn changed(what: impl Into<String>) -> Option<Self> {
+    pub(super) fn changed(what: impl Into<String>) -> Option<Self> {
         Some(Self {
             gone: false,
             what: what.into(),
@@ -75,22 +75,16 @@ pub(super) fn check(
                 },
             }
         }
-        Piece::IfbRoot(name) => match nl.find_link(name)? {
-            Some(ifb) => root(nl, &ifb, &there.saved, abi::EMUD_DOWN)?,
+        Piece::Inside {
+            name,
+            direction,
+            filters,
+        } => match nl.find_link(name)? {
+            Some(device) => match root(nl, &device, &there.saved, *direction)? {
+                None => inside::compare(nl, &device, filters)?,
+                other => other,
+            },
             // Reported for the device.
-            None => None,
-        },
-        Piece::TapFilter { name, program } => match nl.find_link(name)? {
-            Some(tap) => {
-                let program = program.name();
-                let filters = nl.filters(tap.index, Hook::Ingress)?;
-                let ours = |bpf: &FilterBpf| bpf.name == program;
-                let there = filters.iter().any(|f| f.bpf.as_ref().is_some_and(ours));
-                match there {
-                    true => None,
-                    false => Tampering::gone(format!("the filter {program} of {name} was deleted")),
-                }
-            }
             None => None,
         },
         Piece::Root => root(nl, link, &there.saved, abi::EMUD_UP)?,
@@ -103,7 +97,7 @@ pub(super) fn check(
             Tampering::changed(format!("gso_max_segs is {}, not 1", link.gso.max_segs))
         }
         Piece::Segments => None,
-        Piece::Segmenter(segmenter) => segmenter::fault(nl, segmenter)?.and_then(Tampering::gone),
+        Piece::Segmenter(segmenter) => inside::segmenter(nl, segmenter)?,
         Piece::Mtu(mtu) if link.mtu != *mtu => {
             Tampering::changed(format!("the MTU is {}, at attach it was {mtu}", link.mtu))
         }
@@ -156,7 +150,12 @@ fn root(
 }
 
 /// Checks the root of an interface among all its qdiscs. `room`: packets that each fq can keep.
-fn root_among(qdiscs: &[Qdisc], link: &Link, engine: Engine, room: u32) -> Option<Tampering> {
+pub(super) fn root_among(
+    qdiscs: &[Qdisc],
+    link: &Link,
+    engine: Engine,
+    room: u32,
+) -> Option<Tampering> {
     let name = &link.name;
     let by_hand = qdiscs.iter().find(|q| q.parent == ROOT && q.by_hand());
     let other = |q: &Qdisc| format!("{} {}", q.kind, show_handle(q.handle));

@@ -20,6 +20,7 @@ fn fq() -> FqOptions {
         orphan_mask: Some(1023),
         buckets_log: None,
         pacing: None,
+        ce_threshold_us: None,
     }
 }
 

@@ -170,6 +170,43 @@ const KINDS: &[Kind] = &[
         "tx-tcp6-segmentation of emud-sa-",
     ),
     kind("segmenter gone", "ip link del emud-sa-${D##*-}", "emud-sa-"),
+    kind(
+        "filter of the device",
+        "tc filter add dev $D egress protocol all bpf bytecode \"1,6 0 0 0,\" flowid 1:1",
+        "the egress filter bpf of pref 49152 was added to emud-",
+    ),
+    kind(
+        "filter before that of the device",
+        "tc filter add dev $D ingress pref 1 protocol all bpf \
+         bytecode \"1,6 0 0 4294967295,\" flowid 1:1",
+        "the ingress filter bpf of pref 1 was added to emud-",
+    ),
+    kind(
+        "filter of the segmenter",
+        "tc filter add dev emud-sa-${D##*-} egress protocol all bpf bytecode \"1,6 0 0 0,\" flowid 1:1",
+        "the egress filter bpf of pref 49152 was added to emud-sa-",
+    ),
+    kind(
+        "root of the segmenter",
+        "tc qdisc add dev emud-sb-${D##*-} root handle 5: pfifo limit 1",
+        "the root qdisc pfifo 5: was added to emud-sb-",
+    ),
+    of(
+        Engine::Hold,
+        kind(
+            "root of the TAP",
+            "tc qdisc add dev $D root handle 5: pfifo limit 1",
+            "the root qdisc pfifo 5: was added to emud-down-",
+        ),
+    ),
+    of(
+        Engine::Fq,
+        kind(
+            "options",
+            "tc qdisc change dev va root fq ce_threshold 1us",
+            "the options of fq",
+        ),
+    ),
 ];
 
 /// Undone before the next check: packets are lost nevertheless.
