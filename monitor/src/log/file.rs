@@ -4,7 +4,6 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -33,25 +32,36 @@ impl FileLog {
     /// # Errors
     /// The thread cannot be started.
     pub fn new(file: File) -> io::Result<Self> {
-        Self::start(file, PathBuf::new(), Moved::default())
+        Self::start(
+            file,
+            || Err(ErrorKind::Unsupported.into()),
+            Moved::default(),
+        )
     }
 
-    /// Appends to a file. When `moved` is set, reopens the file by its name.
+    /// Writes to the file that `open` returns, and calls it again when `moved` is set. Opened with
+    /// O_APPEND, writes of other processes, or a truncated file, leave no gap.
     ///
     /// # Errors
     /// The file cannot be opened, or the thread cannot be started.
-    pub fn append(path: &Path, moved: Moved) -> io::Result<Self> {
-        Self::start(at_end(path)?, path.to_owned(), moved)
+    pub fn append<O>(open: O, moved: Moved) -> io::Result<Self>
+    where
+        O: Fn() -> io::Result<File> + Send + 'static,
+    {
+        Self::start(open()?, open, moved)
     }
 
-    fn start(file: File, path: PathBuf, moved: Moved) -> io::Result<Self> {
+    fn start<O>(file: File, open: O, moved: Moved) -> io::Result<Self>
+    where
+        O: Fn() -> io::Result<File> + Send + 'static,
+    {
         let (lines, queue) = sync_channel(QUEUE);
         let (tell, done) = sync_channel(1);
         thread::Builder::new()
             .name("emud-log".into())
             .spawn(move || {
                 // The receiver waits in finish(), or has given up.
-                let _ = tell.send(write_all(file, &queue, &path, &moved));
+                let _ = tell.send(write_all(file, &queue, open, &moved));
             })?;
         Ok(Self {
             lines: Some(lines),
@@ -87,22 +97,17 @@ impl FileLog {
     }
 }
 
-/// Opens with O_APPEND: writes of other processes, or a truncated file, leave no gap.
-fn at_end(path: &Path) -> io::Result<File> {
-    File::options().append(true).create(true).open(path)
-}
-
 fn write_all(
     mut file: File,
     lines: &Receiver<String>,
-    path: &Path,
+    open: impl Fn() -> io::Result<File>,
     moved: &Moved,
 ) -> io::Result<()> {
     loop {
         let line = lines.recv_timeout(LOOK);
         if moved.swap(false, Ordering::Relaxed) {
             // If the new file cannot be opened, the old one gets the lines.
-            file = at_end(path).unwrap_or(file);
+            file = open().unwrap_or(file);
         }
         match line {
             Ok(line) => file.write_all(line.as_bytes())?,
@@ -131,7 +136,9 @@ mod tests {
         let old = path.with_extension("1");
         std::fs::write(&path, "before\n").unwrap();
         let moved = Moved::default();
-        let mut log = FileLog::append(&path, moved.clone()).unwrap();
+        let at = path.clone();
+        let open = move || File::options().append(true).create(true).open(&at);
+        let mut log = FileLog::append(open, moved.clone()).unwrap();
         log.line("one\n");
         while std::fs::read_to_string(&path).unwrap() != "before\none\n" {
             thread::yield_now();

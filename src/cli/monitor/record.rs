@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use emud::datapath::engine::hold::signal;
+use emud::experiment::run::User;
 use emud::text::{count, quantity, to_stderr};
 use emud_monitor::criteria::table::Word as _;
 use emud_monitor::criteria::{Basis, CRITERIA};
@@ -61,7 +62,12 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     // Before the recorder's thread starts, so that a signal ends no thread.
     let stop = signal::stop_signals()?;
-    let file = File::create(&args.output).map_err(|e| {
+    let caller = User::invoking()?;
+    let file = match &caller {
+        Some(caller) => caller.create(&args.output),
+        None => File::create(&args.output),
+    };
+    let file = file.map_err(|e| {
         let file = args.output.display();
         Failure::new(EX_CANTCREAT, format!("cannot create {file}: {e}"))
     })?;
@@ -70,7 +76,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         cpu_basis: args.cpu_basis,
     };
     let recorder = Recorder::start(file, &options).map_err(|e| {
-        remove_empty(&args.output);
+        // As root, it could be another file by now.
+        match &caller {
+            Some(caller) => drop(caller.does(|| remove_empty(&args.output))),
+            None => remove_empty(&args.output),
+        }
         Failure::new(e.exit_code(), e.to_string())
     })?;
     for note in notes(recorder.header()).lines() {

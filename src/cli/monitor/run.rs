@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
+use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use emud::experiment::run::User;
 use emud::host::runtime::invoking_user;
 use emud::host::signals::Signals;
 use emud::host::single_threaded;
@@ -193,7 +195,13 @@ fn append(path: &Path, moved: Moved) -> Result<FileLog, Failure> {
         let message = format!("cannot write {}: {e}", path.display());
         Failure::new(EX_CANTCREAT, message)
     };
-    FileLog::append(path, moved).map_err(failed)
+    let caller = User::invoking()?;
+    let at = path.to_owned();
+    let open = move || match &caller {
+        Some(caller) => caller.append(&at),
+        None => File::options().append(true).create(true).open(&at),
+    };
+    FileLog::append(open, moved).map_err(failed)
 }
 
 fn exit_code(finished: Finished) -> Result<u8, Failure> {

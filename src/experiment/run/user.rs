@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{io, ptr, thread};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fchown, fstat, ftruncate, openat2};
+use rustix::fs::{
+    CWD, FileType, Mode, OFlags, ResolveFlags, fchown, fstat, ftruncate, openat, openat2,
+};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid, dumpable_behavior, set_dumpable_behavior};
 use rustix::thread::{
@@ -103,9 +105,28 @@ impl User {
     /// # Errors
     /// The kernel returns an error.
     pub fn create(&self, path: &Path) -> io::Result<File> {
+        self.open(path, OFlags::TRUNC)
+    }
+
+    /// The same of a file to append to, which is not emptied.
+    ///
+    /// # Errors
+    /// As [`Self::create`].
+    pub fn append(&self, path: &Path) -> io::Result<File> {
+        self.open(path, OFlags::APPEND)
+    }
+
+    fn open(&self, path: &Path, how: OFlags) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC | how;
+        let own = || {
+            let mode = Mode::from_raw_mode(0o666);
+            Ok(openat(CWD, path, flags | OFlags::CREATE, mode)?.into())
+        };
         let by_root = || {
-            let open = |flags| {
-                let flags = OFlags::WRONLY | OFlags::CLOEXEC | flags;
+            // Not emptied before it is known to be the user's.
+            let flags = flags - OFlags::TRUNC;
+            let open = |new| {
+                let flags = flags | new;
                 let mode = Mode::from_raw_mode(0o644);
                 openat2(CWD, path, flags, mode, ResolveFlags::NO_SYMLINKS)
             };
@@ -124,11 +145,13 @@ impl User {
                 if stat.st_nlink > 1 || stat.st_uid != self.uid.as_raw() {
                     return Err(io::ErrorKind::PermissionDenied.into());
                 }
-                ftruncate(&file, 0)?;
+                if how.contains(OFlags::TRUNC) {
+                    ftruncate(&file, 0)?;
+                }
             }
             Ok(file.into())
         };
-        self.or_root(|| File::create(path), by_root)
+        self.or_root(own, by_root)
     }
 
     /// Does something as this user; where the user may not, root does it by other means, which must

@@ -56,6 +56,7 @@ pub fn tests() -> Vec<Trial> {
             user::star,
             user::as_asked,
             user::links_lead_nowhere,
+            user::monitors_follow_no_link,
             user::folders_lead_nowhere,
             user::files_of_root_stay,
             user::who_prepares,

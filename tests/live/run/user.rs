@@ -4,10 +4,13 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use rustix::process::Gid;
+use rustix::process::{Gid, Pid, Signal, kill_process};
 use rustix::thread::set_thread_groups;
 
+use support::lab::{emud_path, wait_until};
 use support::runs::{Folder, Ran};
 
 /// A user without rights on any system, who owns no file.
@@ -16,6 +19,11 @@ const NOBODY: u32 = 65534;
 /// As sudo starts emud for that user.
 fn by_sudo(folder: &Folder, words: &str, command: &[&str]) -> Ran {
     let mut emud = folder.command(words, command);
+    of_sudo(&mut emud);
+    folder.ran(&emud.output().unwrap())
+}
+
+fn of_sudo(emud: &mut Command) {
     emud.env("SUDO_UID", NOBODY.to_string())
         .env("SUDO_GID", NOBODY.to_string())
         .env("SUDO_USER", "nobody")
@@ -24,7 +32,6 @@ fn by_sudo(folder: &Folder, words: &str, command: &[&str]) -> Ran {
     let groups = || Ok(set_thread_groups(&[Gid::ROOT, Gid::from_raw(4)])?);
     // SAFETY: one system call.
     unsafe { emud.pre_exec(groups) };
-    folder.ran(&emud.output().unwrap())
 }
 
 /// A topology has no command that only root may run.
@@ -136,6 +143,53 @@ pub fn links_lead_nowhere() {
         by_sudo(&folder, &options, &["true"]).expect(0);
         assert_eq!(fs::metadata(&link).unwrap().uid(), NOBODY);
     }
+}
+
+/// Neither does the log of a monitor, at its start or at SIGHUP, nor a recording.
+pub fn monitors_follow_no_link() {
+    const OF_ROOT: &str = "of root";
+    let folder = Folder::new();
+    let secret = folder.file("secret", OF_ROOT);
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    std::os::unix::fs::chown(folder.path(""), Some(NOBODY), Some(NOBODY)).unwrap();
+    let start = |words: &str, file: &str| {
+        let mut emud = Command::new(emud_path());
+        emud.args(words.split(' ')).arg(file);
+        of_sudo(&mut emud);
+        let piped = emud
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        piped.spawn().unwrap()
+    };
+    for words in [
+        "monitor --duration 2s --log",
+        "monitor record --duration 200ms -o",
+    ] {
+        let [link, own] = ["link", "own"].map(|name| folder.path(name));
+        std::os::unix::fs::symlink(&secret, &link).unwrap();
+        let ended = start(words, &link).wait_with_output().unwrap();
+        assert_eq!(ended.status.code(), Some(73), "{ended:?}");
+        assert_eq!(fs::read_to_string(&secret).unwrap(), OF_ROOT);
+        fs::remove_file(&link).unwrap();
+
+        let running = start(words, &own);
+        wait_until("the file is there", Duration::from_secs(20), || {
+            fs::metadata(&own).is_ok_and(|file| file.len() > 0)
+        });
+        assert_eq!(fs::metadata(&own).unwrap().uid(), NOBODY);
+        if words.ends_with("--log") {
+            fs::rename(&own, folder.path("moved")).unwrap();
+            std::os::unix::fs::symlink(&secret, &own).unwrap();
+            kill_process(Pid::from_child(&running), Signal::HUP).unwrap();
+        }
+        let ended = running.wait_with_output().unwrap();
+        assert!(matches!(ended.status.code(), Some(0 | 3)), "{ended:?}");
+        assert_eq!(fs::read_to_string(&secret).unwrap(), OF_ROOT);
+        fs::remove_file(&own).unwrap();
+    }
+    let lines = fs::read_to_string(folder.path("moved")).unwrap();
+    assert!(lines.contains("\"end\""), "{lines}");
 }
 
 /// A folder of root: of mode 0700, with one that others may enter in it, in which a file is.
