@@ -118,6 +118,18 @@ pub(super) fn not_ip(
     )))
 }
 
+/// Notes receive flow steering on the device: the classifier's hash (bpf/release.h) is also that of get_rps_cpu().
+pub(super) fn steering(link: &Link, engine: Engine, [_, down]: [bool; 2]) -> Option<String> {
+    let name = &link.name;
+    (down && engine.is_stamped() && netlink::steers_flows(name)).then(|| {
+        format!(
+            "down: RFS is enabled on {name}: engine {engine} gives all flows of a link in order the same lower half of \
+             the hash, so RFS steers all of them to one CPU; write 0 to /sys/class/net/{name}/queues/rx-*/rps_flow_cnt, \
+             or use --engine hold"
+        )
+    })
+}
+
 /// Whether /proc/net/pppoe lists a session of the device: an id, an address, and the device.
 fn has_pppoe(sessions: &str, device: &str) -> bool {
     let sessions = sessions.lines().skip(1);

@@ -125,6 +125,7 @@ pub(super) fn plan(
     }
     notes::others(nl, link, engine, request.directions, &mut notes)?;
     notes.extend(notes::not_ip(nl, link, engine, request.directions)?);
+    notes.extend(notes::steering(link, engine, request.directions));
     let qdisc_room = match engine {
         Engine::Qdisc => qdisc::room(needs.waiting),
         Engine::Fq | Engine::Hold => 0,

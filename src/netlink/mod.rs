@@ -2,8 +2,8 @@
 //! Reads, changes and restores the configuration of an interface.
 //!
 //! Everything acts in the network namespace of the calling thread and uses netlink, except
-//! `/proc/sys/net` for settings that netlink does not have. sysfs is never read, because a mounted
-//! sysfs shows the namespace that mounted it.
+//! `/proc/sys/net` for settings that netlink does not have. A sysfs that others mounted is never read,
+//! because it shows the namespace that mounted it.
 
 #![deny(missing_docs)]
 
@@ -52,6 +52,7 @@ pub use notices::{Changes, Notices};
 pub use offload::{Offloads, RECEIVE_MERGING, is_segmentation};
 pub use qdisc::{FqOptions, IngressQdisc, OWN_KIND, Qdisc, Qdiscs, ROOT, classid, show_handle};
 pub use route::RouteEntry;
+pub use setting::steers_flows;
 pub use snapshot::{RootSnapshot, Standing};
 pub use tcx::{TcxProgram, attach_tcx, detach_tcx, replace_tcx, tcx_programs};
 pub use vxlan::{OVERHEAD_IPV4, OVERHEAD_IPV6, Vxlan};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Settings that netlink does not have, below /proc/sys/net.
+//! Settings that netlink does not have, below /proc/sys/net and in sysfs.
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 
 use rustix::fs::{Mode, OFlags, openat};
 
@@ -39,4 +39,20 @@ pub(crate) fn disable_ipv6(interface: &str) -> io::Result<bool> {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
         written => written.map(|()| true),
     }
+}
+
+/// Returns whether a receive queue of an interface has a table of flows (RFS); not, if sysfs cannot be mounted.
+pub fn steers_flows(interface: &str) -> bool {
+    let Ok(sysfs) = mount::detached("sysfs") else {
+        return false;
+    };
+    let flows = |queue: u32| {
+        let name = format!("class/net/{interface}/queues/rx-{queue}/rps_flow_cnt");
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let mut count = String::new();
+        let mut file = File::from(openat(&sysfs, name, flags, Mode::empty()).ok()?);
+        file.read_to_string(&mut count).ok()?;
+        Some(count)
+    };
+    (0..).map_while(flows).any(|count| count.trim() != "0")
 }

@@ -363,3 +363,14 @@ fn a_lock_is_held_once_or_shared() {
     drop(kept);
     assert!(c.try_take(part, Sharing::Exclusive).unwrap());
 }
+
+#[test]
+fn a_table_of_flows_is_seen_in_this_namespace() {
+    let space = Space::new();
+    assert!(!steers_flows("v0") && !steers_flows("missing"));
+    // /sys of `ip netns exec` is that of the namespace.
+    let file = "/sys/class/net/v0/queues/rx-0/rps_flow_cnt";
+    let name = &space.name;
+    shell(&format!("ip netns exec {name} sh -c 'echo 32 >{file}'"));
+    assert!(steers_flows("v0") && !steers_flows("v1"));
+}
