@@ -60,6 +60,8 @@
 #define EMUD_HORIZON_NS 10000000000ULL
 /* A pacing sender holds packets back for less than this. */
 #define EMUD_HELD_MAX_NS 1000000000ULL
+/* As a rule, less than this; packets held back for longer get a share of the holder's room. */
+#define EMUD_HELD_USUAL_NS 10000000ULL
 
 /* Delay table: EMUD_TABLE_LEN - 1 steps over the standard normal value
  * [-8, 8), so that one step is 1/256 of a standard deviation. */
@@ -854,7 +856,7 @@ struct emud_hold_tag {
 };
 struct emud_hold_hdr {
 	__u64 departure_ns; /* CLOCK_MONOTONIC */
-	__u32 magic; /* EMUD_HOLD_MAGIC or EMUD_HOLD_MAGIC_SUM */
+	__u32 magic; /* EMUD_HOLD_MAGIC or EMUD_HOLD_MAGIC_SUM, with EMUD_HOLD_BY_SENDER */
 	struct emud_hold_tag tag[EMUD_HOLD_TAGS]; /* outer, inner */
 	__u32 service; /* number of the class where it waits; 0: none */
 };
@@ -881,6 +883,8 @@ enum emud_service_flags {
 /* Corrupted: a checksum left to the device must be computed, or a receiver on
  * this host would treat it as valid. */
 #define EMUD_HOLD_MAGIC_SUM 0x656d7573
+/* With either: its sender holds it back for more than EMUD_HELD_USUAL_NS. */
+#define EMUD_HOLD_BY_SENDER (1U << 31)
 _Static_assert(sizeof(struct emud_hold_hdr) == 24, "on the wire to the holder");
 
 /* The state that detach must restore, and the profile: opaque bytes, written by

@@ -424,7 +424,8 @@ static __always_inline int emud_release_hold(const struct emud_exit *e)
 	struct __sk_buff *skb = e->skb;
 	struct emud_hold_hdr hdr = {
 		.departure_ns = e->p->departure,
-		.magic = e->p->sum_due ? EMUD_HOLD_MAGIC_SUM : EMUD_HOLD_MAGIC,
+		.magic = (e->p->sum_due ? EMUD_HOLD_MAGIC_SUM : EMUD_HOLD_MAGIC) |
+			 (e->p->held > EMUD_HELD_USUAL_NS ? EMUD_HOLD_BY_SENDER : 0),
 		.service = e->p->service,
 	};
 	int i;

@@ -195,6 +195,12 @@ pub fn tests() -> Vec<Trial> {
     add(When::Full, "link::malformed::check", malformed::check);
     add(When::Here, "link::odd::swept_together", odd::swept_together);
     if engines.contains(&Engine::Hold) {
+        let name = "link::hold::senders::a_flood_of_stamps_stops_nobody";
+        add(
+            When::HereAndFull,
+            name,
+            senders::a_flood_of_stamps_stops_nobody,
+        );
         // What packets wait for is measured on every kernel; the rest is the same, or about many CPUs.
         let bottlenecks: [(When, &str, fn()); 10] = [
             (When::HereAndFull, "priority", bottleneck::priority),

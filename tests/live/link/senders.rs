@@ -372,15 +372,40 @@ pub fn a_stamp_stops_nobody(engine: Engine) {
     lab.attach(engine, profile, &[]);
     let to = SocketAddr::new(Lab::B4.parse().expect("an address"), PORT);
     let before = lab.shown("/up/counters/packets");
-    inside(&lab.a, move || send_stamped(to, 8_000_000_000))
-        .join()
-        .expect("the sender");
+    inside(&lab.a, move || {
+        send_stamped(to, 8_000_000_000, [PAYLOAD, 1])
+    })
+    .join()
+    .expect("the sender");
     wait_until("it is on its way", Duration::from_secs(5), || {
         lab.shown("/up/counters/packets") > before
     });
     let said = lab.ping("-q -c 20 -i 0.02 -W 2");
     verdict.same("pings", true, said.contains(" 20 received"));
     println!("    {}", said.lines().last().unwrap_or_default());
+    lab.detach();
+    verdict.end();
+}
+
+/// Nor does a flood of them fill the holder's room: 256 MiB, or 16,384 buffers of 16 KiB.
+pub fn a_flood_of_stamps_stops_nobody() {
+    const FLOOD: [usize; 2] = [8500, 20_000];
+    let mut verdict = Verdict::default();
+    let lab = Lab::new();
+    for (netns, device) in [(&lab.a, "va"), (&lab.b, "vb")] {
+        sh(&format!("ip -n {netns} link set {device} mtu 9000"));
+    }
+    lab.attach(Engine::Hold, "[up]\ndelay = \"20ms\"\n", &[]);
+    let to = SocketAddr::new(Lab::B4.parse().expect("an address"), PORT);
+    inside(&lab.a, move || send_stamped(to, 9_500_000_000, FLOOD))
+        .join()
+        .expect("the sender");
+    let said = lab.ping("-q -c 20 -i 0.02 -W 2");
+    verdict.same("pings", true, said.contains(" 20 received"));
+    let waiting = lab.shown("/up/holder/waiting");
+    verdict.at_least("waiting", 1.0, waiting as f64);
+    let dropped = lab.shown("/up/holder/dropped");
+    verdict.same("waiting and dropped", FLOOD[1] as u64, waiting + dropped);
     lab.detach();
     verdict.end();
 }
@@ -403,8 +428,8 @@ pub fn control_traffic_waits(engine: Engine) {
     verdict.end();
 }
 
-/// With SO_TXTIME: it is to leave this long from now, ns.
-fn send_stamped(to: SocketAddr, ahead_ns: u64) {
+/// With SO_TXTIME: packets of so many bytes, so many, that are to leave this long from now, ns.
+fn send_stamped(to: SocketAddr, ahead_ns: u64, [len, count]: [usize; 2]) {
     #[repr(C)]
     struct SockTxtime {
         clockid: libc::clockid_t,
@@ -417,7 +442,8 @@ fn send_stamped(to: SocketAddr, ahead_ns: u64) {
         flags: 0,
     };
     let stamp = support::clock::now() + ahead_ns;
-    let payload = IoSlice::new(&[0u8; PAYLOAD]);
+    let payload = vec![0; len];
+    let payload = IoSlice::new(&payload);
     // SAFETY: the option is a struct sock_txtime; the message's parts outlive the call, and its
     // control data is one message with room for the u64 that is written there.
     unsafe {
@@ -440,12 +466,9 @@ fn send_stamped(to: SocketAddr, ahead_ns: u64) {
         (*header).cmsg_type = libc::SCM_TXTIME;
         (*header).cmsg_len = libc::CMSG_LEN(LEN as u32) as _;
         libc::CMSG_DATA(header).cast::<u64>().write_unaligned(stamp);
-        let sent = libc::sendmsg(socket.as_raw_fd(), &message, 0);
-        assert_eq!(
-            sent,
-            PAYLOAD as isize,
-            "{}",
-            std::io::Error::last_os_error()
-        );
+        for _ in 0..count {
+            let sent = libc::sendmsg(socket.as_raw_fd(), &message, 0);
+            assert_eq!(sent, len as isize, "{}", std::io::Error::last_os_error());
+        }
     }
 }

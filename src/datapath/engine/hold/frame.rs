@@ -9,8 +9,9 @@
 use std::mem::offset_of;
 
 use crate::abi::{
-    EMUD_HOLD_MAGIC, EMUD_HOLD_MAGIC_SUM, EMUD_HOLD_TAGS, EMUD_SERVICE_CORRUPTED, EMUD_SERVICE_L3,
-    EMUD_SERVICE_LOST, EMUD_SERVICE_OVERTAKES, emud_hold_hdr, emud_hold_service,
+    EMUD_HOLD_BY_SENDER, EMUD_HOLD_MAGIC, EMUD_HOLD_MAGIC_SUM, EMUD_HOLD_TAGS,
+    EMUD_SERVICE_CORRUPTED, EMUD_SERVICE_L3, EMUD_SERVICE_LOST, EMUD_SERVICE_OVERTAKES,
+    emud_hold_hdr, emud_hold_service,
 };
 
 /// `struct virtio_net_hdr`, legacy layout, host byte order.
@@ -56,6 +57,8 @@ pub enum Malformed {
 pub struct Rewritten {
     /// When to write it, CLOCK_MONOTONIC.
     pub departure_ns: u64,
+    /// Whether its sender holds it back for long (SO_TXTIME).
+    pub by_sender: bool,
     /// Offset of the vnet header.
     pub start: usize,
     /// It waits in a class of a bottleneck first.
@@ -138,6 +141,8 @@ pub fn rewrite(read: &mut [u8]) -> Result<Rewritten, Malformed> {
         .ok_or(Malformed::Short)?;
     let tags: [u8; EMUD_HOLD_TAGS as usize * TAG_LEN] =
         array(read, TAGS).ok_or(Malformed::Short)?;
+    let by_sender = magic & EMUD_HOLD_BY_SENDER != 0;
+    let magic = magic & !EMUD_HOLD_BY_SENDER;
     if magic != EMUD_HOLD_MAGIC && magic != EMUD_HOLD_MAGIC_SUM {
         return Err(Malformed::Magic);
     }
@@ -189,6 +194,7 @@ pub fn rewrite(read: &mut [u8]) -> Result<Rewritten, Malformed> {
     }
     Ok(Rewritten {
         departure_ns,
+        by_sender,
         start,
         service,
     })
@@ -293,7 +299,12 @@ mod tests {
     fn refuses_what_it_cannot_send_back() {
         let good = wire(None, 1, &[]);
         assert_eq!(rewrite(&mut good[..47].to_vec()), Err(Malformed::Short));
-        assert!(rewrite(&mut good[..48].to_vec()).is_ok());
+        let done = rewrite(&mut good[..48].to_vec()).unwrap();
+        assert!(!done.by_sender);
+        let mut by_sender = good.clone();
+        by_sender[MAGIC..MAGIC + 4]
+            .copy_from_slice(&(EMUD_HOLD_MAGIC | EMUD_HOLD_BY_SENDER).to_ne_bytes());
+        assert!(rewrite(&mut by_sender).unwrap().by_sender);
         let mut magic = good.clone();
         magic[MAGIC] ^= 1;
         assert_eq!(rewrite(&mut magic), Err(Malformed::Magic));

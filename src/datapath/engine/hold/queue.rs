@@ -16,6 +16,10 @@ const SIZES: usize = 11;
 /// Frames that fit without reallocation of the queue: 1 Gbit/s of full frames for 200 ms.
 const EXPECTED: usize = 16384;
 
+/// The share of the limit for frames that their senders hold back: any user can do that for 10 s, and the
+/// frames of others wait for no longer than the link makes them.
+const BY_SENDER: usize = 4;
+
 /// A waiting frame; return its buffer with [`TimerQueue::recycle`].
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Frame {
@@ -25,6 +29,7 @@ pub struct Frame {
     sequence: u64,
     buffer: Box<[u8]>,
     len: usize,
+    by_sender: bool,
 }
 
 impl Frame {
@@ -51,6 +56,8 @@ pub struct TimerQueue {
     heap: BinaryHeap<Reverse<Frame>>,
     pool: Pool,
     sequence: u64,
+    /// Buffers of frames that their senders hold back.
+    by_sender_bytes: usize,
 }
 
 impl TimerQueue {
@@ -61,6 +68,7 @@ impl TimerQueue {
             heap: BinaryHeap::with_capacity(EXPECTED),
             pool: Pool::new(limit_bytes),
             sequence: 0,
+            by_sender_bytes: 0,
         }
     }
 
@@ -74,12 +82,12 @@ impl TimerQueue {
         self.len() == 0
     }
 
-    /// Copies a frame into the queue.
+    /// Copies a frame into the queue; `by_sender`: its sender holds it back, so a share of the limit applies.
     ///
     /// # Errors
     /// [`Full`] if the limit does not permit it, or if it is longer than 128 KiB.
-    pub fn push(&mut self, departure_ns: u64, bytes: &[u8]) -> Result<(), Full> {
-        let frame = self.store(bytes)?;
+    pub fn push(&mut self, departure_ns: u64, bytes: &[u8], by_sender: bool) -> Result<(), Full> {
+        let frame = self.store(bytes, by_sender)?;
         self.insert(departure_ns, frame);
         Ok(())
     }
@@ -88,14 +96,22 @@ impl TimerQueue {
     ///
     /// # Errors
     /// As [`Self::push`].
-    pub fn store(&mut self, bytes: &[u8]) -> Result<Frame, Full> {
+    pub fn store(&mut self, bytes: &[u8], by_sender: bool) -> Result<Frame, Full> {
+        let by_senders = self.by_sender_bytes + Pool::size(bytes.len());
+        if by_sender && by_senders > self.pool.limit_bytes / BY_SENDER {
+            return Err(Full);
+        }
         let mut buffer = self.pool.take(bytes.len()).ok_or(Full)?;
         buffer[..bytes.len()].copy_from_slice(bytes);
+        if by_sender {
+            self.by_sender_bytes = by_senders;
+        }
         Ok(Frame {
             departure_ns: 0,
             sequence: 0,
             buffer,
             len: bytes.len(),
+            by_sender,
         })
     }
 
@@ -144,6 +160,9 @@ impl TimerQueue {
 
     /// Takes back the buffer of a frame.
     pub fn recycle(&mut self, frame: Frame) {
+        if frame.by_sender {
+            self.by_sender_bytes -= frame.buffer.len();
+        }
         self.pool.give(frame.buffer);
     }
 }
@@ -170,12 +189,16 @@ impl Pool {
         shift.saturating_sub(SMALLEST_SHIFT) as usize
     }
 
+    fn size(len: usize) -> usize {
+        1 << (Self::class(len) as u32 + SMALLEST_SHIFT)
+    }
+
     fn take(&mut self, len: usize) -> Option<Box<[u8]>> {
         let class = Self::class(len);
         if let Some(buffer) = self.free.get_mut(class)?.pop() {
             return Some(buffer);
         }
-        let size = 1usize << (class as u32 + SMALLEST_SHIFT);
+        let size = Self::size(len);
         self.make_room(size);
         if self.allocated_bytes + size > self.limit_bytes {
             return None;
@@ -220,8 +243,8 @@ mod tests {
     #[test]
     fn nothing_leaves_early() {
         let mut queue = TimerQueue::new(1 << 20);
-        queue.push(10, b"a").unwrap();
-        queue.push(5, b"b").unwrap();
+        queue.push(10, b"a", false).unwrap();
+        queue.push(5, b"b", false).unwrap();
         assert_eq!(queue.next_ns(), Some(5));
         assert!(queue.pop_due(4).is_none());
         assert_eq!(drain(&mut queue, 9), [(5, b"b".to_vec())]);
@@ -233,28 +256,42 @@ mod tests {
     #[test]
     fn limit_counts_buffers_and_frees_those_of_other_sizes() {
         let mut queue = TimerQueue::new(4096);
-        assert_eq!(queue.push(1, &[0; 2048]), Ok(()));
-        assert_eq!(queue.push(1, &[0; 2000]), Ok(()));
-        assert_eq!(queue.push(1, &[0; 1]), Err(Full));
+        assert_eq!(queue.push(1, &[0; 2048], false), Ok(()));
+        assert_eq!(queue.push(1, &[0; 2000], false), Ok(()));
+        assert_eq!(queue.push(1, &[0; 1], false), Err(Full));
         assert_eq!(drain(&mut queue, 1).len(), 2);
         for _ in 0..32 {
-            assert_eq!(queue.push(1, &[0; 128]), Ok(()));
+            assert_eq!(queue.push(1, &[0; 128], false), Ok(()));
         }
-        assert_eq!(queue.push(1, &[0; 128]), Err(Full));
+        assert_eq!(queue.push(1, &[0; 128], false), Err(Full));
         assert_eq!(queue.len(), 32);
         let mut long = TimerQueue::new(1 << 20);
-        assert_eq!(long.push(1, &vec![0; 1 << 17]), Ok(()));
-        assert_eq!(long.push(1, &vec![0; (1 << 17) + 1]), Err(Full));
+        assert_eq!(long.push(1, &vec![0; 1 << 17], false), Ok(()));
+        assert_eq!(long.push(1, &vec![0; (1 << 17) + 1], false), Err(Full));
+    }
+
+    #[test]
+    fn what_senders_hold_back_gets_a_share() {
+        let mut queue = TimerQueue::new(4096);
+        for round in 0..2 {
+            assert_eq!(queue.push(9, &[0; 1000], true), Ok(()));
+            assert_eq!(queue.push(9, &[0; 1], true), Err(Full));
+            for _ in 0..3 {
+                assert_eq!(queue.push(1, &[0; 1000], false), Ok(()));
+            }
+            assert_eq!(queue.push(1, &[0; 1], false), Err(Full), "{round}");
+            assert_eq!(drain(&mut queue, 9).len(), 4);
+        }
     }
 
     #[test]
     fn no_more_buffers_are_freed_than_needed() {
         let mut queue = TimerQueue::new(4096);
         for _ in 0..32 {
-            queue.push(1, &[0; 128]).unwrap();
+            queue.push(1, &[0; 128], false).unwrap();
         }
         drain(&mut queue, 1);
-        queue.push(1, &[0; 200]).unwrap();
+        queue.push(1, &[0; 200], false).unwrap();
         assert_eq!(queue.pool.free[0].len(), 30);
         assert_eq!(queue.pool.allocated_bytes, 4096);
     }
@@ -263,8 +300,8 @@ mod tests {
     fn no_allocation_in_steady_state() {
         let mut queue = TimerQueue::new(1 << 20);
         for round in 0..100u64 {
-            queue.push(round, &[0; 1500]).unwrap();
-            queue.push(round, &[0; 60]).unwrap();
+            queue.push(round, &[0; 1500], false).unwrap();
+            queue.push(round, &[0; 60], false).unwrap();
             drain(&mut queue, round);
         }
         assert_eq!(queue.pool.allocated_bytes, 2048 + 128);
@@ -282,7 +319,7 @@ mod tests {
             for (number, &(departure, len)) in frames.iter().enumerate() {
                 let mut bytes = (number as u64).to_le_bytes().to_vec();
                 bytes.resize(8 + len, number as u8);
-                queue.push(departure, &bytes).unwrap();
+                queue.push(departure, &bytes, false).unwrap();
                 expected.push((departure, bytes));
             }
             expected.sort_by_key(|frame| frame.0);
@@ -306,7 +343,7 @@ mod tests {
             let mut model: Vec<(u64, u64)> = Vec::new();
             for (number, (departure, push)) in ops.into_iter().enumerate() {
                 if push {
-                    queue.push(departure, &(number as u64).to_le_bytes()).unwrap();
+                    queue.push(departure, &(number as u64).to_le_bytes(), false).unwrap();
                     model.push((departure, number as u64));
                 } else {
                     model.sort();

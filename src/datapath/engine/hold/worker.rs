@@ -290,7 +290,7 @@ impl<'a> Worker<'a> {
         };
         let bytes = &self.scratch[done.start..len];
         let Some(service) = done.service else {
-            match port.queue.push(done.departure_ns, bytes) {
+            match port.queue.push(done.departure_ns, bytes, done.by_sender) {
                 Ok(()) => {
                     let earliest_ns = self.read.earliest_ns.unwrap_or(u64::MAX);
                     self.read.earliest_ns = Some(earliest_ns.min(done.departure_ns));
@@ -299,12 +299,13 @@ impl<'a> Worker<'a> {
             }
             return None;
         };
-        let frame = port.queue.store(bytes).ok();
-        let Some(frame) = frame.filter(|_| self.servers.has(service.number)) else {
+        let mut store = || port.queue.store(bytes, done.by_sender).ok();
+        let known = self.servers.has(service.number);
+        let Some(frame) = known.then(&mut store).flatten() else {
             port.dropped(Some(done.departure_ns));
             return None;
         };
-        let copy = (service.copy_ns != 0).then(|| port.queue.store(bytes).ok());
+        let copy = (service.copy_ns != 0).then(store);
         if copy.as_ref().is_some_and(Option::is_none) {
             port.dropped(Some(done.departure_ns));
         }

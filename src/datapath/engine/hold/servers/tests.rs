@@ -63,7 +63,7 @@ fn servers_of(rates: &[u64], packets: Option<u32>) -> (Servers, TimerQueue) {
 fn frame(queue: &mut TimerQueue) -> Frame {
     let mut bytes = [0; 10 + 14 + 20];
     (bytes[22], bytes[24], bytes[25]) = (8, 0x45, 1);
-    queue.store(&bytes).unwrap()
+    queue.store(&bytes, false).unwrap()
 }
 
 #[test]
