@@ -10,7 +10,8 @@ use super::maps::{Maps, Program};
 use super::saved::Saved;
 use super::undo::{self, Undo};
 use super::{
-    FILTER_HANDLE, LinkError, ORPHAN_HANDLE, attachment, devices, ending, filters, pieces, sweep,
+    FILTER_HANDLE, LinkError, ORPHAN_HANDLE, attachment, devices, ending, filters, moved, pieces,
+    sweep,
 };
 use crate::abi::DIRECTIONS;
 use crate::host::interface;
@@ -168,7 +169,9 @@ pub(crate) fn remains(
             )],
         });
     };
-    let mut done = Done::default();
+    let mut done = Done {
+        notes: moved::delete(netlink::identity()?.inode, link.index),
+    };
     stop_redirect(nl, link.index, &saved)?;
     let root = restore_root(nl, link.index, &saved, &mut done);
     let settings = restore_settings(nl, link.index, &saved, &mut done);
@@ -205,7 +208,7 @@ pub(crate) fn undo(
     // The devices keep the record, like the filters: both are last. Packets that do not pass would
     // be lost without the devices.
     passed?;
-    delete_devices(nl, maps, saved)?;
+    done.notes.extend(delete_devices(nl, maps, saved)?);
     if saved.engine == Engine::Hold {
         for direction in DIRECTIONS {
             pieces::wake(&maps.holder(direction)?);
@@ -236,26 +239,30 @@ fn stop_redirect(nl: &mut Netlink, ifindex: u32, saved: &Saved) -> Result<(), Ne
 }
 
 /// The holder ends when its TAP is deleted.
-fn delete_devices(nl: &mut Netlink, maps: &Maps, saved: &Saved) -> Result<(), LinkError> {
+fn delete_devices(nl: &mut Netlink, maps: &Maps, saved: &Saved) -> Result<Vec<String>, LinkError> {
     for direction in DIRECTIONS {
         if let Some(device) = pieces::renamed(nl, maps, saved, direction)? {
             nl.delete_link(device.index)?;
         }
     }
-    // Deleting one end of the pair deletes the other one.
-    let segmenter = saved.segmenter.as_ref().map(|s| &s.ends[0]);
+    let segmenter = saved.segmenter.iter().flat_map(|s| &s.ends);
+    let mut found = vec![];
     for name in saved.devices.iter().flatten().chain(segmenter) {
-        match nl
-            .link(name)
-            .and_then(|device| nl.delete_link(device.index))
-        {
+        found.push(nl.find_link(name)?);
+    }
+    for device in found.iter().flatten() {
+        match nl.delete_link(device.index) {
             Ok(()) => {}
-            // A TAP without its holder is already gone.
+            // Deleting one end of the pair deletes the other one.
             Err(e) if e.is_no_device() => {}
             Err(e) => return Err(e.into()),
         }
     }
-    Ok(())
+    if found.iter().all(Option::is_some) {
+        return Ok(vec![]);
+    }
+    let of = maps.control()?;
+    Ok(moved::delete(of.netns.into(), of.ifindex))
 }
 
 fn restore_root(

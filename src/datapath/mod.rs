@@ -19,6 +19,7 @@ pub mod host_wide;
 mod listen;
 pub mod maps;
 pub mod matrix;
+mod moved;
 mod notes;
 pub mod pieces;
 mod plan;

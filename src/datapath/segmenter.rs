@@ -13,7 +13,7 @@ use emud_monitor::loader;
 
 use super::maps::{DatapathError, Maps, classifier};
 use super::saved::{Saved, Segmenter};
-use super::{FILTER_HANDLE, LinkError, devices};
+use super::{FILTER_HANDLE, LinkError, devices, moved};
 use crate::abi;
 use crate::abi::DIRECTIONS;
 use crate::netlink::{
@@ -85,6 +85,7 @@ fn make(nl: &mut Netlink, link: &Link, names: &[String; 2]) -> Result<[Link; 2],
     let mut bpf = load(link.index)?;
     let ends = ends(nl, names)?;
     for (direction, end) in DIRECTIONS.into_iter().zip(&ends) {
+        moved::mark(nl, end.index, link.index)?;
         nl.silence(end.index)?;
         nl.set_mtu(end.index, MTU)?;
         super_packets(nl, end)?.cap(nl, end.index)?;

@@ -2,24 +2,29 @@
 //! Deletes emud's devices whose interface is gone: the filters are deleted with the interface, but
 //! the segmenter, engine fq's ifb and the TAPs of a killed holder remain. A holder deletes them
 //! when it ends. Engine fq has no running process, so the next attach or detach in the namespace
-//! deletes them.
+//! deletes them. What another process moved there from another namespace is of no use there.
 
 use super::engine::qdisc;
-use super::{LinkError, attachment, devices, segmenter, undo};
-use crate::netlink::{Link, Netlink, NetlinkError};
+use super::{LinkError, attachment, devices, moved, segmenter, undo};
+use crate::netlink::{self, Link, Netlink, NetlinkError};
 
 /// Deletes every device of emud whose interface is gone and returns their names; and copies of records.
 pub fn sweep(nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
     let mut swept = Vec::new();
     let links = nl.links()?;
+    let here = netlink::identity()?.inode;
     for link in &links {
-        let Some(interface) = devices::serves(link) else {
-            continue;
-        };
-        if links.iter().any(|other| other.index == interface) {
+        let is_moved = moved::is_elsewhere(link, here);
+        let is_left = devices::serves(link)
+            .is_some_and(|interface| !links.iter().any(|other| other.index == interface));
+        if !is_moved && !is_left {
             continue;
         }
-        let deleted = is_ours(nl, link).and_then(|ours| {
+        let ours = match is_moved {
+            true => Ok(true),
+            false => is_ours(nl, link),
+        };
+        let deleted = ours.and_then(|ours| {
             if ours {
                 nl.delete_link(link.index)?;
             }

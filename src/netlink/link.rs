@@ -69,6 +69,8 @@ pub struct Link {
     pub peer: Option<Peer>,
     /// Id of an attached XDP program (0: attached, id unknown).
     pub xdp: Option<u32>,
+    /// Text that stays with it in another network namespace, too.
+    pub alias: Option<String>,
 }
 
 pub(super) fn text(s: &CStr) -> String {
@@ -121,6 +123,7 @@ fn parse(header: &Ifinfomsg, attrs: &IterableLinkAttrs<'_>) -> Link {
         master: attrs.get_master().ok().filter(|&i| i != 0),
         peer,
         xdp,
+        alias: attrs.get_ifalias().ok().map(text),
     }
 }
 

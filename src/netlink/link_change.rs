@@ -83,6 +83,15 @@ impl Netlink {
         self.set(ifindex, |attrs| drop(attrs.push_address(mac)), what)
     }
 
+    /// Sets the alias of the interface.
+    pub fn set_alias(&mut self, ifindex: u32, alias: &str) -> Result<()> {
+        let what = |name: &str| format!("set the alias of {name}");
+        let encode = |attrs: PushLinkAttrs<&mut Vec<u8>>| {
+            drop(attrs.push_ifalias_bytes(alias.as_bytes()));
+        };
+        self.set(ifindex, encode, what)
+    }
+
     /// Sets the number of packets that a device's queue holds.
     pub fn set_txqlen(&mut self, ifindex: u32, packets: u32) -> Result<()> {
         let what = |name: &str| format!("set txqueuelen {packets} on {name}");

@@ -5,7 +5,7 @@ use super::session::Session;
 use crate::datapath::maps::Program;
 use crate::datapath::plan::place_of;
 use crate::datapath::programs::is_by_tcx;
-use crate::datapath::{LinkError, filters, hook};
+use crate::datapath::{LinkError, filters, hook, moved};
 use crate::netlink::{self, Hook};
 
 impl Session {
@@ -37,6 +37,6 @@ impl Session {
     pub(super) fn add_keeper(&mut self, device: u32) -> Result<(), LinkError> {
         let keeper = filters::keeper(&self.loaded)?;
         self.nl.attach_bpf_filter(device, &keeper)?;
-        Ok(())
+        Ok(moved::mark(&mut self.nl, device, self.link.index)?)
     }
 }

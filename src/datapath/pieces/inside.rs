@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is on emud's own devices: only what attach put there.
 
-use super::tampering::{Tampering, root_among};
+use super::tampering::{Tampering, lost, root_among};
 use crate::abi::DIRECTIONS;
 use crate::datapath::engine::Engine;
 use crate::datapath::saved::Segmenter;
@@ -54,12 +54,7 @@ pub(super) fn segmenter(
     pair: &Segmenter,
 ) -> Result<Option<Tampering>, NetlinkError> {
     let ends = match segmenter::ends(nl, &pair.ends) {
-        Err(NetlinkError::NoInterface(_)) => {
-            return Ok(Tampering::gone(format!(
-                "device {} was deleted",
-                pair.ends[0]
-            )));
-        }
+        Err(NetlinkError::NoInterface(name)) => return Ok(Tampering::gone(lost(&name))),
         found => found?,
     };
     // A packet leaves at the opposite end.

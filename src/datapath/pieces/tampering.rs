@@ -71,7 +71,7 @@ pub(super) fn check(
                     Some(device) => {
                         Tampering::changed(format!("device {name} was renamed to {}", device.name))
                     }
-                    None => Tampering::gone(format!("device {name} was deleted")),
+                    None => Tampering::gone(lost(name)),
                 },
             }
         }
@@ -230,6 +230,11 @@ fn holder(h: &abi::emud_holder) -> Option<Tampering> {
     }
 }
 
+/// What is said of a device that is not there.
+pub(super) fn lost(name: &str) -> String {
+    format!("device {name} was deleted, or moved to another network namespace")
+}
+
 /// Returns whether SIGSTOP or a debugger stopped a process.
 pub(super) fn stopped(pid: u64) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -280,6 +285,7 @@ mod tests {
             master: None,
             peer: None,
             xdp: None,
+            alias: None,
         }
     }
 

@@ -30,7 +30,8 @@ fn noticed_within() -> Duration {
 /// A change by another process.
 pub struct Kind {
     pub name: &'static str,
-    /// In namespace `a`; `$H`: the holder's process, `$D`: emud's device of the direction down.
+    /// In namespace `a`; `$H`: the holder's process, `$D`: emud's device of the direction down,
+    /// `$B`: the other namespace.
     pub script: &'static str,
     /// The message about it.
     pub said: &'static str,
@@ -55,6 +56,8 @@ const fn of(engine: Engine, kind: Kind) -> Kind {
         ..kind
     }
 }
+
+const DEVICES: &str = "ls /proc/sys/net/ipv4/conf";
 
 /// Stands for a script: guests have no program that detaches one of tcx.
 const BY_TCX: &str = "tcx";
@@ -126,6 +129,11 @@ const KINDS: &[Kind] = &[
         "was renamed to other",
     ),
     kind("device gone", "ip link del $D", "was deleted"),
+    kind(
+        "device moved",
+        "ip link set $D netns $B",
+        "moved to another network namespace",
+    ),
     of(
         Engine::Fq,
         kind(
@@ -170,6 +178,11 @@ const KINDS: &[Kind] = &[
         "tx-tcp6-segmentation of emud-sa-",
     ),
     kind("segmenter gone", "ip link del emud-sa-${D##*-}", "emud-sa-"),
+    kind(
+        "segmenter moved",
+        "ip link set emud-sb-${D##*-} netns $B",
+        "emud-sb-",
+    ),
     kind(
         "filter of the device",
         "tc filter add dev $D egress protocol all bpf bytecode \"1,6 0 0 0,\" flowid 1:1",
@@ -241,8 +254,8 @@ fn usual(engine: Engine) -> impl Iterator<Item = &'static Kind> {
     kinds(engine).filter(|kind| full() || USUAL.contains(&kind.name))
 }
 
-/// `$D` and `$H` of a link that is attached.
-fn variables(engine: Engine) -> String {
+/// `$D`, `$H` and `$B` of a link that is attached.
+fn variables(lab: &Lab, engine: Engine) -> String {
     let emud = emud_path();
     let device = match engine {
         Engine::Fq | Engine::Qdisc => "ifb",
@@ -250,7 +263,9 @@ fn variables(engine: Engine) -> String {
     };
     format!(
         "I=$(ip -o link show dev va); D=emud-{device}-${{I%%:*}}
+         B={}
          H=$({} show va --json | tr -d \"\\\" ,\" | sed -n s/^pid://p | head -n 1)\n",
+        lab.b,
         emud.display()
     )
 }
@@ -259,7 +274,7 @@ fn variables(engine: Engine) -> String {
 pub fn spoil(lab: &Lab, engine: Engine, kind: &Kind) {
     match kind.script {
         BY_TCX => assert_eq!(detach_tcx(&lab.a), 1),
-        script => drop(lab.in_a(&(variables(engine) + script))),
+        script => drop(lab.in_a(&(variables(lab, engine) + script))),
     }
 }
 
@@ -305,7 +320,7 @@ pub fn one_detach(engine: Engine) {
     for kind in kinds(engine) {
         println!("    {}", kind.name);
         let lab = lab();
-        let before = lab.snapshot();
+        let (before, elsewhere) = (lab.snapshot(), lab.in_b(DEVICES));
         lab.attach(engine, LINK, &[]);
         assert_eq!(tampered(&lab.show()), "[]", "{}", kind.name);
         spoil_and_see(&lab, engine, kind);
@@ -317,6 +332,7 @@ pub fn one_detach(engine: Engine) {
         lab.detach();
         lab.in_a(kind.own);
         assert_same(kind.name, &before, &lab.snapshot());
+        assert_same(kind.name, &elsewhere, &lab.in_b(DEVICES));
         lab.emud(&["detach", "va"]).expect(66);
         wait_until("the holder ends", SOON, || holders(&lab).is_empty());
     }
@@ -458,6 +474,13 @@ pub fn record_lost(engine: Engine) {
 /// In another namespace, too, one detach restores what the kernel did not drop there.
 pub fn moved_away(engine: Engine) {
     let lab = lab();
+    // A device alone: the next attach or detach there deletes it.
+    lab.attach(engine, LINK, &[]);
+    let elsewhere = lab.in_b(DEVICES);
+    lab.in_a(&(variables(&lab, engine) + "ip link set $D netns $B"));
+    emud(&["--netns", &lab.b, "detach", "vb"]).expect(66);
+    assert_same("swept", &elsewhere, &lab.in_b(DEVICES));
+    lab.detach();
     lab.in_a("ethtool -K va gro on >/dev/null");
     let mut before = None;
     for attached in [false, true] {
@@ -519,7 +542,7 @@ fn run_with(lab: &Lab, engine: Engine, script: &str) -> (Said, Vec<Value>) {
     };
     let script = format!(
         "{}sleep 0.5\necho NOW\n{script}\nsleep 1",
-        variables(engine)
+        variables(lab, engine)
     );
     let profile = lab.profile(LINK);
     let mut args = vec![
@@ -643,7 +666,7 @@ pub fn monitored(engine: Engine) {
                 done_ns
             }
             script => {
-                let script = variables(engine) + "cat /proc/uptime\n" + script;
+                let script = variables(&lab, engine) + "cat /proc/uptime\n" + script;
                 let said = lab.in_a(&script);
                 let s: f64 = said.split(' ').next().unwrap().parse().expect("seconds");
                 (s * 1e9) as u64
