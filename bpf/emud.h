@@ -21,6 +21,7 @@
 #define EMUD_DEPTHS 8
 #define EMUD_SETS (EMUD_DIRECTIONS * EMUD_DEPTHS)
 #define EMUD_NO_SCRATCH EMUD_SETS
+
 /* classid of the ingress filter; a program sees 16 bits of it. TC_ACT_OK copies
  * it into skb->tc_index, where it has no effect. */
 #define EMUD_CLASSID_DOWN 2

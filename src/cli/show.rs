@@ -457,7 +457,7 @@ fn write_counters(out: &mut String, c: &Counters) {
         (p.not_active, "while attach or detach was under way"),
         (
             p.failed,
-            "the kernel did not redirect them, or found eight others on their CPU (PREEMPT_RT)",
+            "the kernel did not redirect them, or they found eight others on their CPU (PREEMPT_RT)",
         ),
         (p.rule, "by a rule whose link is `none`"),
     ];

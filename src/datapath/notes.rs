@@ -73,7 +73,7 @@ pub(super) fn not_ip(
     engine: Engine,
     [up, down]: [bool; 2],
 ) -> Result<Option<String>, LinkError> {
-    if engine == Engine::Hold {
+    if !engine.is_stamped() {
         return Ok(None);
     }
     let links = nl.links()?;

@@ -13,6 +13,7 @@ pub mod signals;
 pub mod ssh;
 
 use std::io;
+use std::sync::LazyLock;
 use std::thread::{self, JoinHandle};
 
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -42,8 +43,12 @@ pub fn clock_ahead_ns() -> i64 {
 
 /// Returns whether the kernel has PREEMPT_RT, by its version: sysfs may be missing in a container.
 pub fn has_preempt_rt() -> bool {
-    let uname = rustix::system::uname();
-    uname.version().to_string_lossy().contains("PREEMPT_RT")
+    // Each reading of counters wants to know it.
+    static VERSION_SAYS_SO: LazyLock<bool> = LazyLock::new(|| {
+        let uname = rustix::system::uname();
+        uname.version().to_string_lossy().contains("PREEMPT_RT")
+    });
+    *VERSION_SAYS_SO
 }
 
 /// Returns the time of day in ns since 1970 (CLOCK_REALTIME), the clock of the kernel's timestamps.

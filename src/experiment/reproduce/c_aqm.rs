@@ -3,6 +3,8 @@
 
 use std::thread;
 
+use statrs::statistics::Statistics;
+
 use super::newreno::{Network, Run};
 use super::{Bench, Experiment, Figure, FigureVerdict, ReproduceError, Tolerance};
 use crate::bottleneck;
@@ -83,11 +85,7 @@ fn outcome(flows: usize, manager: &mut dyn bottleneck::aqm::Aqm, seed: u64) -> (
 fn outcome_of_ns2(flows: usize, figures: AredFigures) -> (f64, f64) {
     let run = |seed| outcome(flows, &mut Ared::new(figures, 0).with_slope_of_ns2(), seed);
     let (delays, uses): (Vec<_>, Vec<_>) = SEEDS.map(run).unzip();
-    (mean(&delays), mean(&uses))
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
+    (delays.mean(), uses.mean())
 }
 
 /// Of PI, A-RED, REM, and A-RED with the slope of ns-2.
