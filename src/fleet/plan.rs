@@ -10,10 +10,12 @@ use serde::{Deserialize, Serialize};
 use super::FleetError;
 use super::facts::Facts;
 use super::underlay::{Crossing, crossing};
-use crate::experiment::scenario::{Link, Node, Plan, PlannedEnd, Tunnel, Wire};
+use crate::experiment::scenario::{Link, Node, Plan, PlannedEnd, Tunnel, Wire, beyond_a_host};
 
 /// Default UDP port of tunnels, IANA's of VXLAN.
 pub const PORT: u16 = 4789;
+/// Tunnels of a run: 12 bits of a VXLAN network identifier.
+const VNIS: usize = 1 << 12;
 /// MTU of a node's interfaces on one host.
 pub const MTU: u32 = 1500;
 
@@ -168,6 +170,14 @@ pub fn divide(
         (one != other).then_some([one.min(other), one.max(other)])
     };
     let pairs: BTreeSet<_> = plan.wires.iter().filter_map(pair).collect();
+    if plan.wires.len() + pairs.len() > VNIS {
+        return Err(FleetError::Plan(format!(
+            "{} links and {} pairs of hosts with links between them: both together are up to {VNIS}; use fewer \
+             hosts",
+            plan.wires.len(),
+            pairs.len()
+        )));
+    }
     let mut out = BTreeMap::new();
     for number in &used {
         let part = Part {
@@ -179,7 +189,11 @@ pub fn divide(
             id,
             own: *number,
         };
-        out.insert(hosts[*number].0.clone(), part.host_plan(reference)?);
+        let (host, own) = (&hosts[*number].0, part.host_plan(reference)?);
+        if let Some(why) = beyond_a_host(own.nodes.len(), own.wires.len()) {
+            return Err(FleetError::Plan(format!("{host}: {why}")));
+        }
+        out.insert(host.clone(), own);
     }
     Ok(out)
 }
@@ -290,7 +304,7 @@ impl Part<'_> {
     /// 12 bits of the run, 12 of the wire: tunnels of an earlier run, which its host has not removed yet,
     /// are others.
     fn vni(&self, number: usize) -> u32 {
-        (self.id & 0xfff) << 12 | (number as u32 & 0xfff)
+        (self.id & 0xfff) << 12 | (number % VNIS) as u32
     }
 
     /// Behind those of the wires.

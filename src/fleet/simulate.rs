@@ -29,8 +29,8 @@ use crate::text::columns;
 
 /// How long the agents may take to register.
 const JOIN: Duration = Duration::from_secs(120);
-/// Most links of one host: each needs a node at the other end, and a scenario has 256 nodes.
-pub const MAX_LINKS: u32 = 255;
+/// Most links of one host: each needs a node at the other end.
+pub const MAX_LINKS: u32 = 1023;
 
 /// What a run of simulated agents took.
 #[derive(Debug)]
@@ -287,7 +287,7 @@ pub(super) async fn part(
                 let _ = heard.send(Instant::now());
                 let _ = say.send(FromChild::Complete);
             }
-            Ok(ToChild::Over) => {
+            Ok(ToChild::Over(_)) => {
                 let result = HostResult {
                     run: String::new(),
                     judgement: None,
@@ -300,6 +300,9 @@ pub(super) async fn part(
                     logs: 0,
                 };
                 let _ = say.send(FromChild::Result(Box::new(result)));
+            }
+            Ok(ToChild::Alive) => {
+                let _ = say.send(FromChild::Alive);
             }
             _ => {}
         }

@@ -62,6 +62,8 @@ pub enum RunError {
     Folder { path: PathBuf, error: io::Error },
     #[error("--in-place: {0}")]
     InPlace(String),
+    #[error("{0}")]
+    TooLarge(String),
     #[error("{what}: {error}")]
     System {
         what: &'static str,
@@ -86,6 +88,7 @@ impl RunError {
             Self::Command { error, .. } if error.kind() == io::ErrorKind::NotFound => 127,
             Self::Command { .. } => 126,
             Self::Preparation { .. } | Self::TooSlow { .. } | Self::Service { .. } => 69,
+            Self::TooLarge(_) => 65,
             Self::Folder { .. } => 73,
             Self::InPlace(_) | Self::System { .. } => 71,
         }

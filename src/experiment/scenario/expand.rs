@@ -195,7 +195,7 @@ fn names_are_apart(graph: &Graph, mistakes: &mut Vec<Mistake>) {
 fn few_enough(graph: &Graph, mistakes: &mut Vec<Mistake>) {
     let mut limit = |number: usize, most: usize, what: &str, at: Option<&At>| {
         if let Some(at) = at.filter(|_| number > most) {
-            let help = format!("one host supports up to {most} of them");
+            let help = format!("a scenario has up to {most} of them");
             mistakes.push(Mistake::new(at, format!("{number} {what}"), help));
         }
     };

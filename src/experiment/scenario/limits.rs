@@ -3,8 +3,10 @@
 
 use super::model::{Kind, Topology};
 
-/// Each node is a namespace with processes: the limit of one host.
-pub(crate) const MAX_NODES: u32 = 1024;
+/// Of a scenario, on all of its hosts.
+pub(crate) const MAX_NODES: u32 = 2048;
+/// Each node is a namespace with processes, each link has its devices: the limit of one host.
+const MAX_OF_A_HOST: usize = 1024;
 /// Besides the client and the server.
 pub(crate) const MAX_ROUTERS: u32 = MAX_NODES - 2;
 /// A mesh of this size has 496 links, each with an emulated device.
@@ -19,11 +21,25 @@ pub(crate) const MAX_PEERS_OF_CLASS: u32 = 254;
 pub(crate) const MIN_RING: u32 = 3;
 /// As many nodes with one each and a switch in between.
 pub(crate) const MAX_SWITCHES: u32 = MAX_NODES / 2;
-pub(crate) const MAX_LINKS: usize = 1024;
+pub(crate) const MAX_LINKS: usize = 2048;
 /// A thread each.
 pub(crate) const MAX_MEDIA: usize = 16;
 /// Of a medium: every frame has a decision for each of them.
 pub(crate) const MAX_STATIONS: u32 = 256;
+
+/// Returns why one host cannot take so many nodes and wires; `None`: it can.
+pub fn beyond_a_host(nodes: usize, wires: usize) -> Option<String> {
+    let (number, what) = match nodes > wires {
+        true => (nodes, "nodes"),
+        false => (wires, "links"),
+    };
+    (number > MAX_OF_A_HOST).then(|| {
+        format!(
+            "{number} {what}: one host takes up to {MAX_OF_A_HOST}; `emud fleet run` divides a scenario among \
+             several hosts"
+        )
+    })
+}
 
 /// Returns what a topology has a number of, the minimum and the maximum: each class of a star has
 /// at least one peer.
@@ -45,5 +61,26 @@ pub(crate) fn of(topology: &Topology) -> (&'static str, u32, u32) {
                 MAX_PEERS.min(MAX_PEERS_OF_CLASS * classes),
             )
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_larger_number_is_named() {
+        assert_eq!(beyond_a_host(1024, 1024), None);
+        let begins = |nodes, wires, with| beyond_a_host(nodes, wires).unwrap().starts_with(with);
+        assert!(begins(
+            1025,
+            1024,
+            "1025 nodes: one host takes up to 1024; "
+        ));
+        assert!(begins(
+            1024,
+            1030,
+            "1030 links: one host takes up to 1024; "
+        ));
     }
 }

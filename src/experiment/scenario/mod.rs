@@ -30,6 +30,7 @@ mod work_out;
 pub use error::ScenarioError;
 pub use kinds::NodeNames;
 pub(crate) use layout::overlap;
+pub use limits::beyond_a_host;
 pub use medium::{Medium, Station};
 pub use model::{Scenario, Top};
 pub use plan::{Bridge, Link, Node, Plan, PlannedEnd, Program, Route, Tunnel, Wire};

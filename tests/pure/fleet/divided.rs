@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use emud::experiment::scenario::{Overrides, Plan, shipped};
+use emud::fleet::FleetError;
 use emud::fleet::clock::Estimate;
 use emud::fleet::facts::Facts;
 use emud::fleet::placement::place;
@@ -13,11 +14,15 @@ use emud::fleet::status::plan_text;
 use super::{facts, hosts, options, plan};
 
 fn parts(plan: &Plan, count: u8) -> BTreeMap<String, HostPlan> {
+    try_parts(plan, count).unwrap()
+}
+
+fn try_parts(plan: &Plan, count: u8) -> Result<BTreeMap<String, HostPlan>, FleetError> {
     let names = hosts(&vec![1.0; count.into()]);
     let host_of = place(plan, &names, 1_000_000).unwrap_or_else(|e| panic!("{e}"));
     let of = |(n, host): (u8, &emud::fleet::placement::Host)| (host.name.clone(), facts(n));
     let all: Vec<(String, Facts)> = (0..).zip(&names).map(of).collect();
-    divide(plan, &host_of, &all, &options(), 0x1234).unwrap()
+    divide(plan, &host_of, &all, &options(), 0x1234)
 }
 
 fn estimate(delay_ns: u64) -> Estimate {
@@ -41,6 +46,27 @@ fn shipped(name: &str) -> Plan {
         .unwrap()
         .plan(&Overrides::default())
         .unwrap()
+}
+
+/// Too many for one host, not for several. 64 hosts are those of the thesis on NET.
+#[test]
+fn nodes_are_limited_on_each_host() {
+    let size = Overrides {
+        nodes: Some(1790),
+        ..Overrides::default()
+    };
+    let plan = shipped::find("chain").unwrap().plan(&size).unwrap();
+    assert_eq!(plan.nodes.len(), 1792);
+    for (hosts, most) in [(2, 896), (64, 28)] {
+        let parts = parts(&plan, hosts);
+        let nodes = parts.values().map(|part| part.nodes.len());
+        assert_eq!(nodes.max(), Some(most), "{hosts}");
+    }
+    let why = try_parts(&plan, 1).unwrap_err().to_string();
+    assert!(
+        why.ends_with("several hosts") && why.contains(": 1792 nodes: one host takes up to 1024; "),
+        "{why}"
+    );
 }
 
 /// Every shipped scenario without a medium: the parts together are the whole.

@@ -203,7 +203,7 @@ fn the_command_line_is_over_the_file() {
     assert_eq!(plan.nodes.len(), 4);
     assert_eq!(plan.measure_for, overrides.measure);
     assert_eq!(plan.nodes[0].command, Some(Program::Interactive));
-    for (text, nodes) in [(TWO, 2), (text, 0), (text, 1023)] {
+    for (text, nodes) in [(TWO, 2), (text, 0), (text, 2047)] {
         let nodes = Overrides {
             nodes: Some(nodes),
             ..Overrides::default()

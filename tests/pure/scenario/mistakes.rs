@@ -277,28 +277,28 @@ const MISTAKES: &[Case] = &[
         3,
         "0",
         "`routers` of 0 is out of range",
-        "1 to 1022",
+        "1 to 2046",
     ),
     Case(
         "[topology]\nkind = \"ring\"\nnodes = 2\n",
         3,
         "2",
         "`nodes` of 2 is out of range",
-        "3 to 1024",
+        "3 to 2048",
     ),
     Case(
-        "[topology]\nkind = \"switches\"\nnodes = 8\nswitches = 128\n",
+        "[topology]\nkind = \"switches\"\nnodes = 16\nswitches = 128\n",
         3,
-        "8",
-        "`nodes` of 8 is out of range",
-        "1 to 7 for so many switches",
+        "16",
+        "`nodes` of 16 is out of range",
+        "1 to 15 for so many switches",
     ),
     Case(
         "[topology]\nkind = \"switches\"\nnodes = 4\nswitches = 1\n",
         4,
         "1",
         "`switches` of 1 is out of range",
-        "2 to 512",
+        "2 to 1024",
     ),
     Case(
         "[topology]\nkind = \"tandem\"\nnodes = 4\naccess = \"lte\"\n",
@@ -400,16 +400,16 @@ const MISTAKES: &[Case] = &[
 #[test]
 fn there_are_limits() {
     let classes = "[topology]\nkind = \"star\"\nclass.a.peers = 200\nclass.b.peers = 200\n";
-    let nodes: String = (0..1100).map(|n| format!("[node.n{n}]\n")).collect();
-    let links = (0..1100).map(|n| format!("[link.l{n}]\nbetween = [\"a\", \"b\"]\n"));
+    let nodes: String = (0..2100).map(|n| format!("[node.n{n}]\n")).collect();
+    let links = (0..2100).map(|n| format!("[link.l{n}]\nbetween = [\"a\", \"b\"]\n"));
     let links = format!(
         "[node.a]\ncommand = \"x\"\n[node.b]\n{}",
         links.collect::<String>()
     );
     for (text, title) in [
         (classes, "400 peers"),
-        (&nodes, "1100 tables `node`"),
-        (&links, "1100 tables `link`"),
+        (&nodes, "2100 tables `node`"),
+        (&links, "2100 tables `link`"),
     ] {
         let found = mistakes(text);
         let first = found.iter().next().unwrap();

@@ -17,7 +17,7 @@ use tokio::task::LocalSet;
 use tokio::time::sleep;
 
 use crate::datapath::attach::HolderStart;
-use crate::experiment::scenario::Plan;
+use crate::experiment::scenario::{Plan, beyond_a_host};
 use crate::host::now_ns;
 use crate::host::runtime::invoking_user;
 use crate::host::signals::Signals;
@@ -62,6 +62,9 @@ pub fn conduct(
     holder: fn(HolderStart) -> std::process::Command,
     log: Option<File>,
 ) -> Result<Outcome, RunError> {
+    if let Some(why) = beyond_a_host(plan.nodes.len(), plan.wires.len()) {
+        return Err(RunError::TooLarge(why));
+    }
     let system = |what| move |error| RunError::System { what, error };
     let runtime = single_threaded().map_err(system("starting a runtime"))?;
     let _within = runtime.enter();
