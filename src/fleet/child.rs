@@ -110,6 +110,14 @@ impl Child {
         }
     }
 
+    /// Kills the process, also one that is stopped.
+    pub fn kill(&mut self) {
+        if let Some(works) = &mut self.works {
+            // It may have ended.
+            let _ = works.process.start_kill();
+        }
+    }
+
     /// Ends the process: first its programs and clean-up, then, after 2 s, in any case.
     pub async fn end(mut self) {
         let Some(works) = &mut self.works else { return };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use std::io;
 
+use super::LEASE;
 use crate::experiment::run::RunError;
 use crate::netlink::NetlinkError;
 use crate::profile::ProfileError;
@@ -45,8 +46,8 @@ pub enum FleetError {
         problem: String,
     },
     /// The lease is gone, and with it the keys.
-    #[error("the lease has expired: etcd was not reached for {0} s")]
-    LeaseLost(u64),
+    #[error("{0}")]
+    LeaseLost(LeaseEnd),
     /// Nodes cannot be placed as the file says.
     #[error("{0}")]
     Placement(String),
@@ -85,6 +86,23 @@ pub enum FleetError {
     /// A profile of a plan is not valid.
     #[error(transparent)]
     Profile(#[from] ProfileError),
+}
+
+/// Why a lease is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum LeaseEnd {
+    /// No member answered in time.
+    #[error("the lease has expired: etcd was not reached for {} s", LEASE.as_secs())]
+    Expired,
+    /// etcd answers that it has no such lease.
+    #[error(
+        "etcd has ended the lease, though it answers: somebody revoked it, or the member that leads hung \
+         (`etcdctl endpoint status`)"
+    )]
+    Revoked,
+    /// etcd takes a key of a report never.
+    #[error("the lease is given up: etcd rejected a report")]
+    GivenUp,
 }
 
 impl From<RunError> for FleetError {

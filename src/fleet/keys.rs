@@ -5,21 +5,28 @@
 //! |---|---|---|
 //! | `agents/HOST` | [`super::facts::Facts`] | the agent |
 //! | `claim` | [`super::protocol::Revision`] | the controller |
+//! | `ping` | empty | the controller |
 //! | `plans/HOST` | [`super::plan::HostPlan`] | the controller |
 //! | `run/revision` | [`super::protocol::Revision`] | the controller |
 //! | `run/t0` | [`super::protocol::Start`] | the controller |
-//! | `run/over` | reason | the controller |
+//! | `run/over` | [`OVER`], [`LOST`] or `stopped` | the controller |
 //! | `run/set/ID` | [`super::protocol::Asked`] | the controller |
 //! | `run/turn/ID` | [`super::protocol::Turn`] | the controller |
-//! | `run/done/NODE` | empty; only nodes for which another host waits | the agent |
+//! | `run/done/NODE` | name of the run; only nodes for which another host waits | the agent |
 //! | `hosts/HOST/built` | [`super::protocol::Built`] | the agent |
-//! | `hosts/HOST/complete` | empty | the agent |
+//! | `hosts/HOST/started` | name of the run: the agent knows the start | the agent |
+//! | `hosts/HOST/complete` | name of the run | the agent |
 //! | `hosts/HOST/set/ID` | [`super::protocol::SetDone`] | the agent |
 //! | `hosts/HOST/log/N` | bytes of the host's log | the agent |
 //! | `hosts/HOST/result` | [`super::protocol::HostResult`] | the agent |
 //!
 //! A plan is part of the run if both have one lease. An agent follows `run/` only, the controller `agents/`, `run/` and `hosts/`: what one agent writes
 //! is not sent to all others.
+
+/// The measured phase is over.
+pub const OVER: &str = "over";
+/// It is over because a host is lost, or its part has failed.
+pub const LOST: &str = "lost";
 
 /// The keys of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,6 +83,11 @@ impl Keys {
         format!("{}run/t0", self.0)
     }
 
+    /// Returns the key with which the controller finds out whether etcd writes.
+    pub fn ping(&self) -> String {
+        format!("{}ping", self.0)
+    }
+
     /// Returns the key of the end.
     pub fn over(&self) -> String {
         format!("{}run/over", self.0)
@@ -119,6 +131,11 @@ impl Keys {
     /// Returns the key of what a host has built.
     pub fn built(&self, host: &str) -> String {
         format!("{}hosts/{host}/built", self.0)
+    }
+
+    /// Returns the key that a host writes when it knows the start.
+    pub fn started(&self, host: &str) -> String {
+        format!("{}hosts/{host}/started", self.0)
     }
 
     /// Returns the key that a host writes when its programs have ended.

@@ -28,10 +28,12 @@ mod tunnels;
 pub mod underlay;
 pub mod verdict;
 
-pub use error::FleetError;
+pub use error::{FleetError, LeaseEnd};
 
 /// Lifetime of the keys of an agent and of a controller that no longer renew them. Expiry in etcd
 /// takes up to 1 s more and the end of a part up to 2 s, so that all is removed after 10 s.
 pub const LEASE: std::time::Duration = std::time::Duration::from_secs(6);
+/// How often an agent shows its part that it has its lease, which the part answers.
+pub const ALIVE_EVERY: std::time::Duration = std::time::Duration::from_secs(2);
 /// How long before the start the time of it is written.
 pub const LEAD: std::time::Duration = std::time::Duration::from_secs(2);

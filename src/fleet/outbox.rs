@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, interval, sleep, sleep_until};
 
 use super::etcd::{Client, Lease, Op};
-use super::{FleetError, LEASE};
+use super::{FleetError, LEASE, LeaseEnd};
 
 /// Pause before a key is written again.
 const AGAIN: Duration = Duration::from_millis(250);
@@ -30,34 +30,41 @@ pub(super) fn send(outbox: &Outbox, key: String, value: &impl serde::Serialize) 
     ));
 }
 
+/// Waits until a lease is lost.
+pub(super) async fn lease_end(lost: &mut watch::Receiver<Option<LeaseEnd>>) -> LeaseEnd {
+    let why = lost.wait_for(Option::is_some).await.ok();
+    // Else its task has ended by itself.
+    why.and_then(|why| *why).unwrap_or(LeaseEnd::GivenUp)
+}
+
+/// Renews a lease until it is lost.
+pub(super) async fn renew(client: &Client, lease: Lease) -> LeaseEnd {
+    let mut until = Instant::now() + LEASE;
+    let mut every = interval(LEASE / 4);
+    while Instant::now() < until {
+        every.tick().await;
+        let asked = Instant::now();
+        tokio::select! {
+            () = sleep_until(until) => {}
+            renewed = client.renew(lease) => match renewed {
+                Ok(true) => until = asked + LEASE,
+                Ok(false) => return LeaseEnd::Revoked,
+                // Another try before it expires.
+                Err(_) => {}
+            }
+        }
+    }
+    LeaseEnd::Expired
+}
+
 /// Renews the lease and writes keys under it, until it is lost, or etcd rejects a key: that is said by `note`.
 pub(super) async fn keep(
     client: Client,
     lease: Lease,
     mut letters: mpsc::UnboundedReceiver<Letter>,
-    lost: watch::Sender<bool>,
+    lost: watch::Sender<Option<LeaseEnd>>,
     note: fn(&str),
 ) {
-    let renewing = async {
-        let mut until = Instant::now() + LEASE;
-        let mut every = interval(LEASE / 4);
-        loop {
-            every.tick().await;
-            let asked = Instant::now();
-            tokio::select! {
-                () = sleep_until(until) => return,
-                renewed = client.renew(lease) => match renewed {
-                    Ok(true) => until = asked + LEASE,
-                    Ok(false) => return,
-                    // Another try before it expires.
-                    Err(_) => {}
-                }
-            }
-            if Instant::now() >= until {
-                return;
-            }
-        }
-    };
     let writing = async {
         while let Some(letter) = letters.recv().await {
             let op = match letter {
@@ -70,15 +77,18 @@ pub(super) async fn keep(
                     Ok(_) => break,
                     Err(FleetError::Unreachable(_)) => sleep(AGAIN).await,
                     // Better a lost host than a run that waits for its report without end.
-                    Err(e) => return note(&e.to_string()),
+                    Err(e) => {
+                        note(&e.to_string());
+                        return LeaseEnd::GivenUp;
+                    }
                 }
             }
         }
-        std::future::pending::<()>().await;
+        std::future::pending().await
     };
-    tokio::select! {
-        () = renewing => {}
-        () = writing => {}
-    }
-    lost.send_replace(true);
+    let why = tokio::select! {
+        why = renew(&client, lease) => why,
+        why = writing => why,
+    };
+    lost.send_replace(Some(why));
 }

@@ -9,16 +9,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::thread;
+use std::time::Duration;
 
 use emud_monitor::Config;
 use tokio::sync::{mpsc, watch};
 
-use super::FleetError;
 use super::clock::{Estimate, here, path_mtu, probe};
 use super::plan::{HostPlan, Peer};
 use super::protocol::{Asked, Built, FromChild, HostResult, Ready, SetDone, ToChild, Turn, digest};
 use super::tunnels::{Tunnels, Watched};
 use super::underlay::{self, Added};
+use super::{ALIVE_EVERY, FleetError, LEASE};
 use crate::datapath::attach::HolderStart;
 use crate::experiment::lab::{free_interface, this_network};
 use crate::experiment::run::{Heard, Said, Set, Settings, Together, User, conduct};
@@ -122,7 +123,7 @@ impl<W: Write + Send + 'static> Part<W> {
         let (tell_heard, heard) = watch::channel(Heard::default());
         let (say_it, said) = mpsc::unbounded_channel();
         let offset_ns = measured.clock.map_or(0, |clock| clock.offset_ns);
-        listen(from, tell_heard, offset_ns);
+        listen(from, self.to.clone(), tell_heard, offset_ns);
         let built = Ready {
             digest: self.digest.clone(),
             mono_ns: begun_ns,
@@ -138,6 +139,7 @@ impl<W: Write + Send + 'static> Part<W> {
             .map(|link| (link.name.clone(), link.added(&measured.underlay)))
             .collect();
         let tolerance_ns = options.tolerance_ns;
+        let others = heard.clone();
         let tunnels = tunnels.map(|tunnels| tunnels.watch(&heard, tolerance_ns));
         let mut tunnels = tunnels.transpose()?;
         let change = move |link: &str, before: &Profile, changes: &[String]| {
@@ -145,7 +147,7 @@ impl<W: Write + Send + 'static> Part<W> {
             underlay::change(before, &added, tolerance_ns, changes)
         };
         let settings = Settings {
-            sample: options.sample_ns.map(std::time::Duration::from_nanos),
+            sample: options.sample_ns.map(Duration::from_nanos),
             root_prepares: false,
             caller: setup.user.clone(),
             user: setup.user,
@@ -191,15 +193,17 @@ impl<W: Write + Send + 'static> Part<W> {
             }
             Err(e) => result.error = Some(e.to_string()),
         }
-        if let Some(peer) = self.reference() {
+        // Of a run that has failed nothing more is measured: a host that is lost does not answer, and this
+        // one has to be clean in time.
+        let has_failed = result.error.is_some() || others.borrow().lost;
+        if let Some(peer) = self.reference().filter(|_| !has_failed) {
             match probed(peer) {
                 Ok(found) => result.clock = Some(found),
                 Err(e) => result.notes.push(format!("the clock at the end: {e}")),
             }
             result.mono_ns = now_ns();
         }
-        // Of a part that failed or was ended, nobody uses them.
-        let mut tunnels = tunnels.take_if(|_| result.error.is_none());
+        let mut tunnels = tunnels.take_if(|_| !has_failed);
         result.tunnels = tunnels.as_mut().map(Watched::finish).unwrap_or_default();
         // Other hosts may still probe this one: the agent ends it when all have reported, without the
         // handler that the run has left. SAFETY: no handler of this process.
@@ -338,8 +342,16 @@ fn probed(peer: &Peer) -> std::io::Result<Estimate> {
     probe(SocketAddr::new(peer.address, peer.probe_port), token)
 }
 
-/// Applies the agent's lines until it ends; then ends this process, and with it all nodes.
-fn listen(from: impl BufRead + Send + 'static, tell: watch::Sender<Heard>, offset_ns: i64) {
+/// Applies the agent's lines until it ends, or is silent for as long as its lease lasts; then ends this
+/// process, and with it all nodes.
+fn listen(
+    from: impl BufRead + Send + 'static,
+    to: Arc<Mutex<impl Write + Send + 'static>>,
+    tell: watch::Sender<Heard>,
+    offset_ns: i64,
+) {
+    let seen = tell.subscribe();
+    thread::spawn(move || watch_agent(&seen));
     thread::spawn(move || {
         for line in from.lines() {
             let Ok(line) = line else { break };
@@ -347,6 +359,9 @@ fn listen(from: impl BufRead + Send + 'static, tell: watch::Sender<Heard>, offse
             let Ok(line) = serde_json::from_str::<ToChild>(&line) else {
                 continue;
             };
+            if line == ToChild::Alive {
+                say(&to, &FromChild::Alive);
+            }
             tell.send_modify(|heard| match line {
                 ToChild::Start(start) => {
                     heard.start_at_ns = Some(here(start.reference_ns, offset_ns));
@@ -368,10 +383,36 @@ fn listen(from: impl BufRead + Send + 'static, tell: watch::Sender<Heard>, offse
                         });
                     }
                 }
-                ToChild::Over => heard.over = true,
+                ToChild::Over(lost) => {
+                    heard.over = true;
+                    heard.lost = lost;
+                }
                 ToChild::Alive => heard.alive += 1,
             });
         }
         std::process::exit(1);
     });
+}
+
+/// Ends this process if an agent shows no sign of life: it is stopped, or hangs. Counts pauses, so that a
+/// part that was stopped itself first reads what has come meanwhile.
+fn watch_agent(heard: &watch::Receiver<Heard>) {
+    let pause = ALIVE_EVERY / 2;
+    let (mut last, mut silent) = (0, Duration::ZERO);
+    while silent <= LEASE {
+        thread::sleep(pause);
+        let alive = heard.borrow().alive;
+        silent = match alive == last {
+            true => silent + pause,
+            false => Duration::ZERO,
+        };
+        last = alive;
+    }
+    // The process ends: nobody is left to hear of an error.
+    let _ = writeln!(
+        std::io::stderr(),
+        "emud: the agent showed no sign of life for {} s",
+        LEASE.as_secs()
+    );
+    std::process::exit(1);
 }

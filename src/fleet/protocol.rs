@@ -139,9 +139,9 @@ pub enum ToChild {
     Set(String, Asked),
     /// When it takes effect.
     Turn(String, Turn),
-    /// The measured phase is over.
-    Over,
-    /// The agent has its lease.
+    /// The measured phase is over. True: a host is lost, so that nothing is measured with it any more.
+    Over(bool),
+    /// The agent has its lease. It is answered.
     Alive,
 }
 
@@ -157,6 +157,8 @@ pub enum FromChild {
     Complete,
     /// What became of a change with links of this host.
     Set(String, SetDone),
+    /// The part follows its agent's lines.
+    Alive,
     /// The result.
     Result(Box<HostResult>),
 }

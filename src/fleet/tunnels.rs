@@ -243,7 +243,8 @@ impl Probes {
                 count += 1;
             }
             let until = now_ns();
-            if count < ENOUGH {
+            // A lost host does not answer, and nobody needs the others' answers.
+            if count < ENOUGH || hear.borrow().lost {
                 break;
             }
             self.prober.collect();

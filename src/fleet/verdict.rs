@@ -73,6 +73,12 @@ pub fn judge(
     let mut reasons = Vec::from_iter(early.map(EarlyEnd::sentence));
     let (mut invalid, mut contended, mut unwatched) = (false, false, false);
     let mut exits: Vec<ExitLine> = Vec::new();
+    // Then the others measure nothing at the end.
+    let is_lost = |end: &HostEnd| match end {
+        HostEnd::Lost(_) => true,
+        HostEnd::Reported { result, .. } => result.error.is_some(),
+    };
+    let any_lost = hosts.values().any(is_lost);
     for (host, end) in hosts {
         let (result, clock) = match end {
             HostEnd::Reported { result, clock } => (result, clock),
@@ -84,11 +90,10 @@ pub fn judge(
         };
         exits.extend(result.exits.clone());
         let mut wrong: Vec<String> = result.error.iter().cloned().collect();
-        wrong.extend(clock_error(
-            clock.as_ref(),
-            result.clock.as_ref(),
-            clock_bound_ns,
-        ));
+        let clocks = (clock.as_ref(), result.clock.as_ref());
+        if clocks.1.is_some() || !any_lost {
+            wrong.extend(clock_error(clocks.0, clocks.1, clock_bound_ns));
+        }
         // That of a host that is lost, or whose part failed, is gone.
         let is_there = |peer: &String| match hosts.get(peer) {
             Some(HostEnd::Reported { result, .. }) => result.judgement.is_some(),

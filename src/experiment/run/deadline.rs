@@ -6,12 +6,15 @@ use std::sync::Weak;
 use std::time::Duration;
 
 use tokio::task::spawn_blocking;
+use tokio::time::sleep;
 
 use super::network::Network;
 use super::together::Together;
 
-/// How long links outlive the last sign of life of the agent, which comes every 10 s.
+/// How long links outlive the last sign of life of the agent.
 pub(super) const LAST_RESORT: Duration = Duration::from_secs(60);
+/// Their end is moved on so often: there may be a thousand of them.
+const EVERY: Duration = Duration::from_secs(8);
 
 /// Moves the end of all links on with each sign of life, until the run ends. The network belongs to the
 /// run, which takes it down.
@@ -28,5 +31,6 @@ pub(super) async fn follow(together: Together, network: Weak<Network>) {
         // next sign of life, and a link that ends is the sampler's to report.
         let moved_on = move || network.upgrade().map(|n| n.end_after(LAST_RESORT));
         let _ = spawn_blocking(moved_on).await;
+        sleep(EVERY).await;
     }
 }

@@ -56,6 +56,8 @@ pub struct Heard {
     pub done: BTreeSet<String>,
     /// Whether the measured phase is over.
     pub over: bool,
+    /// Whether it is over because a host is lost.
+    pub lost: bool,
     /// Changes of links by name.
     pub sets: BTreeMap<String, Set>,
     /// How often the agent has said that it has its lease.

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `emud fleet run`: writes the plans, the start and the end of a run.
 
+mod plans;
+mod results;
 mod sets;
+mod start;
 mod steps;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use crate::experiment::scenario::Plan;
 use crate::fleet::etcd::{Client, Compare, Lease, Op, mirror};
 use crate::fleet::facts::Facts;
 use crate::fleet::keys::Keys;
 use crate::fleet::merge::HostLog;
+use crate::fleet::outbox::renew;
 use crate::fleet::placement::{Host, place};
 use crate::fleet::plan::{HostPlan, Options, divide, reachable};
 use crate::fleet::protocol::{Ready, Revision};
@@ -184,8 +188,9 @@ pub(super) async fn carry_out(
     signals: &mut Signals,
 ) -> Result<Ended, FleetError> {
     let lease = client.grant(LEASE).await?;
-    let (tell, lost) = watch::channel(false);
-    let keeper = tokio::spawn(keep(client.clone(), lease, tell));
+    let (tell, lost) = watch::channel(None);
+    let own = client.clone();
+    let keeper = tokio::spawn(async move { tell.send_replace(Some(renew(&own, lease).await)) });
     let mut controller = Controller {
         client,
         keys,
@@ -211,24 +216,6 @@ pub(super) async fn carry_out(
     // With it all keys of the controller; agents end what still runs.
     let _ = client.revoke(lease).await;
     done
-}
-
-async fn keep(client: Client, lease: Lease, lost: watch::Sender<bool>) {
-    let mut until = Instant::now() + LEASE;
-    let mut every = tokio::time::interval(LEASE / 4);
-    while Instant::now() < until {
-        every.tick().await;
-        let asked = Instant::now();
-        tokio::select! {
-            () = sleep_until(until) => break,
-            renewed = client.renew(lease) => match renewed {
-                Ok(true) => until = asked + LEASE,
-                Ok(false) => break,
-                Err(_) => {}
-            }
-        }
-    }
-    lost.send_replace(true);
 }
 
 /// Ends the active run; false: there is none.

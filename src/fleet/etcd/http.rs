@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Collected, Full};
+use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
@@ -17,10 +17,15 @@ use rustls::pki_types::ServerName;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use crate::fleet::FleetError;
 
+/// A member that has not answered after this time is left for another one.
+pub(super) const PATIENCE: Duration = Duration::from_millis(1500);
+/// What a request may take longer for each of its bytes: a log may have to pass 1 Mbit/s.
+const A_BYTE: Duration = Duration::from_micros(8);
 /// A stream whose other side does not acknowledge for this time is broken. Without it a watch would
 /// go on for minutes after the cable was pulled.
 const BROKEN: Duration = Duration::from_secs(3);
@@ -69,10 +74,13 @@ pub(crate) async fn ask(
     member: &Endpoint,
     tls: Option<Arc<ClientConfig>>,
     path: &str,
-    body: &Value,
+    body: Bytes,
     token: Option<&str>,
 ) -> Result<Value, FleetError> {
-    let response = send(member, tls, post(path, body, token)).await?;
+    let sent = PATIENCE + A_BYTE * u32::try_from(body.len()).unwrap_or(u32::MAX);
+    let sending = send(member, tls, post(path, body, token));
+    let late = |_| FleetError::Unreachable(format!("{member} did not answer within {sent:?}"));
+    let response = timeout(sent, sending).await.map_err(late)??;
     let status = response.status();
     checked(member, path, status, &whole(member, response).await?)
 }
@@ -89,22 +97,25 @@ pub(crate) async fn page(
     Ok(there.then(|| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-async fn whole(member: &Endpoint, response: Response<Incoming>) -> Result<Bytes, FleetError> {
-    let read = response.into_body().collect().await;
+async fn whole(member: &Endpoint, response: Response<Incoming>) -> Result<Vec<u8>, FleetError> {
+    let mut body = response.into_body();
+    let mut bytes = vec![];
+    let late = |_| FleetError::Unreachable(format!("{member} did not go on for {PATIENCE:?}"));
     let broke = |e: hyper::Error| FleetError::Unreachable(format!("{member}: {e}"));
-    read.map(Collected::to_bytes).map_err(broke)
+    while let Some(frame) = timeout(PATIENCE, body.frame()).await.map_err(late)? {
+        if let Ok(data) = frame.map_err(broke)?.into_data() {
+            bytes.extend_from_slice(&data);
+        }
+    }
+    Ok(bytes)
 }
 
-fn post(
-    path: &str,
-    body: &Value,
-    token: Option<&str>,
-) -> hyper::http::Result<Request<Full<Bytes>>> {
+fn post(path: &str, body: Bytes, token: Option<&str>) -> hyper::http::Result<Request<Full<Bytes>>> {
     let mut request = Request::post(path).header(CONTENT_TYPE, "application/json");
     if let Some(token) = token {
         request = request.header(AUTHORIZATION, token);
     }
-    request.body(Full::from(Bytes::from(body.to_string())))
+    request.body(Full::from(body))
 }
 
 /// The lines of a stream.
@@ -123,7 +134,7 @@ pub(crate) async fn open(
     body: &Value,
     token: Option<&str>,
 ) -> Result<Lines, FleetError> {
-    let mut request = post(path, body, token);
+    let mut request = post(path, body.to_string().into(), token);
     if let Ok(request) = &mut request {
         // A member without a leader ends the stream.
         let leader = HeaderValue::from_static("true");

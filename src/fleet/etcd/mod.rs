@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use hyper::body::Bytes;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
@@ -19,13 +20,11 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::FleetError;
-use http::Endpoint;
+use http::{Endpoint, PATIENCE};
 
 pub use kv::{Compare, Entry, Lease, Op};
 pub use mirror::{Snapshot, mirror};
 
-/// A member that has not answered after this time is left for another one.
-const PATIENCE: Duration = Duration::from_millis(1500);
 /// How long a cluster may be without a leader. etcd waits 1 to 2 s for the old one by default, and
 /// again if an election has no result.
 const ELECTION: Duration = Duration::from_secs(4);
@@ -135,20 +134,16 @@ impl Client {
         token: Option<&str>,
     ) -> Result<Value, FleetError> {
         let mut last = None;
+        let body = Bytes::from(body.to_string());
         for _ in 0..members {
             let n = self.0.current.load(Ordering::Relaxed);
             let member = &self.0.members[n % self.0.members.len()];
-            let asked = http::ask(member, self.0.tls.clone(), path, body, token);
-            match timeout(PATIENCE, asked).await {
-                Ok(Ok(answer)) => return Ok(answer),
-                Ok(Err(e @ (FleetError::Rejected { .. } | FleetError::Denied { .. }))) => {
+            match http::ask(member, self.0.tls.clone(), path, body.clone(), token).await {
+                Err(e @ (FleetError::Rejected { .. } | FleetError::Denied { .. })) => {
                     return Err(e);
                 }
-                Ok(Err(e)) => last = Some(e),
-                Err(_) => {
-                    let problem = format!("{member} did not answer within {PATIENCE:?}");
-                    last = Some(FleetError::Unreachable(problem));
-                }
+                Err(e) => last = Some(e),
+                answer => return answer,
             }
             self.0.current.store(n.wrapping_add(1), Ordering::Relaxed);
         }

@@ -334,7 +334,11 @@ impl Hosts {
 
     /// Waits until some hosts are clean, for as long as the lease allows.
     pub fn all_clean(&self, hosts: &[&str]) {
-        let since = Instant::now();
+        self.all_clean_since(Instant::now(), hosts);
+    }
+
+    /// [`Self::all_clean`] of what happened then.
+    pub fn all_clean_since(&self, since: Instant, hosts: &[&str]) {
         while !hosts.iter().all(|host| self.is_clean(host)) {
             assert!(
                 since.elapsed() < CLEAN,

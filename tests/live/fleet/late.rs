@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Child;
 use std::thread::sleep;
 use std::time::Duration;
@@ -11,22 +12,27 @@ use support::lab::sh;
 use super::clean::ended;
 use super::hosts::{Hosts, completed};
 
-/// A run on hosts a and c, of which a is built when the file exists.
+/// A run on hosts a and c, of which a is built when the file exists. Its programs write to the file `ran`.
 fn gated(hosts: &Hosts) -> (String, Child) {
     let gate = hosts.folder.path("gate");
+    let ran = hosts.folder.file("ran", "");
+    // Programs run as nobody.
+    fs::set_permissions(&ran, Permissions::from_mode(0o666)).unwrap();
     let text = format!(
         "ready-within = \"60s\"\n\
          [node.one]\nhost = \"a\"\nprepare = \"until [ -e {gate} ]; do sleep 0.1; done\"\n\
-         command = \"sleep 1\"\n[node.two]\nhost = \"c\"\ncommand = \"sleep 1\"\n\
+         command = \"echo a >>{ran}; sleep 1\"\n\
+         [node.two]\nhost = \"c\"\ncommand = \"echo c >>{ran}; sleep 1\"\n\
          [link.l]\nbetween = [\"one\", \"two\"]\nprofile.link.delay = \"5ms\"\n"
     );
     let run = hosts.spawn(&text, &["--verdict-first"]);
     (gate, run)
 }
 
-/// Whether these are the arguments of the shell that waits for the file.
-fn is_gate(words: &[u8], gate: &str) -> bool {
-    String::from_utf8_lossy(words).contains(&format!("until [ -e {gate} ]"))
+/// Whether this is the shell that waits for the file.
+fn waits(pid: u32, gate: &str) -> bool {
+    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&words).contains(&format!("until [ -e {gate} ]"))
 }
 
 /// The number of hosts whose line of the status ends so.
@@ -41,6 +47,8 @@ pub fn start_is_named() {
     let hosts = Hosts::new(1).agents(&[]);
     let (gate, mut run) = gated(&hosts);
     soon("c is built", || in_state(&hosts, " built") == 1);
+    // Its agent kills a part that is stopped for 10 s.
+    soon("a prepares", || !pids(|pid| waits(pid, &gate)).is_empty());
     let agent = hosts.agents[2].id();
     let part = *pids(|pid| parent(pid) == Some(agent))
         .first()
@@ -64,11 +72,7 @@ pub fn reports_do_not_delay_the_start() {
     let (gate, mut run) = gated(&hosts);
     soon("c is built", || in_state(&hosts, " built") == 1);
     // It has little left to do then.
-    soon("a prepares", || {
-        let waits =
-            |pid| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|w| is_gate(&w, &gate));
-        !pids(waits).is_empty()
-    });
+    soon("a prepares", || !pids(|pid| waits(pid, &gate)).is_empty());
     // `ip netns exec` becomes the command.
     let controller = run.id();
     sh(&format!("kill -STOP {controller}"));
@@ -79,6 +83,26 @@ pub fn reports_do_not_delay_the_start() {
     sh(&format!("kill -CONT {controller}"));
     let (code, text) = ended(&hosts, &mut run);
     completed(code, &text);
+    let ran = fs::read_to_string(hosts.folder.path("ran")).unwrap();
+    assert_eq!(ran.len(), "a\nc\n".len(), "{ran}");
+}
+
+/// Host c has died when the start is written, but its lease is there for some seconds more: no program
+/// starts on the other one.
+pub fn a_host_that_died_before_the_start() {
+    let mut hosts = Hosts::new(1).agents(&[]);
+    let (gate, mut run) = gated(&hosts);
+    soon("c is built", || in_state(&hosts, " built") == 1);
+    soon("a prepares", || !pids(|pid| waits(pid, &gate)).is_empty());
+    hosts.kill("c");
+    fs::write(&gate, "").unwrap();
+    let (code, text) = ended(&hosts, &mut run);
+    assert_eq!(code, 66, "{text}");
+    let why = "c did not confirm the start: no program was started on any host";
+    assert!(text.contains(why), "{text}");
+    let ran = fs::read_to_string(hosts.folder.path("ran")).unwrap();
+    assert_eq!(ran, "", "{text}");
+    hosts.all_clean(&["a", "c"]);
 }
 
 /// Nothing has run: that is no result.

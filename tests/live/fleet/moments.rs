@@ -9,8 +9,9 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Child;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
+use emud::fleet::LEAD;
 use support::chance::Random;
 use support::host::{ip, soon};
 
@@ -73,12 +74,31 @@ impl Begun {
             .collect()
     }
 
-    /// All or none, but for the host that was lost.
-    fn no_part_alone(&self, lost: Option<&str>) {
+    /// All or none.
+    fn no_part_alone(&self) {
         let started = self.started();
-        let others = (HOSTS.iter()).filter(|host| lost != Some(**host));
-        let ran: BTreeSet<_> = others.map(|host| started.contains(*host)).collect();
-        assert_eq!(ran.len(), 1, "started on {started:?} only");
+        assert!(
+            [0, HOSTS.len()].contains(&started.len()),
+            "{started:?} only"
+        );
+    }
+
+    /// Without the host that was lost at that time no other one starts, but for the last seconds before the
+    /// start: then it has confirmed that.
+    fn no_part_without(&self, at: SystemTime) {
+        let started = self.started();
+        if started.len() == HOSTS.len() {
+            return;
+        }
+        // Nor does that one alone, unless it was cut off after it had read the start.
+        for host in started {
+            let file = fs::metadata(format!("{}/{host}", self.marks)).unwrap();
+            let later = file.modified().unwrap().duration_since(at).unwrap();
+            assert!(
+                later < LEAD + Duration::from_millis(300),
+                "{host}: {later:?} later"
+            );
+        }
     }
 }
 
@@ -89,6 +109,7 @@ fn names_b(code: i32, text: &str) {
         line.starts_with("  b: lost: ")
             || line.ends_with("b was lost before the start")
             || line.ends_with("b left before the run began")
+            || line.contains("b did not confirm the start")
     };
     assert!(text.lines().any(lost), "{text}");
 }
@@ -99,13 +120,13 @@ fn lost(seed: u64, lose: fn(&mut Hosts), restore: fn(&mut Hosts)) {
     for moment in moments(seed) {
         let mut begun = Begun::new(&hosts, "");
         sleep(moment);
+        let (since, at) = (Instant::now(), SystemTime::now());
         lose(&mut hosts);
-        hosts.all_clean(&["b"]);
+        hosts.all_clean_since(since, &HOSTS);
         let (code, text) = ended(&hosts, &mut begun.run);
         println!("    {moment:?}: {code}, started {:?}", begun.started());
         names_b(code, &text);
-        hosts.all_clean(&HOSTS);
-        begun.no_part_alone(Some("b"));
+        begun.no_part_without(at);
         restore(&mut hosts);
         soon("b is back", || hosts.emud(&["status"]).contains("\nb "));
     }
@@ -134,7 +155,7 @@ pub fn killed_controller() {
         begun.run.wait().unwrap();
         hosts.all_clean(&HOSTS);
         println!("    {moment:?}: started {:?}", begun.started());
-        begun.no_part_alone(None);
+        begun.no_part_alone();
         // The next run may begin.
         soon("no run is active", || {
             hosts.emud(&["stop"]).contains("no run is active")
@@ -196,9 +217,13 @@ pub fn full_disk() {
         sleep(moment);
         hosts.fill_disk(0);
         let stopped = hosts.emud(&["stop"]);
-        let (code, _) = ended(&hosts, &mut begun.run);
+        let (code, text) = ended(&hosts, &mut begun.run);
         println!("    {moment:?}: {code}, {stopped}");
+        assert!(
+            text.contains("etcd") || text.contains("emud fleet stop"),
+            "{text}"
+        );
         hosts.all_clean(&HOSTS);
-        begun.no_part_alone(None);
+        begun.no_part_alone();
     }
 }

@@ -84,6 +84,8 @@ impl Run<'_> {
                 self.signal = Some(signal);
                 return Ok(());
             }
+            // Another host was lost before the start: no program starts here either.
+            () = self.over_elsewhere() => return Ok(()),
             prepared = prepared => prepared?,
         }
         let sampler = Sampler::start(Parts {

@@ -1,247 +1,67 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `emud agent`: holds the key of a host, and carries out its part of runs.
+//! A host's part of a run: what its agent passes on between etcd and the part.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{mpsc, watch};
-use tokio::time::{interval, sleep};
+use tokio::time::sleep;
 
-use super::child::Child;
-use super::clock::Responder;
-use super::etcd::{Access, Client, Compare, Lease, Op, Snapshot, mirror};
-use super::facts::{Facts, SystemClock, own_address};
-use super::keys::{Keys, unusable};
-use super::outbox::{Letter, Outbox, keep, send};
-use super::plan::HostPlan;
-use super::protocol::{Built, FromChild, HostResult, Revision, Start, ToChild};
-use super::{FleetError, LEASE};
-use crate::host::signals::Signals;
-use crate::host::single_threaded;
+use super::{AGAIN, Agent, LONGEST_LOG, Part};
+use crate::fleet::child::Child;
+use crate::fleet::etcd::{Entry, Snapshot};
+use crate::fleet::keys::LOST;
+use crate::fleet::outbox::{Letter, Outbox, send};
+use crate::fleet::plan::HostPlan;
+use crate::fleet::protocol::{Built, FromChild, HostResult, Revision, Start, ToChild};
+use crate::fleet::{ALIVE_EVERY, FleetError, LEASE};
 
-/// Pause before etcd is tried again.
-const AGAIN: Duration = Duration::from_secs(1);
-/// The state of the clock is written again after this time, and the part moves the end of its links on.
-const FACTS_EVERY: Duration = Duration::from_secs(10);
+/// An agent confirms the start so long after it was written: what dies until then ends the run before it.
+const CONFIRM: Duration = Duration::from_millis(500);
+/// A part that does not answer so many signs of life of the agent hangs, or is stopped.
+const SILENT: u32 = 5;
 /// Bytes of the log in one key: etcd's limit for a request is 1.5 MiB, and base64 adds a third.
 const CHUNK: usize = 768 * 1024;
-/// Longest log that is sent.
-const LONGEST_LOG: u64 = 64 * 1024 * 1024;
-
-/// Settings of an agent.
-#[derive(Debug)]
-pub struct Setup {
-    /// How etcd is reached.
-    pub access: Access,
-    /// Agents and controllers of one name belong together.
-    pub fleet: String,
-    /// Name of the host.
-    pub host: String,
-    /// Address in the underlay; `None`: that from which etcd is reached.
-    pub address: Option<IpAddr>,
-    /// Share of experiments; `None`: the number of CPUs.
-    pub weight: Option<f64>,
-    /// Whether programs run as root.
-    pub allow_root: bool,
-    /// What carries out its parts.
-    pub part: Part,
-    /// Called with sentences for the user.
-    pub note: fn(&str),
-}
-
-/// What carries out the part of a host.
-#[derive(Debug, Clone)]
-pub enum Part {
-    /// `emud fleet-part` with these arguments.
-    Process(Vec<String>),
-    /// Nothing is built: [`super::simulate`].
-    Simulated(mpsc::UnboundedSender<Instant>),
-}
-
-/// Runs until a signal arrives.
-///
-/// # Errors
-/// A wrong setting, or another agent has the name.
-pub fn run(setup: &Setup) -> Result<(), FleetError> {
-    if let Some(why) = unusable(&setup.host).or(unusable(&setup.fleet)) {
-        return Err(FleetError::Plan(format!("--host or --fleet: {why}")));
-    }
-    let runtime = single_threaded().map_err(FleetError::system("start a runtime"))?;
-    runtime.block_on(async {
-        let mut signals = Signals::new().map_err(FleetError::system("catch signals"))?;
-        let client = Client::new(&setup.access)?;
-        tokio::select! {
-            // Dropping the child kills it; a part that ends in time has ended before.
-            _ = signals.any() => Ok(()),
-            done = serve_forever(setup, &client) => done,
-        }
-    })
-}
-
-async fn serve_forever(setup: &Setup, client: &Client) -> Result<(), FleetError> {
-    let (host, port) = client.member();
-    let address = match setup.address {
-        Some(address) => address,
-        None => own_address(&host, port).map_err(FleetError::system(format!(
-            "find the address towards {host}"
-        )))?,
-    };
-    let responder = Responder::start(address);
-    let responder = responder.map_err(FleetError::system(format!("listen at {address}")))?;
-    let facts = Facts::collect(address, &responder, setup.weight, setup.allow_root)?;
-    serve(setup, client, facts).await
-}
-
-/// Registers the host, again after every loss of its lease.
-pub(super) async fn serve(setup: &Setup, client: &Client, facts: Facts) -> Result<(), FleetError> {
-    let mut agent = Agent {
-        setup,
-        client,
-        keys: Keys::new(&setup.fleet),
-        facts,
-        since: 0,
-        begun: None,
-        broken: None,
-    };
-    loop {
-        match agent.registered().await {
-            Err(
-                e @ (FleetError::Unreachable(_)
-                | FleetError::LeaseLost(_)
-                | FleetError::Rejected { .. }),
-            ) => {
-                (setup.note)(&e.to_string());
-                sleep(AGAIN).await;
-            }
-            done => return done,
-        }
-    }
-}
-
-struct Agent<'a> {
-    setup: &'a Setup,
-    client: &'a Client,
-    keys: Keys,
-    facts: Facts,
-    /// Revision of the store at which it registered.
-    since: i64,
-    /// The last run that it has begun, or in which it has no part.
-    begun: Option<String>,
-    /// Why the keys of the run cannot be followed at present.
-    broken: Option<String>,
-}
 
 /// A run in progress.
-struct Active {
-    id: String,
-    child: Child,
-    built: bool,
+pub(super) struct Active {
+    pub(super) id: String,
+    pub(super) child: Child,
+    /// What the part has reported of what it built: whether all is there.
+    built: Option<bool>,
     started: Option<Start>,
     done: BTreeSet<String>,
     over: bool,
     /// Changes, and whether the part knows their times.
     sets: BTreeMap<String, bool>,
     /// Whether the result is written; the child may still run.
-    result: bool,
+    pub(super) result: bool,
+    /// Signs of life since the last line of the part.
+    silent: u32,
 }
 
 impl Agent<'_> {
-    /// Registers the host, then serves it until the lease is lost.
-    async fn registered(&mut self) -> Result<(), FleetError> {
-        let lease = self.client.grant(LEASE).await?;
-        self.since = self.register(lease).await?;
-        (self.setup.note)(&format!(
-            "{} is registered in fleet {} as {}",
-            self.setup.host, self.setup.fleet, self.facts.address
-        ));
-        let (outbox, letters) = mpsc::unbounded_channel();
-        let (tell, mut lost) = watch::channel(false);
-        let tasks = tokio::spawn(keep(
-            self.client.clone(),
-            lease,
-            letters,
-            tell,
-            self.setup.note,
-        ));
-        let mut run = mirror(self.client, self.keys.run());
-        let mut active = None;
-        let mut facts = interval(FACTS_EVERY);
-        let done = loop {
-            tokio::select! {
-                biased;
-                () = is_true(&mut lost) => {
-                    break Err(FleetError::LeaseLost(LEASE.as_secs()));
-                }
-                line = next(&mut active) => {
-                    if let Some(now) = &mut active {
-                        self.line(now, line, &outbox).await;
-                    }
-                }
-                changed = run.changed() => {
-                    if changed.is_err() {
-                        break Err(FleetError::Unreachable("the watch ended".into()));
-                    }
-                    let now = run.borrow_and_update().clone();
-                    self.changed(&mut active, &now, &outbox).await;
-                }
-                _ = facts.tick() => {
-                    if let Ok(clock) = SystemClock::read() {
-                        self.facts.clock = clock;
-                    }
-                    let letter = Letter::Put(self.keys.agent(&self.setup.host), self.text());
-                    let _ = outbox.send(letter);
-                    if let Some(active) = &active {
-                        active.child.cut_log(LONGEST_LOG);
-                        active.child.tell(&ToChild::Alive);
-                    }
-                }
-            }
-        };
-        if let Some(active) = active {
-            (self.setup.note)(&format!("run {} is ended: the lease is lost", active.id));
-            active.child.end().await;
-        }
-        tasks.abort();
-        done
-    }
-
-    fn text(&self) -> Vec<u8> {
-        serde_json::to_vec(&self.facts).unwrap_or_default()
-    }
-
-    /// Returns at which revision of the store the key was created. That of an agent that was killed
-    /// stays until its lease expires.
-    async fn register(&self, lease: Lease) -> Result<i64, FleetError> {
-        let key = self.keys.agent(&self.setup.host);
-        let since = Instant::now();
-        loop {
-            let put = Op::Put(key.clone(), self.text(), lease);
-            let absent = Compare::Absent(key.clone());
-            match self.client.txn(&[absent], &[put]).await {
-                // It may have happened.
-                Ok(_) | Err(FleetError::Unreachable(_)) => {}
-                Err(e) => return Err(e),
-            }
-            // Nor does `false` say that the key is another agent's: a request whose answer was lost
-            // is repeated at the next member.
-            let there = self.client.get(&key).await?;
-            if let Some(own) = there.filter(|entry| entry.lease == lease.0) {
-                return Ok(own.created);
-            }
-            if since.elapsed() > LEASE * 2 {
-                return Err(FleetError::Busy(format!(
-                    "another agent of fleet {} has the name {}",
-                    self.setup.fleet, self.setup.host
-                )));
-            }
-            self.client.renew(lease).await?;
-            sleep(AGAIN).await;
+    /// Shows the part that the agent has its lease. A part that hangs is killed, which ends it as any other
+    /// that ends by itself.
+    pub(super) fn alive(&self, active: &mut Active) {
+        active.child.tell(&ToChild::Alive);
+        active.silent += 1;
+        // It may have much to measure and to build before, for which the controller has a limit.
+        if active.silent > SILENT && active.built == Some(true) && !active.result {
+            let seconds = (ALIVE_EVERY * SILENT).as_secs();
+            (self.setup.note)(&format!(
+                "its part did not answer for {seconds} s: it is killed"
+            ));
+            active.child.kill();
         }
     }
 
     /// Follows the keys of the run.
-    async fn changed(&mut self, active: &mut Option<Active>, now: &Snapshot, outbox: &Outbox) {
+    pub(super) async fn changed(
+        &mut self,
+        active: &mut Option<Active>,
+        now: &Snapshot,
+        outbox: &Outbox,
+    ) {
         if now.broken != self.broken {
             self.broken.clone_from(&now.broken);
             if let Some(why) = &now.broken {
@@ -277,9 +97,19 @@ impl Agent<'_> {
         {
             active.started = Some(start);
             active.child.tell(&ToChild::Start(start));
+            let letter = Letter::Put(
+                self.keys.started(&self.setup.host),
+                active.id.clone().into_bytes(),
+            );
+            let outbox = outbox.clone();
+            tokio::spawn(async move {
+                sleep(CONFIRM).await;
+                // The receiver ends with the lease.
+                let _ = outbox.send(letter);
+            });
         }
         let prefix = self.keys.done_nodes();
-        let of_this_run = |(key, entry): (&String, &super::etcd::Entry)| {
+        let of_this_run = |(key, entry): (&String, &Entry)| {
             let node = key.strip_prefix(&prefix)?.to_owned();
             (entry.value == active.id.as_bytes()).then_some(node)
         };
@@ -289,9 +119,12 @@ impl Agent<'_> {
             active.child.tell(&ToChild::Done(done));
         }
         self.sets(active, now);
-        if !active.over && now.entries.contains_key(&self.keys.over()) {
+        if !active.over
+            && let Some(why) = now.entries.get(&self.keys.over())
+        {
             active.over = true;
-            active.child.tell(&ToChild::Over);
+            let is_lost = why.value == LOST.as_bytes();
+            active.child.tell(&ToChild::Over(is_lost));
         }
     }
 
@@ -334,12 +167,13 @@ impl Agent<'_> {
                 *active = Some(Active {
                     id: revision.id.clone(),
                     child,
-                    built: false,
+                    built: None,
                     started: None,
                     done: BTreeSet::new(),
                     over: false,
                     sets: BTreeMap::new(),
                     result: false,
+                    silent: 0,
                 });
             }
             Err(e) => {
@@ -379,26 +213,31 @@ impl Agent<'_> {
     }
 
     /// Passes on what the part reports; `None`: it has ended.
-    async fn line(&self, active: &mut Active, line: Option<FromChild>, outbox: &Outbox) {
+    pub(super) async fn line(&self, active: &mut Active, line: Option<FromChild>, outbox: &Outbox) {
         let host = &self.setup.host;
+        active.silent = 0;
         match line {
             Some(FromChild::Built(mut built)) => {
-                active.built = true;
+                active.built = Some(true);
                 if let Built::Failed { run, .. } = &mut built {
+                    active.built = Some(false);
                     run.clone_from(&active.id);
                 }
                 send(outbox, self.keys.built(host), &built);
             }
+            Some(FromChild::Alive) => {}
             Some(FromChild::Done(node)) => self.sign(active, self.keys.done(&node), outbox),
             Some(FromChild::Complete) => self.sign(active, self.keys.complete(host), outbox),
             Some(FromChild::Set(id, done)) => send(outbox, self.keys.set_done(host, &id), &done),
             Some(FromChild::Result(result)) => self.result(active, *result, outbox),
+            // It has said why, and ended.
+            None if active.built == Some(false) => active.result = true,
             None => {
                 let status = active.child.status().await;
                 let message = format!("its part ended unexpectedly ({status})");
                 (self.setup.note)(&message);
-                if !active.built {
-                    active.built = true;
+                if active.built.is_none() {
+                    active.built = Some(false);
                     let built = Built::Failed {
                         run: active.id.clone(),
                         message: message.clone(),
@@ -455,12 +294,8 @@ impl Agent<'_> {
     }
 }
 
-async fn is_true(flag: &mut watch::Receiver<bool>) {
-    // An error: nobody will change it any more.
-    let _ = flag.wait_for(|flag| *flag).await;
-}
-
-async fn next(active: &mut Option<Active>) -> Option<FromChild> {
+/// Returns the next line of the part; never without one, or after its result.
+pub(super) async fn next(active: &mut Option<Active>) -> Option<FromChild> {
     match active {
         Some(active) if !active.result => active.child.next().await,
         _ => std::future::pending().await,
