@@ -15,7 +15,7 @@ use support::runs::{log, rtt_ms};
 
 use super::clean::ended;
 use super::hosts::{HOSTS, Hosts, Setup, completed};
-use super::set::pings;
+use super::set::{pings, turned};
 
 /// The smallest round trip of each node in ms, and how far others are from it: their mean, plus their mean
 /// deviation.
@@ -428,14 +428,14 @@ pub fn starts_together() {
     );
 }
 
-/// Two links on two hosts lose all packets for 1 s from the start: the first replies arrive at the
-/// same time.
+/// The delay of two links on two hosts changes 1 s after the start: between the pings of one of them
+/// around the change lies that of the other one.
 pub fn phases_count_from_one_time() {
     let hosts = Hosts::new(1).agents(&[]);
     let link = |name: &str, [one, two]: [&str; 2]| {
         format!(
             "[link.{name}]\nbetween = [\"{one}\", \"{two}\"]\n[[link.{name}.profile.phase]]\nfor = \"1s\"\n\
-             up.loss = \"100%\"\n[[link.{name}.profile.phase]]\nup.delay = \"2ms\"\n"
+             up.delay = \"2ms\"\n[[link.{name}.profile.phase]]\nup.delay = \"12ms\"\n"
         )
     };
     let ping = |to: &str| format!("command = \"exec ping -D -i 0.002 -c 800 {to}\"\n");
@@ -448,16 +448,16 @@ pub fn phases_count_from_one_time() {
         link("left", ["one", "two"]),
         link("right", ["three", "four"])
     );
-    let mut skews = vec![];
     for _ in 0..5 {
         let (code, said) = hosts.run(&text, &[]);
-        assert!([0, 1, 3].contains(&code), "{said}");
+        completed(code, &said);
         let path = hosts.folder.path("fleet.log");
-        let sent = |node: &str| pings(&path, node).first().expect("a reply").0 * 1e3;
-        skews.push((sent("one") - sent("three")).abs());
+        let [a, b] = ["one", "three"].map(|node| turned(&pings(&path, node), 12.0));
+        println!(
+            "    within {:.3} and {:.3} ms",
+            (a[1] - a[0]) * 1e3,
+            (b[1] - b[0]) * 1e3
+        );
+        assert!(a[0] <= b[1] && b[0] <= a[1], "{a:?} {b:?}");
     }
-    skews.sort_by(f64::total_cmp);
-    println!("    {skews:?} ms");
-    // A packet every 2 ms on either side, by processes that wait for a CPU.
-    assert!(skews[2] < 6.0, "{skews:?}");
 }

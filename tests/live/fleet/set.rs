@@ -46,7 +46,7 @@ pub fn pings(path: &str, node: &str) -> Vec<(f64, f64)> {
 }
 
 /// Between which pings the round trip changed.
-fn turned(all: &[(f64, f64)], ms: f64) -> [f64; 2] {
+pub fn turned(all: &[(f64, f64)], ms: f64) -> [f64; 2] {
     let first = all
         .iter()
         .position(|(_, rtt)| *rtt >= ms)

@@ -402,10 +402,16 @@ pub fn a_flood_of_stamps_stops_nobody() {
         .expect("the sender");
     let said = lab.ping("-q -c 20 -i 0.02 -W 2");
     verdict.same("pings", true, said.contains(" 20 received"));
-    let waiting = lab.shown("/up/holder/waiting");
-    verdict.at_least("waiting", 1.0, waiting as f64);
-    let dropped = lab.shown("/up/holder/dropped");
-    verdict.same("waiting and dropped", FLOOD[1] as u64, waiting + dropped);
+    verdict.at_least("waiting", 1.0, lab.shown("/up/holder/waiting") as f64);
+    // The kernel's own packets wait for 20 ms at times.
+    let count = || {
+        let [waiting, dropped] =
+            ["waiting", "dropped"].map(|key| lab.shown(&format!("/up/holder/{key}")));
+        waiting + dropped
+    };
+    let all = (0..20).map(|_| count()).find(|all| *all == FLOOD[1] as u64);
+    let all = all.unwrap_or_else(count);
+    verdict.same("waiting and dropped", FLOOD[1] as u64, all);
     lab.detach();
     verdict.end();
 }

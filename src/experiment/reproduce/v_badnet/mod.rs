@@ -32,7 +32,7 @@ pub(super) const LATENCY: Experiment = Experiment {
 const SOURCE: &str =
     "Uni-Verse project, \"Addition to D3.4 Protocol Testing\", 2006 (the badnet plug-in)";
 const METHOD: &str = "acknowledged data of TCP Reno and of `emud traffic blocks`, one after the other, 20 s each \
-                      (--quick: 5 s), through the scenario v-badnet; theory of UDP in virtual time";
+                      (--quick: 5 s, and 20 s where timeouts take most of the time), through the scenario v-badnet; theory of UDP in virtual time";
 const SCENARIO: &str = "v-badnet";
 
 const TCP: u16 = 6001;
@@ -56,6 +56,9 @@ const QUICK_TOLERANCE: f64 = 0.1;
 
 /// A TCP of today and that of 2006 are not the same, but of the same kind.
 const FACTOR: f64 = 2.0;
+/// Below this rate, 10^6 bytes/s, TCP waits for timeouts of 200 ms and more most of the time: in 5 s they are
+/// some ten, and the rate varied from 0.92 to 1.46.
+const TIMED_OUT: f64 = 3.0;
 const MOST: f64 = 5.0;
 
 /// One of the two experiments.
@@ -134,9 +137,9 @@ impl Channel {
 
 fn measure(bench: &Bench<'_>, of: &Points) -> Result<Vec<Figure>, ReproduceError> {
     let rate = of.points[0].2 * 1e6;
-    let (time, tolerance) = match bench.quick {
-        true => ("5s", QUICK_TOLERANCE),
-        false => ("20s", UDP_TOLERANCE),
+    let tolerance = match bench.quick {
+        true => QUICK_TOLERANCE,
+        false => UDP_TOLERANCE,
     };
     let (mut figures, mut ratios) = (vec![], vec![]);
     let mut runs = vec![];
@@ -145,6 +148,10 @@ fn measure(bench: &Bench<'_>, of: &Points) -> Result<Vec<Figure>, ReproduceError
             continue;
         }
         let title = format!("{percent} % {}", of.what);
+        let time = match bench.quick && tcp > TIMED_OUT {
+            true => "5s",
+            false => "20s",
+        };
         let counts = bench.run(&Variant {
             title: &title,
             scenario: SCENARIO,
