@@ -341,7 +341,7 @@ fn red(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
     ] {
         let figure = Figure::new(format!("{name}: retransmissions"), "packets");
         let figure = figure.published(published).theory(theory);
-        let figure = figure.within(Tolerance::Share(0.2));
+        let figure = figure.within(Tolerance::Share(0.25));
         figures.push(figure.measured(lost(counts), Some(counts.verdict)));
     }
     Ok(figures)
