@@ -610,8 +610,8 @@ fn judge(verdict: &mut Verdict, name: &str, said: &Said, lines: &[Value], expect
         "invalid",
         end["verdict"].as_str().unwrap_or(""),
     );
-    let named = end["invalid"].to_string();
-    let good = named.contains("tampered") && named.contains(expected);
+    let named = &end["invalid"];
+    let good = says(named, "tampered") && says(named, expected);
     verdict.same(&format!("{name}: named in {named}"), true, good);
 }
 
