@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Execute the commands of docs/ci.md in order, in separate namespaces, and check the files that they
-# write. A busy host may be contended: 3 and 4 are valid exit codes of `run`, and 3 of `compare`.
+# Execute the commands of docs/ci.md and the steps of its workflow in order, in separate namespaces, and check the
+# files that they write. A busy host may be contended: 3 and 4 are valid exit codes of `run`, and 3 of `compare`.
 #
 # usage: ci.sh EMUD
 set -euo pipefail
@@ -22,6 +22,18 @@ ln -s "$emud" "$scratch/bin/emud"
 export PATH=$scratch/bin:$PATH
 unset GITHUB_ACTIONS SUDO_UID
 cd "$scratch"
+# A program that only the PATH of who calls sudo has, as cargo.
+echo '#!/bin/sh' >bin/of-the-runner
+# shellcheck disable=SC2016 # of the run
+printf '#!/bin/sh\nof-the-runner && "$EMUD" metric pings=5\n' >test.sh
+chmod +x bin/of-the-runner test.sh
+# That of Ubuntu has its own PATH, also with -E.
+# shellcheck disable=SC2317 # the steps call it
+sudo() {
+    [ "$1" != -E ] || shift
+    env PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
+}
+export -f sudo
 
 executed=0
 while IFS= read -r command; do
@@ -33,8 +45,9 @@ while IFS= read -r command; do
     *) cat out err; echo "ci.sh: exit $status" >&2; exit 1 ;;
     esac
     executed=$((executed + 1))
-done < <(awk '/^```console$/ { on = 1; next } /^```$/ { on = 0 } on && sub(/^[#$] /, "")' "$root/docs/ci.md")
-[ "$executed" -ge 6 ] || { echo "ci.sh: only $executed commands: where is the page?" >&2; exit 1; }
+done < <(awk '/^```(console|yaml)$/ { on = 1; next } /^```$/ { on = 0 } on && (sub(/^[#$] /, "") || sub(/^ *- run: /, ""))' \
+    "$root/docs/ci.md")
+[ "$executed" -ge 8 ] || { echo "ci.sh: only $executed commands: where is the page?" >&2; exit 1; }
 
 grep -q '<testsuite name="lte" tests="2"' lte.xml
 grep -q '<testcase classname="lte" name="verdict"' lte.xml
@@ -50,10 +63,6 @@ GITHUB_ACTIONS=true emud run --profile lte --monitor shared --junit f.xml -- sh 
 grep -q '^::error title=emud run%3A lte::client: exit code 7' f.err
 grep -q '<failure type="program" message="client: exit code 7">' f.xml
 # What the action calls.
-# sudo has a PATH without the home of who calls it, where cargo is.
-# shellcheck disable=SC2317 # the line calls it
-sudo() { env PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
 (cd "$root" && eval "$(grep 'sudo .*tests/setup.sh build' action.yml)")
-unset -f sudo
 grep -q '^install:' "$root/Makefile"
 echo "$executed commands"

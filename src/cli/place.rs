@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::fs::File;
 use std::net::IpAddr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
 
 use emud::container::{self, ContainerError};
@@ -53,9 +53,9 @@ impl Place {
             Some((name, interface)) => (name, Some(interface.to_owned())),
             None => (given, None),
         };
-        let found = container::find(name)?;
+        let (found, network) = container::find(name)?;
         let (host, own) = (netlink::identity()?, own()?);
-        netlink::enter(&format!("/proc/{}/ns/net", found.pid))?;
+        netlink::enter(&format!("/proc/self/fd/{}", network.as_raw_fd()))?;
         let entered = netlink::identity()?;
         // emud itself may be in another one (`ip netns exec`).
         let first = netlink::identity_of("/proc/1/ns/net");

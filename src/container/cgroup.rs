@@ -13,6 +13,8 @@ const DIGITS: usize = 64;
 /// A process of a container.
 struct Member {
     container: Container,
+    /// In ticks of the kernel's clock. Its network is that of the oldest process; others may have made their own.
+    started: u64,
     /// A user of this host may have made the control group: anyone can make one with any name in user.slice.
     by_user: bool,
 }
@@ -25,10 +27,17 @@ pub fn of_process(pid: i32) -> Option<Container> {
 
 fn member(pid: i32) -> Option<Member> {
     let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
-    of_groups(&text, pid)
+    let stat = || fs::read_to_string(format!("/proc/{pid}/stat")).ok();
+    of_groups(&text, pid, || started(&stat()?))
 }
 
-fn of_groups(text: &str, pid: i32) -> Option<Member> {
+/// Field 22 of /proc/PID/stat. Field 2 is a name that may contain anything, in parentheses.
+fn started(stat: &str) -> Option<u64> {
+    let (_, after) = stat.rsplit_once(')')?;
+    after.split_whitespace().nth(19)?.parse().ok()
+}
+
+fn of_groups(text: &str, pid: i32, started: impl Fn() -> Option<u64>) -> Option<Member> {
     let (line, (engine, id)) = (text.lines()).find_map(|line| Some((line, of_line(line)?)))?;
     let container = Container {
         name: short(&id).to_owned(),
@@ -37,21 +46,25 @@ fn of_groups(text: &str, pid: i32) -> Option<Member> {
         pid,
     };
     let by_user = line.split('/').any(|part| part == "user.slice");
-    Some(Member { container, by_user })
+    Some(Member {
+        container,
+        started: started()?,
+        by_user,
+    })
 }
 
-/// Returns the containers of all processes, by ID, each with its lowest process ID.
+/// Returns the containers of all processes, by ID, each with its oldest process.
 pub(super) fn all() -> io::Result<BTreeMap<String, Container>> {
     let numbers =
         fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let mut pids: Vec<i32> = numbers.collect();
     pids.sort_unstable();
-    Ok(first(pids.into_iter().filter_map(member).collect()))
+    Ok(oldest(pids.into_iter().filter_map(member).collect()))
 }
 
-/// Returns the first process of each container; that of a user must not pass for one of root's.
-fn first(mut members: Vec<Member>) -> BTreeMap<String, Container> {
-    members.sort_by_key(|member| member.by_user);
+/// Returns the oldest process of each container; that of a user must not pass for one of root's.
+fn oldest(mut members: Vec<Member>) -> BTreeMap<String, Container> {
+    members.sort_by_key(|member| (member.by_user, member.started));
     let mut found = BTreeMap::new();
     for Member { container, .. } in members {
         found.entry(container.id.clone()).or_insert(container);
@@ -99,18 +112,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_cannot_pass_for_a_container_of_root() {
+    fn the_oldest_process_counts_and_none_of_a_user_for_a_container_of_root() {
         let (id, other) = ("5".repeat(64), "6".repeat(64));
         let roots = format!("0::/system.slice/docker-{id}.scope");
         let users = |id: &str| {
             format!("0::/user.slice/user-1000.slice/user@1000.service/app.slice/docker-{id}.scope")
         };
-        let groups = [(users(&id), 20), (users(&other), 25), (roots, 30)];
+        let groups = [
+            (users(&id), 20, 1),
+            (users(&other), 25, 1),
+            (roots.clone(), 30, 9),
+            // Older ones, whose numbers had not begun again.
+            (roots, 4711, 8),
+            (users(&other), 4712, 0),
+        ];
         let members = groups
             .iter()
-            .filter_map(|(text, pid)| of_groups(text, *pid));
-        let found = first(members.collect());
-        assert_eq!((found[&id].pid, found[&other].pid), (30, 25));
+            .filter_map(|(text, pid, started)| of_groups(text, *pid, || Some(*started)));
+        let found = oldest(members.collect());
+        assert_eq!((found[&id].pid, found[&other].pid), (4711, 4712));
+    }
+
+    #[test]
+    fn the_start_of_a_process_with_an_odd_name() {
+        let stat = "7 (a) b (c)) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711 99 1";
+        assert_eq!(started(stat), Some(4711));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
@@ -21,11 +22,11 @@ pub struct Running {
     pub notes: Vec<String>,
 }
 
-/// Returns a running container by its name, its ID or the begin of the ID.
+/// Returns a running container by its name, its ID or the begin of the ID, and its network namespace.
 ///
 /// # Errors
 /// There is none, several match, or it does not run.
-pub fn find(name: &str) -> Result<Container, ContainerError> {
+pub fn find(name: &str) -> Result<(Container, File), ContainerError> {
     let valid = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b);
     if !name.bytes().all(valid) || !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
         return Err(ContainerError::BadName(name.to_owned()));
@@ -55,6 +56,7 @@ pub fn find(name: &str) -> Result<Container, ContainerError> {
             Err(e) => failed = Some(engine.failed(e)),
         }
     }
+    let by_engine = !found.is_empty();
     if name.len() >= FEWEST_DIGITS && name.bytes().all(|b| b.is_ascii_hexdigit()) {
         let groups = cgroup::all().map_err(ContainerError::Proc)?;
         let of_id = |(id, _): &(String, Container)| id.starts_with(&name.to_ascii_lowercase());
@@ -74,13 +76,31 @@ pub fn find(name: &str) -> Result<Container, ContainerError> {
             name,
             asked: asked.join(", "),
         }),
-        (1, ..) => found
-            .into_values()
-            .next()
-            .ok_or(ContainerError::Proc(ErrorKind::NotFound.into())),
+        (1, ..) => {
+            let found = found.into_values().next();
+            let found = found.ok_or(ContainerError::Proc(ErrorKind::NotFound.into()))?;
+            let network = network(&found, by_engine)?;
+            Ok((found, network))
+        }
         _ => Err(ContainerError::Several {
             name,
             found: found.values().map(described).collect::<Vec<_>>().join(", "),
+        }),
+    }
+}
+
+/// Opens the network namespace of a container's process. If that was found by its control group, its number may be that
+/// of a new process by now.
+fn network(container: &Container, by_engine: bool) -> Result<File, ContainerError> {
+    let file = File::open(format!("/proc/{}/ns/net", container.pid));
+    let now = cgroup::of_process(container.pid);
+    let is_inside = by_engine || now.is_some_and(|now| now.id == container.id);
+    match file {
+        Ok(file) if is_inside => Ok(file),
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(ContainerError::Proc(e)),
+        _ => Err(ContainerError::NotRunning {
+            name: container.name.clone(),
+            state: "exited".to_owned(),
         }),
     }
 }

@@ -53,6 +53,7 @@ pub(super) fn effects(link: &Link, profile: &Profile, saved: &Saved) -> Vec<Stri
             profile,
         ),
         copies_note(profile, saved.mirred_pref.is_some(), saved.l3),
+        neighbours_note(profile, saved.directions).filter(|_| !saved.l3),
     ];
     notes.into_iter().flatten().collect()
 }
@@ -148,6 +149,20 @@ fn copies_note(profile: &Profile, by_mirred: bool, l3: bool) -> Option<String> {
     })
 }
 
+/// Notes that ARP has no rule: what is spared has no connection without the address of its neighbour.
+fn neighbours_note(profile: &Profile, directions: [bool; 2]) -> Option<String> {
+    let mut links = DIRECTIONS
+        .into_iter()
+        .filter(|d| directions[*d as usize])
+        .flat_map(|d| profile.links_of(d));
+    let emulated = links.any(|link| link.neighbours == profile::Neighbours::Emulate);
+    (emulated && profile.spares()).then(|| {
+        "spare: ARP and neighbour discovery go through the link (neighbours = \"emulate\"), so traffic that is spared \
+         ends if they are lost; use neighbours = \"pass\""
+            .to_owned()
+    })
+}
+
 /// Notes the limits of corrupt on a device of this kind.
 fn damage_note(
     (name, kind): (&str, Option<&str>),
@@ -204,6 +219,21 @@ mod tests {
         assert!(noted(down, true, true));
         assert!(!noted(down, true, false) && !noted(down, false, true));
         assert!(!noted("[up]\nduplicate = \"10%\"\n", true, true));
+    }
+
+    #[test]
+    fn neighbours_of_spared_traffic_are_noted() {
+        let noted = |text: &str, spare: bool, directions| {
+            let mut profile = Profile::parse(text, "x").unwrap();
+            if spare {
+                profile.spare("192.0.2.7".parse().unwrap());
+            }
+            neighbours_note(&profile, directions).is_some()
+        };
+        let up = "[up]\nneighbours = \"emulate\"\n";
+        assert!(noted(up, true, [true, false]));
+        assert!(!noted(up, true, [false, true]) && !noted(up, false, [true; 2]));
+        assert!(!noted("[link]\nloss = \"100%\"\n", true, [true; 2]));
     }
 
     #[test]

@@ -195,11 +195,10 @@ impl Links {
             let streams = self.each_stream();
             streams.filter_map(move |each| Some((of_stream(each), of(each.2)?)))
         };
-        let help =
-            "Median of the delay assigned to the packets of the last 30 s; missing: no packet";
+        let help = "Median of the delay assigned to the packets since the last scrape that is at least 30 s old; missing: no packet";
         let p50 = gauge(|s| Some(s.recent.quantile_ns(0.5)? / 1e9));
         out.gauges("link_delay_p50", help, Some(Unit::Seconds), p50)?;
-        let help = "99th percentile of the delay assigned to the packets of the last 30 s; missing: no packet";
+        let help = "99th percentile of the delay assigned to the packets since that scrape; missing: no packet";
         let p99 = gauge(|s| Some(s.recent.quantile_ns(0.99)? / 1e9));
         out.gauges("link_delay_p99", help, Some(Unit::Seconds), p99)?;
         let help = "Rate in force, 0 in an outage; missing: no limit";

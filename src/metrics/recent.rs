@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The delays of the last half minute: their quantiles are exact where a histogram of Prometheus is off by
+//! The delays of the last half minute, or since the scrape before if that is longer ago: their quantiles are exact where a histogram of Prometheus is off by
 //! the width of its buckets, and one with those of the classifier would have 500.
 
 use std::collections::{HashMap, VecDeque};
@@ -120,8 +120,11 @@ mod tests {
         // The first reading with them is 30 s old.
         assert_eq!(shown(&mut recent, later(33, 7)), [] as [f64; 0]);
         assert!(recent.0.len() < 5, "{recent:?}");
+        // After a gap: of its whole length, the 90 ms at its begin included.
+        assert_near(&shown(&mut recent, later(3600, 8)), 0.09);
+        assert_eq!(shown(&mut recent, later(3631, 8)), [] as [f64; 0]);
         // Attached again: it counts from 0.
-        let mut again = snapshot(34 * S, 1000);
+        let mut again = snapshot(3632 * S, 1000);
         again.links[0].id += 1;
         assert_near(&shown(&mut recent, again), 0.02);
     }

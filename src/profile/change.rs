@@ -20,14 +20,15 @@ impl Profile {
     /// An assignment is `key=value`, for one direction with `up.` or `down.` in front, and before
     /// that `links.NAME.` for a named link; `bottleneck.NAME.` or `bottleneck.NAME.class.CLASS.`
     /// for those. Keys are those of a link and `delay.mean`, `delay.jitter` and so on; values are as in a profile,
-    /// bare (`80ms`) or TOML (`{mean="80ms"}`); `none` takes a key away. Messages call the
-    /// assignments "argument 1", "argument 2".
+    /// bare (`80ms`) or TOML (`{mean="80ms"}`); `none` takes a key away. `rule` takes all rules away except
+    /// those of [`Profile::spare`]. Messages call the assignments "argument 1", "argument 2".
     ///
     /// # Errors
     /// All mistakes in `assignments`, alone and together with what is in force.
     pub fn with_changes(&self, assignments: &[String]) -> Result<Self, ProfileError> {
         let mut reader = Reader::default();
         let mut draft = Draft::default();
+        let spared = self.spared();
         let text = self.to_toml();
         match document(0, &text) {
             Ok(entries) => draft.read(&mut reader, &entries),
@@ -40,7 +41,7 @@ impl Profile {
         for assignment in assignments {
             let source = sources.len();
             match Assignment::read(source, assignment) {
-                Ok(assignment) => assignment.apply(&mut reader, &mut draft),
+                Ok(assignment) => assignment.apply(&mut reader, &mut draft, spared),
                 Err(mistake) => reader.mistakes.push(mistake),
             }
             let origin = format!("argument {source}");
@@ -128,7 +129,8 @@ impl Assignment {
         })
     }
 
-    fn apply(&self, reader: &mut Reader, draft: &mut Draft) {
+    /// `spared`: as [`Profile::spared`].
+    fn apply(&self, reader: &mut Reader, draft: &mut Draft, spared: usize) {
         let (name, directions) = match &self.target {
             Target::Link { name, directions } => (name, directions),
             Target::Bottleneck { name, class } => {
@@ -138,7 +140,10 @@ impl Assignment {
         };
         let both = directions.up && directions.down;
         if self.entry.key.value == "rule" && name.is_none() && both {
-            draft.rules = rules_read::read(reader, &self.entry.value);
+            draft.rules.truncate(spared);
+            draft
+                .rules
+                .extend(rules_read::read(reader, &self.entry.value));
             return;
         }
         let number = match name {

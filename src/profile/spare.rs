@@ -11,7 +11,7 @@ use crate::abi;
 /// Traffic that passes untouched, whatever the profile's rules are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spare {
-    /// From and to addresses of other hosts.
+    /// From and to these addresses.
     Net(IpNet),
     /// One TCP connection.
     Connection(Connection),
@@ -27,34 +27,33 @@ pub struct Connection {
 }
 
 impl Spare {
-    /// What passes in a direction of an interface of this host.
-    fn matches(self, direction: u32) -> Match {
+    /// What passes of what the interface sends; of what it receives, the opposite.
+    fn matches(self) -> Vec<Match> {
+        let net = |end: SocketAddr| Some(IpNet::from(end.ip()));
         let port = |end: SocketAddr| {
             let (first, last) = (end.port(), end.port());
             Some(Ports { first, last })
         };
-        let net = |end: SocketAddr| Some(IpNet::from(end.ip()));
-        let of = |local: Option<SocketAddr>, remote: Option<SocketAddr>, far: Option<IpNet>| {
-            let (source, destination) = match direction {
-                abi::EMUD_UP => (local, remote),
-                _ => (remote, local),
-            };
-            let (from, to) = match direction {
-                abi::EMUD_UP => (None, far),
-                _ => (far, None),
-            };
-            Match {
-                source: source.and_then(net).or(from),
-                destination: destination.and_then(net).or(to),
-                source_port: source.and_then(port),
-                destination_port: destination.and_then(port),
-                protocol: remote.map(|_| libc::IPPROTO_TCP as u8),
-                ..Match::default()
-            }
-        };
         match self {
-            Self::Net(far) => of(None, None, Some(far)),
-            Self::Connection(c) => of(Some(c.local), Some(c.remote), None),
+            // Behind the interface may be either end: it may be that of a router, or the host's end of a veth.
+            Self::Net(net) => vec![
+                Match {
+                    destination: Some(net),
+                    ..Match::default()
+                },
+                Match {
+                    source: Some(net),
+                    ..Match::default()
+                },
+            ],
+            Self::Connection(Connection { local, remote }) => vec![Match {
+                source: net(local),
+                destination: net(remote),
+                source_port: port(local),
+                destination_port: port(remote),
+                protocol: Some(libc::IPPROTO_TCP as u8),
+                ..Match::default()
+            }],
         }
     }
 }
@@ -63,32 +62,53 @@ impl Profile {
     /// Adds rules before all others, by which this traffic passes untouched. `up` must already be
     /// what the interface sends.
     pub fn spare(&mut self, spare: Spare) {
-        let rule = |direction| Rule {
+        let rule = |direction, matches| Rule {
             target: Target::Untouched,
             direction: Some(direction),
-            matches: spare.matches(direction),
+            matches,
             ..Rule::default()
         };
-        self.rules.splice(0..0, abi::DIRECTIONS.map(rule));
+        let pairs = spare.matches().into_iter().flat_map(|up| {
+            let down = opposite(&up);
+            [rule(abi::EMUD_UP, up), rule(abi::EMUD_DOWN, down)]
+        });
+        self.rules.splice(0..0, pairs);
     }
 
     /// Returns whether there are such rules. Two of a profile's own that let the same traffic pass, one
     /// for each direction, look alike.
     pub fn spares(&self) -> bool {
-        self.rules.windows(2).any(|pair| {
-            let [up, down] = pair else { return false };
-            let towards = |rule: &Rule, direction| {
-                rule.target == Target::Untouched && rule.direction == Some(direction)
-            };
-            let back = Match {
-                source: down.matches.destination,
-                destination: down.matches.source,
-                source_port: down.matches.destination_port,
-                destination_port: down.matches.source_port,
-                ..down.matches.clone()
-            };
-            towards(up, abi::EMUD_UP) && towards(down, abi::EMUD_DOWN) && up.matches == back
-        })
+        self.rules.windows(2).any(is_spare)
+    }
+
+    /// Returns the number of such rules at the front, where [`Self::spare`] adds them.
+    pub(super) fn spared(&self) -> usize {
+        2 * self
+            .rules
+            .chunks(2)
+            .take_while(|pair| is_spare(pair))
+            .count()
+    }
+}
+
+fn is_spare(pair: &[Rule]) -> bool {
+    let [up, down] = pair else { return false };
+    let towards = |rule: &Rule, direction| {
+        rule.target == Target::Untouched && rule.direction == Some(direction)
+    };
+    towards(up, abi::EMUD_UP)
+        && towards(down, abi::EMUD_DOWN)
+        && up.matches == opposite(&down.matches)
+}
+
+/// The same traffic in the other direction.
+fn opposite(matches: &Match) -> Match {
+    Match {
+        source: matches.destination,
+        destination: matches.source,
+        source_port: matches.destination_port,
+        destination_port: matches.source_port,
+        ..matches.clone()
     }
 }
 
@@ -110,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rules_are_first_and_name_the_far_end() {
+    fn the_rules_are_first_and_for_both_directions() {
         let text =
             "[link]\nloss = \"1%\"\n[[rule]]\nmatch = { protocol = \"udp\" }\nlink = \"none\"\n";
         let mut profile = Profile::parse(text, "x").unwrap();
@@ -135,6 +155,8 @@ mod tests {
             (down, ends("10.0.0.9", "50000", "10.0.0.1", "22")),
             (up, "destination = \"192.0.2.0/24\"".to_owned()),
             (down, "source = \"192.0.2.0/24\"".to_owned()),
+            (up, "source = \"192.0.2.0/24\"".to_owned()),
+            (down, "destination = \"192.0.2.0/24\"".to_owned()),
             (None, "protocol = \"udp\"".to_owned()),
         ];
         assert_eq!(rules, expected);
@@ -142,6 +164,18 @@ mod tests {
         let again = Profile::parse(&profile.to_toml(), "x").unwrap();
         assert_eq!(again.rules, profile.rules);
         assert!(again.spares());
+        // Other rules replace its own only.
+        let of_tcp = r#"rule=[{match={protocol="tcp"},link="link"}]"#;
+        for (set, own) in [
+            ([of_tcp, "rule=none"], None),
+            (["rule=none", of_tcp], Some("protocol = \"tcp\"")),
+        ] {
+            let changed = again.with_changes(&set.map(str::to_owned)).unwrap();
+            assert_eq!(changed.rules[..6], profile.rules[..6]);
+            let rest = changed.rules[6..].iter();
+            let rest: Vec<_> = rest.map(|rule| rule.matches.keys()).collect();
+            assert_eq!(rest, Vec::from_iter(own));
+        }
         // A connection alone, and behind a rule that was added later.
         let mut one = Profile::parse("[link]\n", "x").unwrap();
         one.spare(Spare::Connection(Connection {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The judgement of promtool, and a scrape by a real server.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
@@ -145,9 +146,39 @@ pub fn query(server: u16, expression: &str) -> Vec<f64> {
         return vec![];
     };
     let answer: Value = serde_json::from_str(&body).unwrap_or_default();
+    assert_ne!(answer["status"], "error", "{expression}: {body}");
     let results = answer["data"]["result"].as_array().cloned();
     (results.unwrap_or_default().iter())
         .filter_map(|one| one["value"][1].as_str()?.parse().ok())
+        .collect()
+}
+
+/// The values of the first query of each panel of the dashboard, for all hosts, by title.
+fn panels(server: u16) -> BTreeMap<String, Vec<f64>> {
+    let path = root().join("contrib/grafana/emud-links.json");
+    let text = std::fs::read_to_string(path).expect("read");
+    let dashboard: Value = serde_json::from_str(&text).expect("JSON");
+    let values = |target: &Value| {
+        let mut expression = target["expr"].as_str().expect("a query").to_owned();
+        for (variable, value) in [
+            ("$__range", "1m"),
+            ("$__rate_interval", "5s"),
+            ("$instance", ".*"),
+            ("$netns", ".*"),
+            ("$container", ".*"),
+            ("$interface", ".*"),
+        ] {
+            expression = expression.replace(variable, value);
+        }
+        query(server, &expression)
+    };
+    (dashboard["panels"].as_array().expect("panels").iter())
+        .map(|panel| {
+            let targets = panel["targets"].as_array().expect("queries");
+            let mut found: Vec<_> = targets.iter().map(values).collect();
+            let title = panel["title"].as_str().expect("a title");
+            (title.to_owned(), found.swap_remove(0))
+        })
         .collect()
 }
 
@@ -158,7 +189,7 @@ pub fn scrapes() {
     lab.ping("-c 5 -i 0.2 -W 2");
     let folder = std::env::temp_dir().join(format!("{}-prometheus", lab.a));
     let port = port();
-    let _metrics = metrics_server(port);
+    let metrics = metrics_server(port);
     let (server, own) = prometheus(&folder, port);
     let selector = format!("{{netns=\"{}\",direction=\"up\"}}", lab.a);
     let arrived = format!("emud_link_arrived_packets_total{selector}");
@@ -173,6 +204,16 @@ pub fn scrapes() {
         lab.a
     );
     wait_until("an alert", PATIENCE, || query(own, &alert) == [1.0]);
+    // Without a monitor nobody knows, and without a server nothing is known at all.
+    let shown = panels(own);
+    assert_eq!(shown["Alarms of the host"], [] as [f64; 0]);
+    assert_eq!(shown["Not watched"], [1.0]);
+    let of_holders = "Holders that do not answer";
+    assert_eq!(shown[of_holders].len(), 1);
+    drop(metrics);
+    let gone = "ALERTS{alertname=\"EmudNoFigures\",alertstate=\"firing\"}";
+    wait_until("an alert", PATIENCE, || query(own, gone) == [1.0]);
+    assert_eq!(panels(own)[of_holders], [] as [f64; 0]);
     drop(server);
     std::fs::remove_dir_all(folder).expect("remove");
     lab.detach();

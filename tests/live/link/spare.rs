@@ -29,9 +29,17 @@ pub fn networks(engine: Engine) {
     );
     assert!(lost(&lab), "another network is spared");
     lab.detach();
-    lab.attach(engine, NOTHING, &["--spare", "10.77.0.2"]);
-    assert!(!lost(&lab), "the network is not spared");
-    lab.detach();
+    // The far end, and that of the interface, as of a router or of the host's end of a veth.
+    for end in ["10.77.0.2", "10.77.0.1"] {
+        lab.attach(engine, NOTHING, &["--spare", end]);
+        assert!(!lost(&lab), "{end} is not spared");
+        let rules = "rule=[{match={protocol=\"udp\"},link=\"none\"}]";
+        for set in [rules, "rule=none"] {
+            lab.emud(&["set", "va", set]).expect(0);
+            assert!(!lost(&lab), "{end} is not spared after {set}");
+        }
+        lab.detach();
+    }
     let said = lab
         .try_attach(engine, NOTHING, &["--spare", "10.77"])
         .expect(64);
