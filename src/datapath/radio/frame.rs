@@ -105,8 +105,8 @@ fn destination(to: &[u8], (medium, from, stations): (u8, u16, u16)) -> Result<De
     }
 }
 
-/// Returns the length of the packet without the stamp, and the stamp. A segment of a super-packet
-/// has none. The length in the packet decides where there is one; elsewhere, and behind padding,
+/// Returns the length of the packet without the stamp, and the stamp. What bypasses the program has
+/// none. The length in the packet decides where there is one; elsewhere, and behind padding,
 /// whether the last 8 bytes can be a time.
 fn apart(kind: u16, behind: &[u8], now_ns: u64) -> (usize, Option<u64>) {
     let said = |at: usize| {
@@ -165,7 +165,7 @@ mod tests {
         let (to, from) = (address(1, 0), address(1, 3));
         let stamp = Some(NOW - 700);
         assert_eq!(of(&frame(to, from, IPV4, &ipv4(84), stamp)), (84, stamp));
-        // A segment of a super-packet; and one whose last bytes happen to be a time.
+        // What bypassed the program; and one whose last bytes happen to be a time.
         assert_eq!(of(&frame(to, from, IPV4, &ipv4(84), None)), (84, None));
         let mut packet = ipv4(84);
         packet[76..].copy_from_slice(&(NOW - 1).to_ne_bytes());

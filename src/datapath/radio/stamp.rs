@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The program that stamps packets when a node sends them (bpf/stamp.bpf.c).
+//! The program that stamps packets when a node sends them, and the one that super-packets return by,
+//! in segments (bpf/stamp.bpf.c).
 
 use std::os::fd::AsFd;
 
@@ -12,41 +13,51 @@ use crate::datapath::maps::{DatapathError, classifier};
 use crate::netlink::{BpfFilter, Hook, Netlink};
 
 const NAME: &str = "emud_stamp";
+const RETURN: &str = "emud_segmented";
+/// The index of the loopback device in each network namespace.
+const LOOPBACK: u32 = 1;
 const HANDLE: u32 = 0xe40;
 
-/// The loaded program. The filters of TAPs keep it.
+/// The loaded programs. The filters of TAPs and of their nodes' loopback devices keep them.
 #[derive(Debug)]
 pub struct Stamp {
     bpf: Ebpf,
 }
 
 impl Stamp {
-    /// Loads the program.
+    /// Loads the programs.
     ///
     /// # Errors
-    /// The kernel rejects it.
+    /// The kernel rejects one.
     pub fn load() -> Result<Self, RadioError> {
         let loaded = loader(None).load(abi::STAMP_OBJECT);
         let mut bpf = loaded.map_err(DatapathError::from)?;
-        let refused = |source| DatapathError::Program { name: NAME, source };
-        classifier(&mut bpf, NAME)?.load().map_err(refused)?;
+        for name in [NAME, RETURN] {
+            let refused = |source| DatapathError::Program { name, source };
+            classifier(&mut bpf, name)?.load().map_err(refused)?;
+        }
         Ok(Self { bpf })
     }
 
-    /// Attaches it to what a device sends.
+    /// Attaches them to what a device sends, and to what the loopback device receives.
     pub(super) fn attach(&mut self, nl: &mut Netlink, ifindex: u32) -> Result<(), RadioError> {
-        let refused = |source| DatapathError::Program { name: NAME, source };
-        let program = classifier(&mut self.bpf, NAME)?;
-        let filter = BpfFilter {
-            hook: Hook::Egress,
-            pref: 1,
-            handle: HANDLE,
-            program: program.fd().map_err(refused)?.as_fd(),
-            name: NAME,
-            classid: 0,
-            chain: 0,
-        };
-        nl.attach_bpf_filter(ifindex, &filter)?;
+        for (device, hook, name) in [
+            (LOOPBACK, Hook::Ingress, RETURN),
+            (ifindex, Hook::Egress, NAME),
+        ] {
+            let refused = |source| DatapathError::Program { name, source };
+            let program = classifier(&mut self.bpf, name)?;
+            let filter = BpfFilter {
+                hook,
+                pref: 1,
+                handle: HANDLE,
+                program: program.fd().map_err(refused)?.as_fd(),
+                name,
+                classid: 0,
+                chain: 0,
+            };
+            nl.attach_bpf_filter(device, &filter)?;
+        }
         Ok(())
     }
 }

@@ -26,7 +26,7 @@ pub struct Status {
     pub worst_late_ns: u64,
     /// Frames that were read.
     pub read: u64,
-    /// Of these without a stamp of the kernel.
+    /// Of these without a stamp of the kernel, although their TAP has the program.
     pub unstamped: u64,
     /// Of these read after the air at their stamp was decided, by more than 1 ms; and positions.
     pub stale: u64,
@@ -80,27 +80,38 @@ impl Status {
         self.stale += u64::from(stale_ns >= STALE_NS);
     }
 
-    /// Sentences about what makes the time since `before` unreliable.
-    pub fn failures_since(&self, before: &Self) -> Vec<(u64, &'static str)> {
+    /// Sentences about what makes the time since `before` unreliable, and whether a busy host can be
+    /// the cause.
+    pub fn failures_since(&self, before: &Self) -> Vec<(u64, &'static str, bool)> {
         let all = [
             (
                 self.failed - before.failed,
                 "frames were delivered more than 5 ms late",
+                true,
             ),
             (
                 self.stale - before.stale,
                 "frames were read more than 1 ms after the air at their time was decided",
+                true,
             ),
             (
                 self.overflowed - before.overflowed,
                 "frames were dropped before they could be read",
+                true,
             ),
             (
                 self.refused - before.refused,
                 "frames could not be written to their node",
+                true,
+            ),
+            (
+                self.unstamped - before.unstamped,
+                "frames were sent past the program that stamps them (PACKET_QDISC_BYPASS, XDP): send \
+                 them without",
+                false,
             ),
         ];
-        all.into_iter().filter(|(number, _)| *number > 0).collect()
+        all.into_iter().filter(|(number, ..)| *number > 0).collect()
     }
 
     pub(super) fn end(&mut self, result: io::Result<()>) {

@@ -52,7 +52,7 @@ pub fn create(setup: &TapSetup<'_>, stamp: Option<&mut Stamp>) -> Result<Tap, Ra
     nl.set_mtu(ifindex, MTU)?;
     nl.set_mac(ifindex, &setup.mac)?;
     nl.set_txqlen(ifindex, TX_QUEUE_LEN)?;
-    // A frame on air is a packet, and the stamp cannot follow each segment of a super-packet.
+    // A frame on air is a packet, so TCP makes no super-packets, which would have to be segmented first.
     let wire_packets = Gso {
         max_segs: 1,
         ..link.gso

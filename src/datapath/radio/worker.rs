@@ -58,6 +58,8 @@ pub(super) struct Worker {
     record: Option<Record>,
     steps: Receiver<Step>,
     next_count_ns: u64,
+    /// When each station has sent the last frame that was read, in virtual time.
+    sent_ns: Vec<u64>,
 }
 
 impl Worker {
@@ -91,6 +93,7 @@ impl Worker {
         Ok(Self {
             number: setup.number,
             air,
+            sent_ns: vec![0; setup.taps.len()],
             taps: setup.taps,
             pool: Pool::default(),
             scratch: vec![0; LONGEST_FRAME],
@@ -222,11 +225,13 @@ impl Worker {
                 return None;
             }
         };
-        status.unstamped += u64::from(received.stamp_ns.is_none());
-        let sent_ns = received
-            .stamp_ns
-            .unwrap_or(now)
-            .saturating_sub(self.start_ns);
+        let has_program = self.taps[station].unstamped.is_none();
+        status.unstamped += u64::from(has_program && received.stamp_ns.is_none());
+        // Frames stay in the order of their TAP, behind one that was stamped here, too.
+        let stamp_ns = received.stamp_ns.unwrap_or(now);
+        let sent_ns = stamp_ns.saturating_sub(self.start_ns);
+        let sent_ns = sent_ns.max(self.sent_ns[station]);
+        self.sent_ns[station] = sent_ns;
         // All up to now is decided: it arrives behind it, which a replay can repeat.
         let at_ns = sent_ns.max(self.air.now_ns() + 1);
         status.staleness(at_ns - sent_ns);

@@ -29,7 +29,7 @@ const GROUPS: &[(&str, usize)] = &[
     ("packets", 5),
     ("frames", 2),
     ("time", 2),
-    ("longest queue", 1),
+    ("longest queue at a sample", 1),
     ("energy", 1),
 ];
 

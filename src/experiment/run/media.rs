@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::path::Path;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::datapath::radio::{self, Radio, RadioError, Setting, Setup, Stamp, Status, TapSetup};
 use crate::experiment::lab::Lab;
@@ -20,10 +21,28 @@ pub struct OnAir {
     pub name: String,
     pub plan: Medium,
     radio: Radio,
-    /// The node and the index of the interface of each station.
-    stations: Vec<(String, u32)>,
+    stations: Vec<OfHost>,
     /// When the motion begins, ns of CLOCK_MONOTONIC.
     moving_since_ns: OnceLock<u64>,
+}
+
+/// A station as the host has it.
+struct OfHost {
+    node: String,
+    ifindex: u32,
+    dropped: Dropped,
+}
+
+/// Packets that a station's TAP has dropped. They only grow, also while they cannot be read, as when
+/// the node has moved the interface away.
+#[derive(Default)]
+struct Dropped(AtomicU64);
+
+impl Dropped {
+    fn so_far(&self, read: Option<u64>) -> u64 {
+        let read = read.unwrap_or(0);
+        self.0.fetch_max(read, Ordering::Relaxed).max(read)
+    }
 }
 
 /// Creates the stations of a medium, the `n`-th one of this host, and starts its thread.
@@ -75,7 +94,11 @@ pub fn start(
                 of.node
             ));
         }
-        stations.push((of.node.clone(), tap.ifindex));
+        stations.push(OfHost {
+            node: of.node.clone(),
+            ifindex: tap.ifindex,
+            dropped: Dropped::default(),
+        });
         taps.push(tap);
     }
     let record = medium.record.as_ref().map(|path| {
@@ -146,12 +169,13 @@ impl OnAir {
 
     /// Returns the counters so far, with those of the kernel.
     pub fn status(&self, place: &Place) -> Status {
-        let dropped = |(node, ifindex): &(String, u32)| {
-            let read = || Netlink::open()?.tx_dropped(*ifindex);
-            place.within(node, read).ok()?.ok()
+        let dropped = |station: &OfHost| {
+            let read = || Netlink::open()?.tx_dropped(station.ifindex);
+            let read = place.within(&station.node, read);
+            station.dropped.so_far(read.ok().and_then(Result::ok))
         };
         Status {
-            overflowed: self.stations.iter().filter_map(dropped).sum(),
+            overflowed: self.stations.iter().map(dropped).sum(),
             ..self.radio.status()
         }
     }
@@ -196,5 +220,17 @@ impl OnAir {
             text += &format!("; the record is not complete: {error}");
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_do_not_disappear_with_their_interface() {
+        let dropped = Dropped::default();
+        let reads = [Some(3), None, Some(0), Some(5), None];
+        assert_eq!(reads.map(|read| dropped.so_far(read)), [3, 3, 3, 5, 5]);
     }
 }

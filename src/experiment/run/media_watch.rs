@@ -63,11 +63,12 @@ impl MediaWatch {
             let failures = status.failures_since(before).into_iter();
             found
                 .failures
-                .extend(failures.map(|(number, what)| Failure {
+                .extend(failures.map(|(number, what, by_load)| Failure {
                     since_mono_ns: since,
                     until_mono_ns: now,
                     // A record is written by the thread that delivers.
-                    explained_by: match medium.plan.record {
+                    explained_by: match &medium.plan.record {
+                        _ if !by_load => &[],
                         Some(_) => LOAD_AND_DISK,
                         None => LOAD,
                     },

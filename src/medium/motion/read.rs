@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Mobility traces: ns-2 (`setdest`), BonnMotion (`t x y` in a line per node), CSV with columns
-//! time, node, x, y, and GPX. The format follows from the content.
+//! Mobility traces: ns-2 (`setdest`), BonnMotion (`t x y` or `t x y z` in a line per node), CSV with
+//! columns time, node, x, y, and GPX. The format follows from the content.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,8 @@ pub fn read(text: &str) -> Result<Vec<Named>, TraceError> {
     } else if first.contains(',') {
         csv(lines())
     } else {
-        bonnmotion(lines())
+        let is_3d = |line: &str| line.trim() == "#3D";
+        bonnmotion(lines(), if text.lines().any(is_3d) { 4 } else { 3 })
     }
 }
 
@@ -163,24 +164,28 @@ impl Mover {
     }
 }
 
-fn bonnmotion<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> Result<Vec<Named>, TraceError> {
+/// `each`: fields of a waypoint, 4 with a height, which is left out.
+fn bonnmotion<'a>(
+    lines: impl Iterator<Item = (usize, &'a str)>,
+    each: usize,
+) -> Result<Vec<Named>, TraceError> {
     let mut tracks = Vec::new();
     for (n, line) in lines {
         let fields: Vec<&str> = line.split_whitespace().collect();
-        if !fields.len().is_multiple_of(3) {
-            let problem =
-                "a line is time, x and y of each waypoint (the 3D format is not supported)";
+        if !fields.len().is_multiple_of(each) {
+            let problem = match each {
+                3 => "a line is time, x and y of each waypoint (with z: behind a line #3D)",
+                _ => "behind a line #3D, a line is time, x, y and z of each waypoint",
+            };
             return Err(wrong(n, problem));
         }
         let mut track = Track::default();
-        for waypoint in fields.chunks(3) {
-            let position = [
-                number(n, waypoint[1], FARTHEST_M)?,
-                number(n, waypoint[2], FARTHEST_M)?,
-            ];
+        for waypoint in fields.chunks(each) {
+            let there = |field: &&str| number(n, field, FARTHEST_M);
+            let there: Vec<f64> = waypoint[1..].iter().map(there).collect::<Result<_, _>>()?;
             let at_ns = time_ns(n, waypoint[0])?;
             ascending(n, &track, at_ns)?;
-            track.push(at_ns, position);
+            track.push(at_ns, [there[0], there[1]]);
         }
         tracks.push((tracks.len().to_string(), track));
     }

@@ -161,8 +161,10 @@ impl Radio {
     /// distance.
     pub fn reach_m(&self, dbm: f64) -> Option<f64> {
         match &self.loss {
-            Loss::Path(path) => Some(path.reach_m(self.power_dbm - dbm, self.frequency_hz)),
-            Loss::Grid(_) => None,
+            Loss::Path(path) if self.shadowing_db == 0.0 => {
+                Some(path.reach_m(self.power_dbm - dbm, self.frequency_hz))
+            }
+            Loss::Path(_) | Loss::Grid(_) => None,
         }
     }
 }

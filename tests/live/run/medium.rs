@@ -210,6 +210,49 @@ pub fn foreign_frames_are_dropped() {
     }
 }
 
+/// The segments of UDP GSO get on air in the order of sending, each with its stamp. What bypasses the
+/// program that stamps makes the run invalid.
+pub fn super_packets_are_segmented() {
+    let folder = Folder::new();
+    let sender = folder.file(
+        "gso.py",
+        "import socket, time\n\
+         s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+         s.setsockopt(socket.SOL_UDP, 103, 1472)  # UDP_SEGMENT\n\
+         s.connect((socket.gethostbyname('b'), 5000))\n\
+         for _ in range(20):\n    \
+             time.sleep(0.05)\n    \
+             s.send(bytes(4 * 1472))\n    \
+             s.send(bytes(100))\n\
+         s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)\n\
+         s.setsockopt(263, 20, 1)  # PACKET_QDISC_BYPASS\n\
+         s.bind(('wlan0', 0))\n\
+         own, other = bytes.fromhex('02656d000000'), bytes.fromhex('02656d000001')\n\
+         for _ in range(3): s.send(other + own + bytes([8, 0, 0x45, 0, 0, 60]) + bytes(56))\n",
+    );
+    let receiver = folder.file(
+        "sizes.py",
+        "import socket\n\
+         s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+         s.bind(('', 5000))\n\
+         s.settimeout(5)\n\
+         print('sizes', [len(s.recv(9000)) for _ in range(100)])\n",
+    );
+    let text = format!(
+        "[medium.wlan0]\n\
+         [node.a]\nprepare = \"ping -q -c 1 b\"\ncommand = \"sleep 0.5; python3 {sender}; \
+         ping -q -c 5 -i 0.1 b\"\n[node.b]\ncommand = \"python3 {receiver}\"\n"
+    );
+    let scenario = folder.file("s.toml", &text);
+    let ran = folder.run(&format!("--scenario {scenario}"), &[]);
+    let sizes = [[1472, 1472, 1472, 1472, 100]; 20].concat();
+    let said = format!("sizes {sizes:?}");
+    assert!(ran.out.contains(&said), "{}{}", ran.out, ran.err);
+    let invalid = ran.one("end")["invalid"].to_string();
+    let why = "3 frames were sent past the program";
+    assert!(invalid.contains(why), "{invalid}");
+}
+
 /// Nodes out of range of each other reach each other over others, by the routes of emud.
 pub fn relays() {
     let folder = Folder::new();

@@ -64,6 +64,7 @@ pub fn tests() -> Vec<Trial> {
             medium::access_categories,
             medium::a_held_thread_is_reported,
             medium::foreign_frames_are_dropped,
+            medium::super_packets_are_segmented,
             medium::relays,
             medium::a_short_run_is_counted,
             medium::segment,

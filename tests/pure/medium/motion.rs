@@ -83,6 +83,9 @@ fn bonnmotion_and_csv() {
     assert_eq!(tracks.len(), 2);
     assert_eq!(tracks[0].1.at(5 * S), [6.0, 2.0]);
     assert_eq!(tracks[1].1.at(5 * S), [5.0, 5.0]);
+    // With heights: twelve fields could be four waypoints without.
+    let tracks = read("#3D\n0 0 0 0 50 50 0 0 100 100 0 0\n").unwrap();
+    assert_eq!(tracks[0].1.at(25 * S), [25.0, 0.0]);
     let tracks = read("time,node,x,y\n0,walker,0,0\n0,gateway,3,4\n60,walker,60,0\n").unwrap();
     assert_eq!(tracks[0].0, "walker");
     assert_eq!(tracks[0].1.at(50 * S), [50.0, 0.0]);
@@ -94,6 +97,8 @@ fn mistakes_name_their_line() {
     for (text, line, problem) in [
         ("", 1, "empty"),
         ("0 1\n", 1, "time, x and y"),
+        ("#3D\n0 1 1\n", 2, "x, y and z"),
+        ("#3D\n0 1 1 z\n", 2, "`z`"),
         ("0 1 1\n0 1 x\n", 2, "`x`"),
         ("0 1 1 5 2 2 4 3 3\n", 1, "ascend"),
         ("-1 1 1\n", 1, "before the begin"),

@@ -284,6 +284,8 @@ fn stations_are_in_a_table_and_are_figures() {
     let page = page(&log);
     assert!(!page.contains("Links: configured"));
     let table = page.split("Stations of radio channels").nth(1).unwrap();
+    // The largest of 0 to 3 at the ends of intervals.
+    assert!(table.contains("longest queue at a sample"), "{table}");
     let rows: Vec<Vec<&str>> = table.split("<tr>").skip(3).take(2).map(cells).collect();
     let n1 = [
         "wlan0", "n1", "1Mbit", "2kbit", "400", "72", "8", "28", "4", "60", "20", "25%", "50%",

@@ -2,7 +2,7 @@
 //! Media: stations, addresses, routes, positions, and mistakes.
 
 use emud::experiment::scenario::{Overrides, Plan, ScenarioError};
-use emud::medium::air::{Access, Air, Discipline, Frame, Outcome, To};
+use emud::medium::air::{Access, Air, Discipline, Fate, Frame, Outcome, To};
 use emud::medium::motion::Track;
 use emud::medium::phy::attowatts;
 use emud::text::TextError;
@@ -281,6 +281,37 @@ fn noise_has_no_effect_in_the_disk_model() {
     };
     assert_eq!(of("disk"), (0, 100));
     assert_eq!(of("free-space"), (attowatts(-95.0), 100));
+}
+
+/// Nor is one of them stronger: two that begin at the same instant destroy each other.
+#[test]
+fn capture_has_no_effect_in_the_disk_model() {
+    for capture in ["0dB", "10dB"] {
+        let text = format!(
+            "[medium.w]\nradio = {{ capture = \"{capture}\" }}\nattempts = 1\n\
+             [node.a]\ncommand = \"true\"\n[node.b]\nat = [200, 0]\n[node.c]\nat = [400, 0]\n"
+        );
+        let medium = plan(&text).media.remove(0);
+        let mut air = Air::new(medium.air(1), medium.matrix().into(), &medium.modes());
+        for token in [0, 2] {
+            let (to, bytes) = (To::Station(1), 1000);
+            air.arrive(1_000_000_000, token, Frame { to, bytes, token });
+        }
+        let outcomes: Vec<_> = std::iter::from_fn(|| air.next(2_000_000_000)).collect();
+        let lost = |o: &Outcome<_>| {
+            matches!(
+                o,
+                Outcome::Finished {
+                    fate: Fate::GivenUp,
+                    ..
+                }
+            )
+        };
+        assert!(
+            outcomes.len() == 2 && outcomes.iter().all(lost),
+            "{outcomes:?}"
+        );
+    }
 }
 
 /// The sensitivity is -85 dBm, but the noise needs -80: b is too far from a, and r is not.

@@ -20,7 +20,7 @@ pub(crate) struct RadioChoice {
 }
 
 /// How much stronger than all others together a frame must be.
-const CAPTURE_DB: f64 = 10.0;
+pub(super) const CAPTURE_DB: f64 = 10.0;
 
 impl Default for RadioChoice {
     fn default() -> Self {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ipnet::Ipv4Net;
 
 use super::cells;
-use super::kinds::its_rates;
+use super::kinds::{CAPTURE_DB, its_rates};
 use super::propagation::Propagation;
 use super::queue::QueueDiscipline;
 use super::rate::RateChoice;
@@ -58,10 +58,13 @@ impl Medium {
     /// Returns the plan of the air.
     pub fn air(&self, seed: u64) -> air::Plan {
         let radio = &self.table.radio;
-        // Signals of the disk model have no level that noise can be compared with.
-        let noise_dbm = match self.table.propagation {
-            Propagation::Disk(_) => None,
-            Propagation::Radio(..) | Propagation::Grid { .. } => radio.noise_dbm,
+        // Signals of the disk model have no level that noise can be compared with, and none is stronger
+        // than another one.
+        let (noise_dbm, capture_db) = match self.table.propagation {
+            Propagation::Disk(_) => (None, CAPTURE_DB),
+            Propagation::Radio(..) | Propagation::Grid { .. } => {
+                (radio.noise_dbm, radio.capture_db)
+            }
         };
         let timing = self.timing();
         let kbit = timing.kbit(self.mode(&timing));
@@ -74,7 +77,7 @@ impl Medium {
             queue_packets: self.table.queue.limit as usize,
             discipline: self.table.queue.discipline(kbit),
             rate: self.rate_control(),
-            capture: ratio(radio.capture_db),
+            capture: ratio(capture_db),
             noise: noise_dbm.map_or(0, attowatts),
             seed,
         }
