@@ -226,7 +226,7 @@ const KINDS: &[Kind] = &[
 const UNDONE: &Kind = &kind(
     "device down and up",
     "ip link set $D down; ip link set $D up",
-    // Or the check comes in between.
+    // Or the check is in between.
     "was down for a moment|is down",
 );
 
