@@ -128,7 +128,7 @@ fn reroutes_when_a_relay_leaves(daemon: Daemon) {
     let gaps = replies.windows(2).filter(|pair| pair[1].0 > 30.0);
     let outage = gaps.map(|pair| pair[1].0 - pair[0].0).fold(0.0, f64::max);
     println!("    outage of {outage:.2} s");
-    // babeld gives a neighbour up after 12 hellos without one (neighbour_rxcost()), and another path
+    // babeld gives a neighbour up after 12 hellos without one (neighbour_rxcost()), and takes another path
     // before if the smoothed metric says so, BIRD after 10.5. The relay leaves within 1 s.
     assert!((0.2..=13.0).contains(&outage), "{outage}");
 }
