@@ -8,9 +8,10 @@
  * The meaning of a wrong bit depends on who computed the checksum. A local
  * sender may have left it to the device (CHECKSUM_PARTIAL): the field then
  * holds the sum of the pseudo-header, and the device adds whatever the packet
- * contains later. In that case a change needs no repair, and a wrong checksum
- * requires a change of the sum in the field. A receiver that trusts its NIC
- * (UNNECESSARY, COMPLETE) must be made to verify the checksum.
+ * contains later. If checksums are kept, such a packet has passed the segmenter, whose
+ * veth computes it (EMUD_SUMS). Where there is no segmenter, a change needs no
+ * repair, and a wrong checksum requires a change of the sum in the field. A receiver
+ * that trusts its NIC (UNNECESSARY, COMPLETE) must be made to verify the checksum.
  */
 #ifndef EMUD_ALTER_H
 #define EMUD_ALTER_H
@@ -23,6 +24,8 @@
 
 /* <linux/icmp.h> needs all of libc. */
 #define EMUD_ICMP_CHECKSUM 2
+/* The index of lo in every network namespace (LOOPBACK_IFINDEX). */
+#define EMUD_LOOPBACK 1
 
 /* The bits to corrupt in a packet. Offsets are in the frame; 0: not present. */
 struct emud_damage {
@@ -40,8 +43,9 @@ struct emud_damage {
 	__u32 addresses_end;
 	__u32 address_flags; /* for bpf_l4_csum_replace() of them */
 	__u32 l4_flags;
-	__u32 partial; /* the L4 checksum is computed by the device */
+	__u32 partial; /* a checksum is still to be computed */
 	__u32 mend;
+	__u32 summed_later; /* that of TCP or UDP would be, by the holder or the device */
 };
 
 static __always_inline __u32 emud_l4_sum(const struct emud_damage *d)
@@ -60,26 +64,45 @@ static __always_inline __u32 emud_l4_sum(const struct emud_damage *d)
 	return 0;
 }
 
-/* The helper skips a partial checksum and updates every other one. */
-static __always_inline int emud_is_partial(struct __sk_buff *skb, __u32 at)
+/* Returns whether a checksum of the packet, wherever it is, is still to be computed: the
+ * helper then skips what it is given, and changes any other two bytes. */
+static __always_inline int emud_is_partial(struct __sk_buff *skb)
 {
 	__u16 before = 0, after = 0;
 
-	if (bpf_skb_load_bytes(skb, at, &before, sizeof(before)) ||
-	    bpf_l4_csum_replace(skb, at, 0, 1, sizeof(before)) ||
-	    bpf_skb_load_bytes(skb, at, &after, sizeof(after)))
+	if (bpf_skb_load_bytes(skb, 0, &before, sizeof(before)) ||
+	    bpf_l4_csum_replace(skb, 0, 0, 1, sizeof(before)) ||
+	    bpf_skb_load_bytes(skb, 0, &after, sizeof(after)))
 		return 0;
 	if (before == after)
 		return 1;
-	bpf_skb_store_bytes(skb, at, &before, sizeof(before), 0);
+	bpf_skb_store_bytes(skb, 0, &before, sizeof(before), 0);
 	return 0;
+}
+
+/*
+ * Returns whether the checksum would be computed over the damage, or never, so that no
+ * receiver notices it. Only where there is no segmenter.
+ *
+ * That of TCP and UDP is computed later, from a sum that is changed here. Not that of SCTP
+ * or in a tunnel, whose UDP header has 0 instead: the sum of a pseudo-header is not 0.
+ */
+static __always_inline int emud_unnoticed(struct __sk_buff *skb,
+					  const struct emud_damage *d)
+{
+	__u16 sum = 0;
+
+	if (d->mend || !d->partial)
+		return 0;
+	if (!d->summed_later || !d->l4_sum)
+		return 1;
+	return bpf_skb_load_bytes(skb, d->l4_sum, &sum, sizeof(sum)) || !sum;
 }
 
 static __always_inline void emud_find_sums(struct __sk_buff *skb, struct emud_damage *d,
 					   int version)
 {
 	d->l4_sum = emud_l4_sum(d);
-	d->partial = d->l4_sum && emud_is_partial(skb, d->l4_sum);
 	d->l4_flags = sizeof(__u16);
 	if (d->l4_proto == IPPROTO_UDP)
 		d->l4_flags |= BPF_F_MARK_MANGLED_0;
@@ -216,8 +239,11 @@ __noinline int emud_corrupt(struct __sk_buff *skb, struct emud_damage *d)
 		d->to = len;
 	if (d->to <= d->from)
 		return 0;
+	d->partial = emud_is_partial(skb);
 	if (version)
 		emud_find_sums(skb, d, version);
+	if (emud_unnoticed(skb, d))
+		return 0;
 	if (!d->mend)
 		bpf_csum_level(skb, BPF_CSUM_LEVEL_RESET);
 	for (i = 0; i < EMUD_CORRUPT_BITS; i++) {
@@ -241,6 +267,11 @@ static __always_inline int emud_damage(struct __sk_buff *skb, struct emud_packet
 		.l4_proto = p->l4_proto,
 		.is_ip = p->is_ip,
 		.mend = !!(l->flags & EMUD_F_MEND),
+		/* Not what is received from a sender on this host, nor over loopback:
+		 * the receiver accepts it as it is. */
+		.summed_later = l->release == EMUD_RELEASE_HOLD ||
+				(p->direction == EMUD_UP &&
+				 skb->ifindex != EMUD_LOOPBACK),
 	};
 
 	if (!emud_alone(skb) || !emud_corrupt(skb, &d))

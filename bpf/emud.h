@@ -45,9 +45,9 @@
  * (xfrm_input(), gro_cells_receive()), and no wire carried that separately. */
 #define EMUD_TC_INDEX_ENCRYPTED 0x8000
 #define EMUD_TC_INDEX_DEVICE 0x1fff
-/* For this long after a super-packet, all packets take the path through the
- * segmenter. Otherwise they would overtake the super-packet, which waits for
- * the softirq that receives from a veth. */
+/* For this long after a packet that has to pass the segmenter, all packets take the path
+ * through it. Otherwise they would overtake that one, which waits for the softirq that
+ * receives from a veth. */
 #define EMUD_SEGMENTING_NS 10000000ULL
 
 /* Links of a profile: number 0, which is the profile itself, and the named
@@ -61,7 +61,8 @@
 #define EMUD_HORIZON_NS 10000000000ULL
 /* A pacing sender holds packets back for less than this. */
 #define EMUD_HELD_MAX_NS 1000000000ULL
-/* As a rule, less than this; packets held back for longer get a share of the holder's room. */
+/* As a rule, less than this; packets held back for longer get a share of the room of the
+ * holder, or of emud's qdisc. */
 #define EMUD_HELD_USUAL_NS 10000000ULL
 
 /* Delay table: EMUD_TABLE_LEN - 1 steps over the standard normal value
@@ -136,6 +137,11 @@ enum emud_release {
 #define EMUD_EBUSY 16
 /* Its name: this, and the rest random. */
 #define EMUD_QDISC_ID_LEN 16
+/* In the stamp: its sender holds the packet back for more than EMUD_HELD_USUAL_NS. A
+ * departure is even. */
+#define EMUD_QDISC_BY_SENDER 1ULL
+/* The share of the room for those is 1/2^n. */
+#define EMUD_QDISC_BY_SENDER_SHIFT 2
 struct emud_qdisc_room {
 	__u32 packets; /* that can wait, in each direction */
 	__u32 down_from; /* the first of `down` in the map */
@@ -750,14 +756,18 @@ _Static_assert(sizeof(struct emud_state) == 320, "shared with Rust");
 /* The link in force needs no stage but a delay and independent losses: plain packets take
  * the short path. Shifted by the direction. */
 #define EMUD_SHORT 4
+/* A link in force damages packets and keeps their checksums, so those must be computed
+ * before: a packet whose sender left that to the device passes the segmenter, too. Shifted
+ * by the direction. */
+#define EMUD_SUMS 16
 /* Added at each change of links, so that a change and its reverse do not look like no change. */
 #define EMUD_CHANGE 256
 struct emud_control {
 	__u32 abi; /* EMUD_ABI */
-	__u32 generation; /* of links and rules, of pairs, EMUD_SHORT, and how many changes */
+	__u32 generation; /* of links and rules, of pairs, EMUD_SHORT, EMUD_SUMS, and how many changes */
 	__u32 ifindex; /* the device, for emud_tap */
 	__u32 netns; /* inode number of its network namespace, for the monitor */
-	__u32 segmenter[EMUD_DIRECTIONS]; /* device for super-packets; 0: none */
+	__u32 segmenter[EMUD_DIRECTIONS]; /* veth end for super-packets; 0: none */
 	__u64 ends_at; /* ns: packets that come then or later pass unchanged; 0: it does not end by itself */
 	__u32 features; /* of the loaded classifier, enum emud_feature */
 	__u32 next; /* the generation from turns_at on */

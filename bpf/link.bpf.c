@@ -253,9 +253,11 @@ static __always_inline int emud_stages(struct __sk_buff *skb, struct emud_packet
 
 /* All packets of a super-packet would have the same fate, so it passes the
  * segmenter first, whatever its source: UDP GSO and packets merged on another
- * device ignore this device's gso_max_segs. Returns the device to send it to. */
+ * device ignore this device's gso_max_segs. With `sums`, so does a packet whose
+ * checksum is still to be computed: behind the link it would cover the damage. Returns
+ * the device to send it to. */
 static __always_inline __u32 emud_to_segment(struct __sk_buff *skb, __u32 scratch,
-					     __u32 segmenter)
+					     __u32 segmenter, __u32 sums)
 {
 	struct emud_packet *p;
 
@@ -269,7 +271,10 @@ static __always_inline __u32 emud_to_segment(struct __sk_buff *skb, __u32 scratc
 	p = EMUD_LOOKUP(emud_packets, scratch % EMUD_DIRECTIONS);
 	if (!p)
 		return 0;
-	if (skb->gso_size)
+	/* A shared packet cannot wait in a second queue, and is not damaged. */
+	if (emud_uses(ALTER) && sums && !emud_alone(skb))
+		return 0;
+	if (skb->gso_size || (emud_uses(ALTER) && sums && emud_is_partial(skb)))
 		p->segmenting_until = emud_now(skb) + EMUD_SEGMENTING_NS;
 	else if (likely(!p->segmenting_until))
 		return 0;
@@ -368,7 +373,8 @@ static __always_inline int emud_first(struct __sk_buff *skb, __u32 direction,
 	if (unlikely(turns_at && emud_now(skb) >= turns_at))
 		generation = *(volatile __u32 *)&control->next;
 	segmenter = *(volatile __u32 *)&control->segmenter[direction];
-	segmenter = emud_to_segment(skb, scratch, segmenter);
+	segmenter = emud_to_segment(skb, scratch, segmenter,
+				    generation & EMUD_SUMS << direction);
 	if (unlikely(segmenter)) {
 		skb->tc_index = EMUD_TC_INDEX_SEGMENT;
 		return bpf_redirect(segmenter, 0);

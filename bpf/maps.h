@@ -162,7 +162,7 @@ struct emud_packet {
 	__u64 socket; /* address of struct sock */
 
 	/* per CPU, kept from packet to packet */
-	__u64 segmenting_until; /* 0: no super-packet lately */
+	__u64 segmenting_until; /* 0: no packet has to pass the segmenter lately */
 	__u64 busy; /* a packet is in the classifier, only with PREEMPT_RT */
 };
 #define EMUD_PACKET_ZEROED offsetof(struct emud_packet, direction)

@@ -44,7 +44,9 @@ static __always_inline __u64 emud_due(const struct sk_buff *skb, __u64 now)
 {
 	__u64 due = skb->tstamp;
 
-	return due > now && due - now < EMUD_QDISC_HORIZON_NS ? due : now;
+	return due > now && due - now < EMUD_QDISC_HORIZON_NS
+		       ? due
+		       : now & ~EMUD_QDISC_BY_SENDER;
 }
 
 SEC("struct_ops/emud_enqueue")
@@ -54,8 +56,13 @@ int BPF_PROG(emud_enqueue, struct sk_buff *skb, struct Qdisc *sch,
 	__u32 direction = emud_direction(sch), number, len = emud_len(skb);
 	struct emud_wheel *w = &emud_wheels[direction];
 	__u64 now = bpf_ktime_get_ns(), due = emud_due(skb, now);
+	__u32 by_sender = due & EMUD_QDISC_BY_SENDER;
 	struct emud_waiting *value = NULL;
 
+	/* Any user can hold packets back for 10 s, and would take the room of all. */
+	if (by_sender &&
+	    w->by_sender >= emud_room.packets >> EMUD_QDISC_BY_SENDER_SHIFT)
+		goto drop;
 	number = emud_take(w, direction == EMUD_DOWN ? emud_room.down_from : 0,
 			   emud_room.packets, &value);
 	if (!number || !value)
@@ -63,6 +70,7 @@ int BPF_PROG(emud_enqueue, struct sk_buff *skb, struct Qdisc *sch,
 	value->due = due;
 	value->next = 0;
 	value->arrival = w->arrivals++;
+	w->by_sender += by_sender;
 	skb = bpf_kptr_xchg(&value->skb, skb);
 	if (skb) /* never: the value was free */
 		bpf_kfree_skb(skb);

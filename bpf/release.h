@@ -69,6 +69,14 @@ static __always_inline void emud_set_stamp(struct __sk_buff *skb, __u64 stamp)
 		     : "memory");
 }
 
+/* Returns the stamp for emud's qdisc, which sees nothing else of how long a sender holds
+ * its packet back. */
+static __always_inline __u64 emud_marked(__u64 stamp, __u64 held)
+{
+	return (stamp & ~EMUD_QDISC_BY_SENDER) |
+	       (held > EMUD_HELD_USUAL_NS ? EMUD_QDISC_BY_SENDER : 0);
+}
+
 /* A packet that passes keeps the time before which its sender does not want it on the
  * wire. Any other stamp, in the past or by another clock, is removed: the monitor
  * takes it for a departure time of this link, and the packet for a late one. Any user
@@ -77,9 +85,14 @@ static __always_inline void emud_set_stamp(struct __sk_buff *skb, __u64 stamp)
 static __always_inline void emud_unstamp(struct __sk_buff *skb, __u32 direction,
 					 __u64 now)
 {
-	if (emud_uses_any(EMUD_BY_FQ | EMUD_BY_QDISC) && direction == EMUD_UP &&
-	    !emud_earliest(skb, direction, now))
+	__u64 earliest = emud_earliest(skb, direction, now);
+
+	if (!emud_uses_any(EMUD_BY_FQ | EMUD_BY_QDISC) || direction != EMUD_UP)
+		return;
+	if (!earliest)
 		emud_set_stamp(skb, 0);
+	else if (emud_by_qdisc() && !emud_by_fq())
+		emud_set_stamp(skb, emud_marked(earliest, earliest - now));
 }
 
 static __always_inline int emud_passed(struct __sk_buff *skb, struct emud_packet *p,
@@ -201,9 +214,11 @@ static __always_inline int emud_own_qdisc(const struct emud_link *l)
 
 /* The time at which fq or the qdisc must dequeue a packet for it to reach the receiver in
  * time. */
-static __always_inline __u64 emud_stamp_of(__u64 departure)
+static __always_inline __u64 emud_stamp_of(const struct emud_exit *e, __u64 departure)
 {
-	return emud_test_run ? departure : departure - EMUD_LEAD_NS;
+	__u64 stamp = emud_test_run ? departure : departure - EMUD_LEAD_NS;
+
+	return emud_own_qdisc(e->link) ? emud_marked(stamp, e->p->held) : stamp;
 }
 
 /* Sets what the qdisc needs. Returns non-zero if the packet is not IP, which the
@@ -222,7 +237,7 @@ static __always_inline long emud_stamp(const struct emud_exit *e, __u64 departur
 				priority - TC_PRIO_CONTROL + TC_PRIO_INTERACTIVE;
 		bpf_set_hash(e->skb, emud_hash(e->p, e->link, departure));
 	}
-	return bpf_skb_set_tstamp(e->skb, emud_stamp_of(departure),
+	return bpf_skb_set_tstamp(e->skb, emud_stamp_of(e, departure),
 				  BPF_SKB_TSTAMP_DELIVERY_MONO);
 }
 
@@ -253,7 +268,7 @@ static __always_inline int emud_release_stamp(const struct emud_exit *e)
 	if (emud_stamp(e, p->departure)) {
 		/* The redirect of a copy would clear such a stamp. */
 		e->count->unaltered += p->copied ? p->segments : 0;
-		emud_set_stamp(skb, emud_stamp_of(p->departure));
+		emud_set_stamp(skb, emud_stamp_of(e, p->departure));
 		if (skb->sk) {
 			e->count->passed[EMUD_PASS_NOT_IP] += p->segments;
 			p->passed = 1;

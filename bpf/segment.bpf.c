@@ -3,7 +3,8 @@
  * The far side of the segmenter: a veth pair whose ends accept wire packets
  * only (no feature of segmentation), so the kernel segments a super-packet on entry
  * (validate_xmit_skb()). The segments return to the device and pass the
- * classifier one by one.
+ * classifier one by one. If a link damages packets and keeps checksums, the ends have no
+ * feature of checksums either, so the kernel computes those that are open.
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>

@@ -43,7 +43,7 @@
 
 struct emud_waiting {
 	struct sk_buff __kptr *skb;
-	__u64 due; /* ns, CLOCK_MONOTONIC */
+	__u64 due; /* ns, CLOCK_MONOTONIC, and EMUD_QDISC_BY_SENDER */
 	__u32 next;
 	__u32 arrival; /* number of the packet, modulo 2^32 */
 };
@@ -72,7 +72,7 @@ struct emud_wheel {
 	__u32 free; /* values that were in use before */
 	__u32 used; /* values that ever were in use */
 	__u32 arrivals; /* packets that came */
-	__u32 reserved;
+	__u32 by_sender; /* packets that wait and that their senders hold back for long */
 
 	__u64 at; /* ns >> EMUD_WHEEL_SHIFT of the first bucket in use; EMUD_NEVER: none */
 	__u64 top; /* which of `middle` are not 0 */
@@ -149,6 +149,7 @@ static __always_inline __u32 emud_take(struct emud_wheel *w, __u32 base, __u32 c
 static __always_inline void emud_give_back(struct emud_wheel *w, __u32 number,
 					   struct emud_waiting *value)
 {
+	w->by_sender -= value->due & EMUD_QDISC_BY_SENDER;
 	value->next = w->free;
 	w->free = number;
 }

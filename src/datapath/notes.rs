@@ -7,8 +7,8 @@ use super::engine::Engine;
 use super::plan::place_of;
 use super::programs::is_by_tcx;
 use super::saved::Saved;
-use super::{LinkError, hook, segments};
-use crate::abi::{DIRECTIONS, EMUD_DOWN, EMUD_UP, direction_name};
+use super::{LinkError, hook, segmenter, segments};
+use crate::abi::{DIRECTIONS, EMUD_DOWN, direction_name};
 use crate::netlink::{self, Link, Netlink, Peer, tcx_programs};
 use crate::profile::{self, Profile};
 
@@ -45,9 +45,10 @@ pub(super) fn others(
 /// Notes what a profile does not do on this device.
 pub(super) fn effects(link: &Link, profile: &Profile, saved: &Saved) -> Vec<String> {
     let notes = [
-        segments::note(profile, saved),
+        segments::note(link, profile, saved),
         damage_note(
-            (&link.name, link.kind.as_deref()),
+            (&link.name, link.loopback),
+            saved.l3,
             saved.engine,
             saved.directions,
             profile,
@@ -163,38 +164,31 @@ fn neighbours_note(profile: &Profile, directions: [bool; 2]) -> Option<String> {
     })
 }
 
-/// Notes the limits of corrupt on a device of this kind.
+/// Notes what corrupt does not damage on a device without a segmenter.
 fn damage_note(
-    (name, kind): (&str, Option<&str>),
+    (name, loopback): (&str, bool),
+    l3: bool,
     engine: Engine,
     directions: [bool; 2],
     profile: &Profile,
 ) -> Option<String> {
-    let kept = |direction: u32| {
-        let damages = |link: &profile::Link| {
-            link.corrupt.probability > 0.0 && link.corrupt.checksum == profile::ChecksumAfter::Keep
-        };
-        directions[direction as usize] && profile.links_of(direction).any(damages)
-    };
-    let trusting = kind == Some("veth") && engine.is_stamped();
-    let note = if trusting && DIRECTIONS.into_iter().any(kept) {
-        let run = match [EMUD_UP, EMUD_DOWN].map(kept) {
-            [true, false] => format!("ethtool -K {name} tx off"),
-            [true, true] => format!("ethtool -K {name} tx off, and the same for its other end"),
-            _ => format!("ethtool -K with tx off for the other end of {name}"),
-        };
-        return Some(format!(
-            "corrupt: on a veth a sender on this host leaves its checksum to the device, which never \
-             computes it, so the receiver does not notice the damage; run {run}"
-        ));
-    } else if kept(EMUD_UP) {
-        "corrupt: the checksum of SCTP, and of what this host sends in a tunnel (VXLAN, Geneve, GRE), is \
-         computed after the link, so the receiver does not notice the damage; run on the device that \
-         they are sent to: ethtool -K DEVICE tx off"
-    } else {
+    let [up, down] = segments::damaged(profile, directions);
+    if segmenter::serves(loopback, l3) || !(up || down) {
         return None;
+    }
+    // As bpf/alter.h has it (emud_unnoticed()).
+    let which = match engine.is_stamped() && (down || loopback) {
+        true => "what this host sends is not damaged",
+        false => "SCTP, and what this host sends in a tunnel (VXLAN, Geneve, GRE), is not damaged",
     };
-    Some(note.to_owned())
+    let instead = match loopback {
+        true => "use a veth (`emud run`)",
+        false => "run on the device that it is sent to: ethtool -K DEVICE tx off",
+    };
+    Some(format!(
+        "corrupt: {which} if its checksum is computed after {name} or never, so that no receiver would notice \
+         (`emud show` counts it, and a run with such packets is invalid); {instead}"
+    ))
 }
 
 #[cfg(test)]
@@ -238,51 +232,32 @@ mod tests {
 
     #[test]
     fn damage_that_no_receiver_notices_is_noted_for_each_engine_and_device() {
-        let note = |text: &str, kind, engine, directions| {
+        let note = |text: &str, (l3, loopback), engine, directions| {
             let profile = Profile::parse(text, "x").unwrap();
-            damage_note(("va", kind), engine, directions, &profile)
+            damage_note(("va", loopback), l3, engine, directions, &profile)
         };
-        let veth = Some("veth");
-        let of_sctp = "that they are sent to: ethtool -K DEVICE tx off";
+        let (ethernet, l3, lo) = ((false, false), (true, false), (false, true));
         let up = "[up]\ncorrupt = \"1%\"\n";
         let down = "[down]\ncorrupt = \"1%\"\n";
-        let both = "[link]\ncorrupt = \"1%\"\n";
         let mended = "[link]\ncorrupt = { probability = \"1%\", checksum = \"mend\" }\n";
-        for (text, kind, engine, directions, wanted) in [
-            (
-                up,
-                veth,
-                Engine::Fq,
-                [true; 2],
-                Some("damage; run ethtool -K va tx off"),
-            ),
-            (
-                down,
-                veth,
-                Engine::Qdisc,
-                [true; 2],
-                Some("with tx off for the other end of va"),
-            ),
-            (
-                both,
-                veth,
-                Engine::Fq,
-                [true; 2],
-                Some("run ethtool -K va tx off, and the same for its other end"),
-            ),
-            (down, veth, Engine::Hold, [true; 2], None),
-            (up, veth, Engine::Hold, [true; 2], Some(of_sctp)),
-            (up, None, Engine::Fq, [true; 2], Some(of_sctp)),
-            (down, None, Engine::Fq, [true; 2], None),
-            (up, veth, Engine::Fq, [false, true], None),
-            (mended, veth, Engine::Fq, [true; 2], None),
+        let (tunnels, all) = (Some("corrupt: SCTP"), Some("corrupt: what this host"));
+        for (text, device, engine, directions, wanted) in [
+            (up, ethernet, Engine::Fq, [true; 2], None),
+            (down, ethernet, Engine::Qdisc, [true; 2], None),
+            (up, ethernet, Engine::Hold, [true; 2], None),
+            (up, l3, Engine::Fq, [true; 2], tunnels),
+            (down, l3, Engine::Fq, [true; 2], all),
+            (down, l3, Engine::Hold, [true; 2], tunnels),
+            (up, lo, Engine::Qdisc, [true; 2], all),
+            (up, l3, Engine::Fq, [false, true], None),
+            (mended, l3, Engine::Fq, [true; 2], None),
         ] {
-            let found = note(text, kind, engine, directions);
+            let found = note(text, device, engine, directions);
             let right = match wanted {
-                Some(end) => found.as_ref().is_some_and(|note| note.ends_with(end)),
+                Some(begin) => found.as_ref().is_some_and(|note| note.starts_with(begin)),
                 None => found.is_none(),
             };
-            assert!(right, "{text}{kind:?} {engine:?}: {found:?}");
+            assert!(right, "{text}{device:?} {engine:?}: {found:?}");
         }
     }
 }

@@ -77,7 +77,7 @@ pub struct Saved {
     /// Engine qdisc: how many packets may wait in each direction.
     #[serde(default)]
     pub qdisc_room: u32,
-    /// The device that segments super-packets.
+    /// The device that segments super-packets and computes checksums.
     #[serde(default)]
     pub segmenter: Option<Segmenter>,
 }
@@ -118,13 +118,16 @@ impl FqRoom {
     }
 }
 
-/// emud's veth pair that segments super-packets.
+/// emud's veth pair that segments super-packets and computes checksums.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segmenter {
     /// The end at which super-packets enter, indexed by direction.
     pub ends: [String; 2],
     /// Directions whose super-packets are segmented.
     pub directions: [bool; 2],
+    /// Directions for which checksums that senders left to the device are computed.
+    #[serde(default)]
+    pub sums: [bool; 2],
 }
 
 #[cfg(test)]

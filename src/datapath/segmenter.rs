@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The segmenter: a veth pair through which the classifier sends super-packets, so that they return
-//! as wire packets (bpf/segment.bpf.c).
+//! as wire packets (bpf/segment.bpf.c). If a link damages packets and keeps their checksums, the
+//! packets whose checksum is still to be computed, too, so that it is right before the damage.
 //!
 //! `gso_max_segs 1` on the device itself keeps this host's TCP from making super-packets. It does
 //! not affect UDP GSO, packets that GRO of another device merged, those of virtual machines, and
@@ -32,7 +33,7 @@ pub(crate) const fn program(direction: u32) -> &'static str {
     }
 }
 
-/// Creates the pair of the record if necessary, and sends super-packets through it.
+/// Creates the pair of the record if necessary, and sends packets through it.
 ///
 /// # Errors
 /// The kernel returns an error. [`NetlinkError::Unavailable`] if it has no veth.
@@ -51,6 +52,8 @@ pub(crate) fn set_up(
     };
     let mut enter = [0; 2];
     for direction in DIRECTIONS.map(|d| d as usize) {
+        // Before the first packet: validate_xmit_skb() computes what an end does not support.
+        surplus(nl, &ends[direction], segmenter.sums[direction])?.cap(nl, ends[direction].index)?;
         if segmenter.directions[direction] {
             enter[direction] = ends[direction].index;
         }
@@ -68,11 +71,14 @@ pub(crate) fn is_end(nl: &mut Netlink, end: &Link) -> Result<bool, NetlinkError>
     Ok(filters.iter().any(|f| f.bpf.as_ref().is_some_and(has)))
 }
 
-/// Returns which super-packets an end passes on, as features. Without them all are segmented, also those
-/// that pass a `gso_max_segs` of 1: gso_features_check() compares it with gso_segs, which is 0 in what a
-/// virtual machine sends (SKB_GSO_DODGY).
-pub(crate) fn super_packets(nl: &mut Netlink, end: &Link) -> Result<Offloads, NetlinkError> {
-    Offloads::snapshot(nl, end.index, is_segmentation)
+/// Returns which super-packets an end passes on, as features, and with `sums` which checksums it leaves open.
+/// Without them all are segmented, also those that pass a `gso_max_segs` of 1: gso_features_check() compares it
+/// with gso_segs, which is 0 in what a virtual machine sends (SKB_GSO_DODGY).
+pub(crate) fn surplus(nl: &mut Netlink, end: &Link, sums: bool) -> Result<Offloads, NetlinkError> {
+    let is_sum = |feature: &str| feature.starts_with("tx-checksum-");
+    Offloads::snapshot(nl, end.index, |feature| {
+        is_segmentation(feature) || sums && is_sum(feature)
+    })
 }
 
 pub(crate) fn ends(nl: &mut Netlink, names: &[String; 2]) -> Result<[Link; 2], NetlinkError> {
@@ -88,7 +94,6 @@ fn make(nl: &mut Netlink, link: &Link, names: &[String; 2]) -> Result<[Link; 2],
         moved::mark(nl, end.index, link.index)?;
         nl.silence(end.index)?;
         nl.set_mtu(end.index, MTU)?;
-        super_packets(nl, end)?.cap(nl, end.index)?;
         // A packet leaves at the opposite end.
         let out = &ends[1 - direction as usize];
         let name = program(direction);
@@ -119,23 +124,28 @@ fn load(ifindex: u32) -> Result<Ebpf, DatapathError> {
     Ok(object)
 }
 
-/// Plans the segmenter for these directions; returns true if there is a change to make.
-pub(crate) fn plan(link: &Link, wanted: [bool; 2], saved: &mut Saved) -> bool {
-    // Packets without an Ethernet header cannot pass a veth.
-    if saved.l3 {
+/// Returns whether packets of a device can pass a veth and come back: not without an Ethernet header, and not over
+/// loopback, whose packets carry their route (skb_scrub_packet() drops it).
+pub(crate) fn serves(loopback: bool, l3: bool) -> bool {
+    !loopback && !l3
+}
+
+/// Plans the segmenter: the directions with super-packets, and those with checksums. Returns true if there is a
+/// change to make.
+pub(crate) fn plan(link: &Link, [supers, sums]: [[bool; 2]; 2], saved: &mut Saved) -> bool {
+    if !serves(link.loopback, saved.l3) {
         return false;
     }
-    let now = saved
-        .segmenter
-        .as_ref()
-        .map_or([false; 2], |s| s.directions);
-    let directions = [now[0] || wanted[0], now[1] || wanted[1]];
-    if directions == now {
-        return false;
-    }
-    saved.segmenter = Some(Segmenter {
+    let now = saved.segmenter.as_ref();
+    let or = |now: [bool; 2], more: [bool; 2]| [now[0] || more[0], now[1] || more[1]];
+    let next = Segmenter {
         ends: devices::segmenter(link.index),
-        directions,
-    });
-    true
+        directions: or(now.map_or([false; 2], |s| s.directions), supers),
+        sums: or(now.map_or([false; 2], |s| s.sums), sums),
+    };
+    let more = next.directions != [false; 2] && now != Some(&next);
+    if more {
+        saved.segmenter = Some(next);
+    }
+    more
 }

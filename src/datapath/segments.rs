@@ -33,6 +33,14 @@ pub(super) fn decides(link: &profile::Link) -> bool {
     by_time || link.rate.is_some() || !link.loss.is_none() || alters || per_packet
 }
 
+/// Returns in which directions a link damages packets and keeps their checksums.
+pub(super) fn damaged(profile: &Profile, directions: [bool; 2]) -> [bool; 2] {
+    DIRECTIONS.map(|direction| {
+        let mut links = profile.links_of(direction);
+        directions[direction as usize] && links.any(|link| link.corrupt.keeps_checksums())
+    })
+}
+
 /// Records in `saved` what has to be capped for `profile` and is not yet; returns true if there is
 /// a change to make. Changes nothing on the device.
 ///
@@ -44,8 +52,10 @@ pub(crate) fn plan(
     profile: &Profile,
     saved: &mut Saved,
 ) -> Result<bool, LinkError> {
+    let sums = damaged(profile, saved.directions);
     if profile.offload == Offload::Keep {
-        return Ok(false);
+        // The kernel computes checksums of packets, which it has to segment for that.
+        return Ok(segmenter::plan(link, [sums, sums], saved));
     }
     let [up, down] = DIRECTIONS.map(|d| {
         let any = profile
@@ -65,7 +75,7 @@ pub(crate) fn plan(
         saved.lro_below = lro_below(nl, link)?;
         more = true;
     }
-    Ok(segmenter::plan(link, [up, down], saved) || more)
+    Ok(segmenter::plan(link, [[up, down], sums], saved) || more)
 }
 
 /// Returns which members of a bond or team, or devices below a macvlan, have LRO, from the upper ones to the lower: the
@@ -123,18 +133,24 @@ pub(crate) fn cap(
 }
 
 /// Notes the effect of segmentation on this device.
-pub(crate) fn note(profile: &Profile, saved: &Saved) -> Option<String> {
+pub(crate) fn note(link: &Link, profile: &Profile, saved: &Saved) -> Option<String> {
+    let serves = segmenter::serves(link.loopback, saved.l3);
     if profile.offload == Offload::Keep {
-        return Some(
+        let sums = damaged(profile, saved.directions).contains(&true);
+        return Some(format!(
             "offload keep: a super-packet of up to 64 KiB is lost, delayed and queued as one \
-             (a [bottleneck] queues each of its packets); TCP under loss can be more than 10 times too fast"
-                .to_owned(),
-        );
+             (a [bottleneck] queues each of its packets); TCP under loss can be more than 10 times too fast{}",
+            match serves && sums {
+                true =>
+                    "; not in a direction with `corrupt` that keeps checksums: there it is segmented",
+                false => "",
+            }
+        ));
     }
     let inbound = saved.directions[abi::EMUD_DOWN as usize]
         && (profile.matrix.is_some() || profile.links_of(abi::EMUD_DOWN).any(decides));
-    (saved.l3 && inbound).then(|| {
-        "down: a device without an Ethernet header: all packets of a received super-packet have one \
+    (!serves && inbound).then(|| {
+        "down: a device without an Ethernet header, or loopback: all packets of a received super-packet have one \
          fate (`emud show` counts them)"
             .to_owned()
     })

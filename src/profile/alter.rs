@@ -58,6 +58,11 @@ impl Duplicate {
 }
 
 impl Corrupt {
+    /// Whether it leaves wrong checksums, so that receivers notice the damage.
+    pub fn keeps_checksums(&self) -> bool {
+        self.probability > 0.0 && self.checksum == ChecksumAfter::Keep
+    }
+
     /// The share, and what else there is to say: `1% bits 3`.
     pub fn summary(&self) -> String {
         Percent(self.probability).to_string() + &self.plain_text(&["probability"])

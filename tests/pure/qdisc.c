@@ -88,6 +88,7 @@ static __u64 random_below(__u64 n)
 static struct Qdisc sch;
 static struct sk_buff packets[PACKETS];
 static int waits[PACKETS];
+static int by_senders;
 
 static void fails(const char *what)
 {
@@ -95,15 +96,20 @@ static void fails(const char *what)
 	exit(1);
 }
 
-static void enqueue(__u64 in_ns)
+static void enqueue(__u64 in_ns, int by_sender)
 {
 	for (int i = 0; i < PACKETS; i++) {
 		if (waits[i])
 			continue;
-		packets[i].tstamp = clock_ns + in_ns;
-		waits[i] = 1;
-		if (emud_enqueue(&packets[i], &sch, NULL))
+		packets[i].tstamp = ((clock_ns + in_ns) & ~EMUD_QDISC_BY_SENDER) | by_sender;
+		if (!emud_enqueue(&packets[i], &sch, NULL)) {
+			waits[i] = 1;
+			by_senders += by_sender;
+		} else if (!by_sender || by_senders < PACKETS / 4) {
 			fails("dropped");
+		}
+		if (by_senders > PACKETS / 4)
+			fails("senders take more than their share");
 		return;
 	}
 }
@@ -117,6 +123,7 @@ static void run(void)
 		if (skb->tstamp > clock_ns + 2 * EMUD_EARLY_NS)
 			fails("early");
 		waits[skb - packets] = 0;
+		by_senders -= skb->tstamp & EMUD_QDISC_BY_SENDER;
 	}
 	if (sch.q.qlen && !timer_ns)
 		fails("nothing will take out the rest");
@@ -136,7 +143,9 @@ int main(void)
 				run();
 		}
 		if (random_below(3) == 0)
-			enqueue(random_below(4) ? 100000 : random_below(300000000));
+			enqueue(random_below(4) ? 100000 : random_below(300000000), 0);
+		if (random_below(8) == 0)
+			enqueue(20000000 + random_below(300000000), 1);
 		/* The one that sends takes out the next when it is done. */
 		sending = random_below(2);
 		if (!sending)
@@ -151,5 +160,7 @@ int main(void)
 		timer_ns = 0;
 		run();
 	}
+	if (emud_wheels[0].by_sender)
+		fails("the share is not given back");
 	return 0;
 }

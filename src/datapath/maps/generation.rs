@@ -2,6 +2,7 @@
 //! Two generations of links, of which the control word names the active one: a change writes the
 //! other one, switches, and waits until no packet uses the previous one.
 
+use std::iter;
 use std::os::fd::AsFd;
 
 use rustix::net::{AddressFamily, SocketType, socket};
@@ -9,11 +10,14 @@ use rustix::net::{AddressFamily, SocketType, socket};
 use super::{DatapathError, Maps, STRETCHES, at, batch};
 use crate::abi;
 use crate::datapath::stage::compile::Compiled;
-use crate::datapath::stage::{features, short};
+use crate::datapath::stage::{alter, features, short};
 use crate::profile::rule_keys;
 
-/// A generation of links that is written and not yet active: its number, and which directions take
-/// the short path, as bits of the control word.
+/// What the control word has of the links in force.
+const OF_LINKS: u32 = abi::EMUD_LINKS_GENERATION | short::ALL | alter::ALL;
+
+/// A generation of links that is written and not yet active: its number, and what the classifier needs
+/// to know of its links at once, as bits of the control word.
 #[must_use]
 #[derive(Debug, Clone, Copy)]
 pub struct Prepared(u32);
@@ -84,7 +88,8 @@ impl Maps {
         }
         self.write_rules(next, rules)?;
         let own = both.map(|links| links.first().map(|own| &own.link));
-        Ok(Prepared(next | short::bits(own)))
+        let all = both.map(|links| links.iter().map(|one| &one.link));
+        Ok(Prepared(next | short::bits(own) | alter::bits(all)))
     }
 
     /// The background of a link that has none now begins with its first packet.
@@ -159,7 +164,9 @@ impl Maps {
                 .set(slot(direction, next), link, 0)
                 .map_err(at("emud_links"))?;
         }
-        self.turn(Prepared(next | short::bits(both.each_ref().map(Some))))
+        let own = both.each_ref();
+        let bits = short::bits(own.map(Some)) | alter::bits(own.map(iter::once));
+        self.turn(Prepared(next | bits))
     }
 
     /// Makes all packets pass unchanged, for detach. A grace period that fails is no failure: only
@@ -187,7 +194,7 @@ impl Maps {
 
     /// Returns the control word that activates a generation of links.
     fn word(&self, Prepared(links): Prepared) -> Result<u32, DatapathError> {
-        let before = self.control()?.generation & !(abi::EMUD_LINKS_GENERATION | short::ALL);
+        let before = self.control()?.generation & !OF_LINKS;
         Ok(before.wrapping_add(abi::EMUD_CHANGE) | links)
     }
 

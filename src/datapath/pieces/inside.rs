@@ -58,12 +58,13 @@ pub(super) fn segmenter(
         found => found?,
     };
     // A packet leaves at the opposite end.
-    for (end, leaving) in ends.iter().zip(DIRECTIONS.into_iter().rev()) {
+    let leaving = DIRECTIONS.into_iter().rev();
+    for ((end, leaving), sums) in ends.iter().zip(leaving).zip(pair.sums) {
         let name = &end.name;
         if !end.up {
             return Ok(Tampering::gone(format!("device {name} is down")));
         }
-        let sent = segmenter::super_packets(nl, end)?;
+        let sent = segmenter::surplus(nl, end, sums)?;
         if let Some(feature) = sent.changeable.union(&sent.fixed).next() {
             return Ok(Tampering::gone(format!("{feature} of {name} is on")));
         }

@@ -17,6 +17,22 @@ pub(crate) fn encode(out: &mut abi::emud_link, duplicate: &Duplicate, corrupt: &
     }
 }
 
+/// The bits of the control word that [`bits`] sets.
+pub(crate) const ALL: u32 = abi::EMUD_SUMS << abi::EMUD_UP | abi::EMUD_SUMS << abi::EMUD_DOWN;
+
+/// Returns the bits for all links of both directions.
+pub(crate) fn bits<'a>(both: [impl Iterator<Item = &'a abi::emud_link>; 2]) -> u32 {
+    let keeps_checksums =
+        |link: &abi::emud_link| link.corrupt.probability > 0 && link.flags & abi::EMUD_F_MEND == 0;
+    let mut bits = 0;
+    for (direction, mut links) in (0..).zip(both) {
+        if links.any(keeps_checksums) {
+            bits |= abi::EMUD_SUMS << direction;
+        }
+    }
+    bits
+}
+
 /// What copies and damages packets.
 pub(crate) fn decode(link: &abi::emud_link) -> (Duplicate, Corrupt) {
     let (probability, correlation) = of_chance(&link.duplicate);

@@ -281,6 +281,18 @@ fn the_same_seed_corrupts_the_same_bits() {
     assert_ne!(run(1), run(2));
 }
 
+#[test]
+fn checksums_are_computed_first_while_a_link_keeps_them() {
+    let keeps = corrupted(|_| {});
+    let mends = corrupted(|c| c.checksum = ChecksumAfter::Mend);
+    let mut b = Bench::new(&link(|_| {}));
+    for (l, wanted) in [(&keeps, 1), (&mends, 0), (&keeps, 1), (&link(|_| {}), 0)] {
+        b.set(l, 42, stamp_place());
+        let word = b.maps.control().unwrap().generation;
+        assert_eq!(word / abi::EMUD_SUMS % 2, wanted);
+    }
+}
+
 /// A veth in a separate namespace: a packet redirected to one end arrives at the other.
 struct Wire {
     name: String,

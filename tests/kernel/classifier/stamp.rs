@@ -168,6 +168,24 @@ fn a_packet_that_passes_keeps_no_stamp_of_the_past() {
     assert_eq!(run(&b.loaded, &udp4(100, 1), &ctx).departure(), 0);
 }
 
+/// By the lowest bit of the stamp: emud's qdisc limits what users hold back.
+#[test]
+fn the_qdisc_sees_which_packets_are_held_back_for_long() {
+    let place = Place {
+        release: abi::EMUD_RELEASE_QDISC,
+        ..stamp_place()
+    };
+    let b = Bench::with(&link(|l| l.delay.mean_ns = 20 * MS + 1), 42, place);
+    for (ahead, bit) in [(0, 0), (5 * MS, 0), (11 * MS, 1), (5000 * MS, 1)] {
+        let mut ctx = arriving(b.start);
+        ctx[SKB_TSTAMP..][..8].copy_from_slice(&(b.start + ahead).to_ne_bytes());
+        let fate = run(&b.loaded, &udp4(100, 1), &ctx).fate(b.start);
+        assert_eq!(fate.departure, 20 * MS + ahead + bit);
+        let passes = stamp_after_a_pass(place.release, abi::EMUD_UP, START + ahead);
+        assert_eq!(passes, START + ahead + bit);
+    }
+}
+
 /// Of a clock that is close to CLOCK_MONOTONIC on a host that does not know the time.
 #[test]
 fn the_time_of_a_reception_holds_nothing_back() {

@@ -44,6 +44,8 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             cgroup::kernel_and_servers,
             senders::a_group_has_its_trains;
         Here:
+            alter::corrupt_in_a_tunnel,
+            alter::corrupt_without_ethernet,
             background::waits,
             change::exchange,
             change::set,
@@ -194,13 +196,15 @@ pub fn tests() -> Vec<Trial> {
     let mut add = |when, name: &str, test: fn()| trials.push(trial::test(when, name, test));
     add(When::Full, "link::malformed::check", malformed::check);
     add(When::Here, "link::odd::swept_together", odd::swept_together);
+    if engines.contains(&Engine::Qdisc) {
+        let name = "link::qdisc::senders::a_flood_of_stamps_stops_nobody";
+        let test = || senders::a_flood_of_stamps_stops_nobody(Engine::Qdisc);
+        add(When::Full, name, test);
+    }
     if engines.contains(&Engine::Hold) {
         let name = "link::hold::senders::a_flood_of_stamps_stops_nobody";
-        add(
-            When::HereAndFull,
-            name,
-            senders::a_flood_of_stamps_stops_nobody,
-        );
+        let test = || senders::a_flood_of_stamps_stops_nobody(Engine::Hold);
+        add(When::HereAndFull, name, test);
         // What packets wait for is measured on every kernel; the rest is the same, or about many CPUs.
         let bottlenecks: [(When, &str, fn()); 10] = [
             (When::HereAndFull, "priority", bottleneck::priority),

@@ -177,6 +177,11 @@ const KINDS: &[Kind] = &[
         "ethtool -K emud-sa-${D##*-} tx-tcp6-segmentation on",
         "tx-tcp6-segmentation of emud-sa-",
     ),
+    kind(
+        "checksums of the segmenter",
+        "$E set va down.corrupt=1%; ethtool -K emud-sb-${D##*-} tx-checksum-ip-generic on",
+        "tx-checksum-ip-generic of emud-sb-",
+    ),
     kind("segmenter gone", "ip link del emud-sa-${D##*-}", "emud-sa-"),
     kind(
         "segmenter moved",
@@ -255,7 +260,7 @@ fn usual(engine: Engine) -> impl Iterator<Item = &'static Kind> {
     kinds(engine).filter(|kind| full() || USUAL.contains(&kind.name))
 }
 
-/// `$D`, `$H` and `$B` of a link that is attached.
+/// `$D`, `$H`, `$B` and `$E` of a link that is attached.
 fn variables(lab: &Lab, engine: Engine) -> String {
     let emud = emud_path();
     let device = match engine {
@@ -264,8 +269,8 @@ fn variables(lab: &Lab, engine: Engine) -> String {
     };
     format!(
         "I=$(ip -o link show dev va); D=emud-{device}-${{I%%:*}}
-         B={}
-         H=$({} show va --json | tr -d \"\\\" ,\" | sed -n s/^pid://p | head -n 1)\n",
+         B={} E={}
+         H=$($E show va --json | tr -d \"\\\" ,\" | sed -n s/^pid://p | head -n 1)\n",
         lab.b,
         emud.display()
     )
