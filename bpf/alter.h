@@ -269,9 +269,9 @@ static __always_inline int emud_damage(struct __sk_buff *skb, struct emud_packet
 		.mend = !!(l->flags & EMUD_F_MEND),
 		/* Not what is received from a sender on this host, nor over loopback:
 		 * the receiver accepts it as it is. */
-		.summed_later = l->release == EMUD_RELEASE_HOLD ||
-				(p->direction == EMUD_UP &&
-				 skb->ifindex != EMUD_LOOPBACK),
+		.summed_later =
+			l->release == EMUD_RELEASE_HOLD ||
+			(p->direction == EMUD_UP && skb->ifindex != EMUD_LOOPBACK),
 	};
 
 	if (!emud_alone(skb) || !emud_corrupt(skb, &d))

@@ -60,8 +60,7 @@ int BPF_PROG(emud_enqueue, struct sk_buff *skb, struct Qdisc *sch,
 	struct emud_waiting *value = NULL;
 
 	/* Any user can hold packets back for 10 s, and would take the room of all. */
-	if (by_sender &&
-	    w->by_sender >= emud_room.packets >> EMUD_QDISC_BY_SENDER_SHIFT)
+	if (by_sender && w->by_sender >= emud_room.packets >> EMUD_QDISC_BY_SENDER_SHIFT)
 		goto drop;
 	number = emud_take(w, direction == EMUD_DOWN ? emud_room.down_from : 0,
 			   emud_room.packets, &value);
