@@ -229,6 +229,9 @@ pub struct Cost {
     pub events: u64,
     /// Number of runs that the kernel's BPF run statistics timed: those in 100 ms of every 10 s.
     pub timed: u64,
-    /// Time of all runs in ns, extrapolated from the timed ones.
-    pub run_time_ns: u64,
+    /// Time of all runs in ns, extrapolated from the timed ones; null: there were runs, and none was timed.
+    pub run_time_ns: Option<u64>,
+    /// Time of the timed runs in ns.
+    #[serde(skip)]
+    pub timed_ns: u64,
 }

@@ -292,9 +292,9 @@ pub struct CostLine {
 
 impl From<Cost> for CostLine {
     fn from(cost: Cost) -> Self {
-        let mean = cost.run_time_ns as f64 / cost.events as f64;
+        let all = cost.run_time_ns.filter(|_| cost.events > 0);
         Self {
-            ns_per_event: (cost.events > 0 && cost.timed > 0).then_some(mean),
+            ns_per_event: all.map(|all| all as f64 / cost.events as f64),
             cost,
         }
     }
@@ -314,6 +314,9 @@ pub struct Overhead {
     /// `share_of_one_cpu` minus the share that empty programs would have.
     #[schemars(range(min = 0))]
     pub above_empty_share: f64,
+    /// Runs of programs of which none was timed: their time is in none of these figures, which are lower bounds
+    /// then.
+    pub untimed: u64,
     /// CPU time of the process that writes this line in ns, without the programs in the kernel.
     pub process_ns: u64,
 }
@@ -321,15 +324,21 @@ pub struct Overhead {
 impl Overhead {
     /// Of all programs together in `duration_ns`.
     pub fn of(costs: &[CostLine], duration_ns: u64, empty_probe_ns: f64, process_ns: u64) -> Self {
-        let run_time_ns = costs.iter().map(|line| line.cost.run_time_ns).sum();
-        let events: u64 = costs.iter().map(|line| line.cost.events).sum();
-        let above = (run_time_ns as f64 - events as f64 * empty_probe_ns).max(0.0);
+        let (mut run_time_ns, mut timed, mut untimed) = (0, 0, 0);
+        for CostLine { cost, .. } in costs {
+            match cost.run_time_ns {
+                Some(all) => (run_time_ns, timed) = (run_time_ns + all, timed + cost.events),
+                None => untimed += cost.events,
+            }
+        }
+        let above = (run_time_ns as f64 - timed as f64 * empty_probe_ns).max(0.0);
         let share = |ns: f64| ns / duration_ns.max(1) as f64;
         Self {
             run_time_ns,
             share_of_one_cpu: share(run_time_ns as f64),
             empty_probe_ns,
             above_empty_share: share(above),
+            untimed,
             process_ns,
         }
     }

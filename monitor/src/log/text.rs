@@ -323,21 +323,28 @@ fn counted(end: &End, resource: Resource) -> String {
 fn cost(end: &End) -> String {
     let mut out = String::new();
     for line in &end.costs {
-        if let Some(mean) = line.ns_per_event {
-            let cost = &line.cost;
-            let (program, hook) = (printable(&cost.program), printable(&cost.hook));
-            let _ = writeln!(
+        let cost = &line.cost;
+        let (program, hook) = (printable(&cost.program), printable(&cost.hook));
+        let _ = match line.ns_per_event {
+            Some(mean) => writeln!(
                 out,
                 "  {program} [{hook}]: {} events, {mean:.0} ns each ({} timed)",
                 cost.events, cost.timed
-            );
-        }
+            ),
+            None if cost.events > 0 => writeln!(
+                out,
+                "  {program} [{hook}]: {} events, none timed",
+                cost.events
+            ),
+            None => Ok(()),
+        };
     }
     let cost = &end.overhead;
+    let bound = if cost.untimed > 0 { "at least " } else { "" };
     let process = cost.process_ns as f64 / end.duration_ns.max(1) as f64;
     let _ = writeln!(
         out,
-        "  cost        {:.4} % of one CPU in the kernel ({:.4} % without the {:.0} ns of an empty \
+        "  cost        {bound}{:.4} % of one CPU in the kernel ({:.4} % without the {:.0} ns of an empty \
          probe), {:.4} % by this process",
         cost.share_of_one_cpu * 100.0,
         cost.above_empty_share * 100.0,

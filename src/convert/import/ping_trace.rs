@@ -24,6 +24,16 @@ pub(crate) fn profile(
         let title = format!("more than {MAX_ROWS} echoes");
         return Err(Mistake::new(&START, title, "use a part of the log"));
     }
+    let replies = log.replies.len() as u64;
+    // The summary of a part of a log counts the echoes before that part, too.
+    if log.has_summary && !log.destination.is_empty() && log.answered > replies {
+        let title = format!(
+            "{replies} replies in the log, and ping counted {}",
+            log.answered
+        );
+        let help = "use the whole log: the row of a reply that is missing would lose all packets";
+        return Err(Mistake::new(&START, title, help));
+    }
     let times = match interval_ns {
         Some(ns) => (0..=log.last - log.first + 1)
             .map(|n| i128::from(n) * i128::from(ns))
@@ -54,6 +64,14 @@ pub(crate) fn profile(
             "{lost} echoes were lost: both directions lose all packets in these rows, because the log \
              does not say which of them lost the packet, and have the delay of the row before."
         ));
+        let closest_ns = distances_ns(&trace).min();
+        let longest_ns = log.replies.iter().map(|reply| half_ns(Some(reply))).max();
+        if longest_ns >= closest_ns {
+            out.note(
+                "Half of a round trip is not shorter than the distance of echoes: a reply may meet the row of a later \
+                 echo, so a ping may lose twice what it lost on the path. Take out the loss of one direction for that.",
+            );
+        }
     }
     if !log.has_summary {
         out.note("The log has no summary: losses after the last reply are unknown.");
@@ -149,6 +167,15 @@ fn rows(log: &PingLog, times: &[i128]) -> Result<(Vec<TraceRow>, u64), Mistake> 
             "check the time stamps, or --interval",
         )),
     }
+}
+
+/// Returns the distances of a trace's rows.
+fn distances_ns(trace: &Trace) -> impl Iterator<Item = u64> {
+    let rows = match &trace.source {
+        TraceSource::Rows { rows, .. } => &rows[..],
+        _ => &[],
+    };
+    rows.windows(2).map(|pair| pair[1].at_ns - pair[0].at_ns)
 }
 
 /// One direction.

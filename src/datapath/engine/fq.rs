@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::abi;
 use crate::datapath::maps::{Loaded, Program};
+use crate::datapath::stage::alter;
 use crate::datapath::stage::compile::Compiled;
 use crate::datapath::stage::queueing::wire_bytes;
 use crate::datapath::stage::sizes::Sizes;
@@ -22,8 +23,8 @@ pub const ROOT_HANDLE: u32 = 0xe3d0_0000;
 
 /// Packets/s to reserve space for on a link without a rate: the maximum of one CPU.
 pub(super) const PACKETS_PER_S_MAX: f64 = 2e6;
-/// The shortest frame, bytes.
-const FRAME_MIN: f64 = 60.0;
+/// The shortest frame, bytes: UDP without data over IPv4, on a veth. Only a NIC makes it longer.
+const FRAME_MIN: f64 = 42.0;
 /// The longest frame, for a queue in packets, bytes.
 const FRAME_MAX: f64 = 1538.0;
 /// Any user can hold packets back for up to 10 s (SO_TXTIME), 277 in the usual send buffer: with 10,000 some 40
@@ -94,8 +95,14 @@ pub fn too_long(longest_ns: u64) -> Option<String> {
     is_longer.then(|| format!("{TOO_LONG}, and those of this link may have to wait {longest_s} s"))
 }
 
-/// Returns how many packets of a link may wait, and for how long in s.
+/// Returns how many packets of a link may wait, with their copies, and for how long in s.
 fn holds(link: &Compiled) -> (f64, f64) {
+    let (packets, longest_s) = holds_originals(link);
+    let (duplicate, _) = alter::decode(&link.link);
+    (packets * (1.0 + duplicate.probability), longest_s)
+}
+
+fn holds_originals(link: &Compiled) -> (f64, f64) {
     let delay_s = link.longest_delay_ns() as f64 / 1e9 + slots_s(&link.link);
     if let Some(rows) = link.timeline.as_ref().filter(|rows| rows.max_rate > 0) {
         let packets_per_s = rows.max_rate as f64 / 8.0 / FRAME_MIN;

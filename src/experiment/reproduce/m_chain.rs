@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! M: how long a chain of routers one host carries, and whether the monitor alarms in time.
 
+use std::collections::BTreeMap;
+
 use emud_monitor::event::Resource;
 use emud_monitor::log::RunVerdict;
 
@@ -35,8 +37,8 @@ const TWICE: &str = "a frame passes two devices for each hop: engine hold's TAP 
 
 fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
     let time = if bench.quick { "5s" } else { "20s" };
-    let (mut shortest, mut found, mut runs) = (None, Found::default(), vec![]);
-    for routers in ROUTERS {
+    let (mut shortest, mut seen, mut runs) = (None, BTreeMap::new(), vec![]);
+    while let Some(routers) = next(&seen) {
         let counts = bench.overloaded(
             &Variant {
                 title: &format!("{routers} routers"),
@@ -54,29 +56,43 @@ fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
         });
         let rate = counts.goodput(PORT);
         shortest = shortest.or(rate);
-        let nodes = f64::from(routers) + ENDS;
         let wrong = rate.is_some_and(|rate| (rate / EXPECTED - 1.0).abs() > DEVIATION);
-        for (is_so, first) in [
-            (wrong, &mut found.deviates),
-            (counts.only_late, &mut found.late),
-            (
-                counts.only_late || !counts.contended.is_empty(),
-                &mut found.alarms,
-            ),
-            (
-                counts.contended.contains(&Resource::Network),
-                &mut found.network,
-            ),
-        ] {
-            if is_so {
-                *first = first.or(Some(nodes));
-            }
-        }
-        if found.deviates.is_some() && found.network.is_some() {
-            break;
-        }
+        let of_chain = Seen([
+            wrong,
+            counts.only_late,
+            counts.only_late || !counts.contended.is_empty(),
+            counts.contended.contains(&Resource::Network),
+        ]);
+        seen.insert(routers, of_chain);
     }
-    Ok(figures(shortest, found, &runs))
+    Ok(figures(shortest, Found::of(&seen), &runs))
+}
+
+/// What a chain has shown, in the order of [`Found`].
+#[derive(Debug, Clone, Copy)]
+struct Seen([bool; 4]);
+
+/// Returns the first chain that has shown something, and the longest one before it.
+fn first(seen: &BTreeMap<u32, Seen>, what: usize) -> Option<(u32, u32)> {
+    let (&first, _) = seen.iter().find(|(_, seen)| seen.0[what])?;
+    let before = seen.range(..first).next_back();
+    Some((before.map_or(0, |(routers, _)| *routers), first))
+}
+
+/// Returns the routers of the next chain: longer and longer ones, until TCP deviates and the network criterion
+/// alarms; then between the first one that has shown something and the one before it, until they are neighbours: an
+/// alarm that comes a node late would otherwise have the number of the deviation.
+fn next(seen: &BTreeMap<u32, Seen>) -> Option<u32> {
+    let has = |what| seen.values().any(|seen| seen.0[what]);
+    let longest = seen.keys().next_back().copied().unwrap_or(0);
+    let longer = ROUTERS.into_iter().find(|routers| *routers > longest);
+    if let Some(routers) = longer.filter(|_| !(has(0) && has(3))) {
+        return Some(routers);
+    }
+    (0..4)
+        .filter_map(|what| first(seen, what))
+        .find(|(before, first)| first - before > 1)
+        .map(|(before, first)| before.midpoint(first))
 }
 
 /// Smallest numbers of nodes.
@@ -90,6 +106,18 @@ struct Found {
     alarms: Option<f64>,
     /// With which that of the network alarms.
     network: Option<f64>,
+}
+
+impl Found {
+    fn of(seen: &BTreeMap<u32, Seen>) -> Self {
+        let nodes = |what| first(seen, what).map(|(_, routers)| f64::from(routers) + ENDS);
+        Self {
+            deviates: nodes(0),
+            late: nodes(1),
+            alarms: nodes(2),
+            network: nodes(3),
+        }
+    }
 }
 
 /// A chain without a deviation has none up to the longest one that was tried. An alarm is what is measured,
@@ -144,6 +172,20 @@ fn figures(shortest: Option<f64>, found: Found, runs: &[RunVerdict]) -> Vec<Figu
 mod tests {
     use super::*;
     use crate::experiment::reproduce::FigureVerdict;
+
+    /// TCP deviates from 25 routers on, and the first alarm comes with 31: six nodes late.
+    #[test]
+    fn the_numbers_are_exact() {
+        let mut seen = BTreeMap::new();
+        while let Some(routers) = next(&seen) {
+            assert!(seen.len() < 30);
+            let alarms = routers >= 31;
+            let of_chain = Seen([routers >= 25, false, alarms, alarms]);
+            assert!(seen.insert(routers, of_chain).is_none(), "{routers} again");
+        }
+        let found = Found::of(&seen);
+        assert_eq!((found.deviates, found.alarms), (Some(27.0), Some(33.0)));
+    }
 
     fn verdict(deviates: Option<f64>, alarms: Option<f64>) -> FigureVerdict {
         let found = Found {

@@ -256,6 +256,7 @@ pub(crate) fn row(figure: &Figure) -> [String; 7] {
 /// Four significant digits.
 fn number(value: f64) -> String {
     let digits = match value.abs() {
+        size if size > 0.0 && size < 0.001 => return format!("{value:.2e}"),
         size if size >= 1000.0 => 0,
         size if size >= 100.0 => 1,
         size if size >= 10.0 => 2,

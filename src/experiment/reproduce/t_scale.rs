@@ -109,17 +109,16 @@ impl Packets {
     fn shares(&self) -> [f64; 3] {
         let (sent, link) = (self.sum(0), &self.link);
         let beyond = sent - self.sum(1) - link.lost as f64;
-        let before = sent - link.packets as f64;
         let counted = link.dropped + link.engine_dropped + self.overflowed;
-        let uncounted = beyond - before - counted as f64;
+        let uncounted = beyond - counted as f64;
         [link.lost as f64 / sent, beyond / sent, uncounted / sent]
     }
 
-    /// Whether a queue or a socket had no room for a packet, or one did not come to the link.
+    /// Whether a queue or a socket had no room for a packet.
     fn overflow(&self) -> bool {
         let link = &self.link;
         let counted = link.dropped + link.engine_dropped + self.overflowed;
-        counted > 0 || self.sum(0) > link.packets as f64
+        counted > 0
     }
 
     /// Whether a class lost less than its link loses, which no overflow explains.
@@ -243,8 +242,10 @@ mod tests {
             let disappeared = verdicts(dropped.clone(), carried);
             assert_eq!(disappeared[2..], [Deviates; 3]);
         }
-        let all: [fn(&mut Packets); 4] = [
-            |all| all.link.packets -= 1_000,
+        let mut before_the_link = dropped.clone();
+        before_the_link.link.packets -= 1_000;
+        assert_eq!(verdicts(before_the_link, false)[2..], [Deviates; 3]);
+        let all: [fn(&mut Packets); 3] = [
             |all| all.link.dropped += 1_000,
             |all| all.link.engine_dropped += 1_000,
             |all| all.overflowed += 1_000,

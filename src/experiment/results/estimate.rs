@@ -149,10 +149,10 @@ impl TTest {
     /// `of_error`: distribution of a difference of none, in its standard errors.
     fn by(of_error: &impl ContinuousCDF<f64, f64>, difference: f64, error: f64) -> Option<Self> {
         if error == 0.0 {
-            // There is no chance in runs that gave the same.
-            let p = if difference == 0.0 { 1.0 } else { 0.0 };
+            // Without any variance in a few runs nobody knows how far chance reaches: of 2 and 2 runs with 1 loss of 100
+            // packets, one in 17 has 1, 1 and 2, 2.
             let interval = [difference; 2];
-            return Some(Self { interval, p });
+            return (difference == 0.0).then_some(Self { interval, p: 1.0 });
         }
         let half = of_error.inverse_cdf(f64::midpoint(1.0, CONFIDENCE)) * error;
         Some(Self {
@@ -210,7 +210,8 @@ mod tests {
         close(t.p, 1.0 - (12.0f64 / 14.0).sqrt());
         close(t.interval[0], 2.0 - 4.3027 / 3f64.sqrt());
         assert_eq!(paired(&[(0.0, 1.0)]), None);
-        assert_eq!(paired(&[(0.0, 2.0), (1.0, 3.0)]).unwrap().p, 0.0);
+        // Two pairs by two apart say nothing of chance.
+        assert_eq!(paired(&[(0.0, 2.0), (1.0, 3.0)]), None);
     }
 
     /// Means 10 and 10.5 of 36 and 49 runs with a standard deviation of 1.2 and 1.4: an error of
@@ -242,11 +243,11 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_do_not_vary_have_no_chance_in_them() {
+    fn runs_that_do_not_vary_say_nothing_of_chance() {
         let same = Estimate::of(&[2.0, 2.0]).unwrap();
         let other = Estimate::of(&[3.0, 3.0]).unwrap();
         assert_eq!(welch(&same, &same).unwrap().p, 1.0);
-        assert_eq!(welch(&same, &other).unwrap().p, 0.0);
+        assert_eq!(welch(&same, &other), None);
     }
 
     /// The means of 3, 10, 28, 30 and 40 times 3 / 1999 differ in their last digit.
@@ -265,9 +266,9 @@ mod tests {
         let pair = (0.3, 0.1 + 0.2);
         assert_eq!(paired(&[pair; 3]), none);
         assert_eq!(paired(&[pair, (0.5, 0.5)]), none);
-        assert_eq!(paired(&[(0.3, 0.4), (0.1, 0.2)]).unwrap().p, 0.0);
+        assert_eq!(paired(&[(0.3, 0.4), (0.1, 0.2)]), None);
         let other = of(3.001 / 1999.0, 40);
-        assert_eq!(welch(&same(30), &other).unwrap().p, 0.0);
-        assert_eq!(z(&same(30), &other).unwrap().p, 0.0);
+        assert_eq!(welch(&same(30), &other), None);
+        assert_eq!(z(&same(30), &other), None);
     }
 }

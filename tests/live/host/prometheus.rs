@@ -84,7 +84,7 @@ pub fn checks() {
     let folder = std::env::temp_dir().join(format!("{}-run", lab.a));
     std::fs::create_dir_all(&folder).expect("a folder");
     let verbs: [(&[&str], &[&str], &str); 2] = [
-        (&["monitor"], &[], "emud_bpf_run_time_seconds_total{"),
+        (&["monitor"], &[], "emud_bpf_timed_seconds_total{"),
         (
             &["run", "--scenario", "hidden"],
             &["--log", "run.log"],

@@ -279,13 +279,14 @@ fn get(address: std::net::SocketAddr, request: &str) -> (String, String) {
 }
 
 /// The counters of an observation, beside the families of links.
-pub const MONITOR_COUNTERS: [&str; 6] = [
+pub const MONITOR_COUNTERS: [&str; 7] = [
     "emud_alarms_total",
     "emud_alarms_suppressed_total",
     "emud_records_lost_total",
     "emud_skipped_events_total",
     "emud_bpf_events_total",
-    "emud_bpf_run_time_seconds_total",
+    "emud_bpf_timed_events_total",
+    "emud_bpf_timed_seconds_total",
 ];
 
 #[test]
@@ -313,7 +314,7 @@ fn metrics_are_openmetrics() {
         r#"emud_watched{resource="memory",state="unknown"} 1"#,
         r#"emud_watched{resource="memory",state="yes"} 0"#,
         r#"emud_bpf_events_total{program="emud_switch",hook="tp_btf/sched_switch"} 1000"#,
-        r#"emud_bpf_run_time_seconds_total{program="emud_switch",hook="tp_btf/sched_switch"} 0.0001"#,
+        r#"emud_bpf_timed_seconds_total{program="emud_switch",hook="tp_btf/sched_switch"} 0.0001"#,
         "emud_records_lost_total 0",
     ] {
         assert!(body.lines().any(|line| line == sample), "{sample}\n{body}");

@@ -345,6 +345,19 @@ fn a_trace_has_a_row_for_each_echo_at_its_transmission() {
     assert_eq!(period_ns, 1600 * MS);
     let toml = ping_trace(&log, "ping.log", None, None).unwrap().toml;
     assert!(toml.contains("4 echoes were lost"), "{toml}");
+    let may_double = "may lose twice";
+    assert!(!toml.contains(may_double), "{toml}");
+    let toml = ping_trace(&log, "ping.log", Some(20 * MS), None)
+        .unwrap()
+        .toml;
+    assert!(toml.contains(may_double), "{toml}");
+    // A line that is missing is no loss.
+    let cut = log.replace("4 received", "5 received");
+    let error = trace(&cut, None).unwrap_err().to_string();
+    assert!(
+        error.contains("4 replies in the log, and ping counted 5"),
+        "{error}"
+    );
 }
 
 /// Without losses there is no column of losses; replies in another order are echoes in order, and copies of

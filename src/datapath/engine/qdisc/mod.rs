@@ -25,6 +25,9 @@ const ROOM_MIN: u32 = 16_384;
 /// The largest number of packets that can wait in a direction.
 pub const ROOM_MAX: u32 = 1 << 20;
 
+/// The share of the room that what senders hold back may take.
+const OF_SENDERS: f64 = 1.0 / (1 << abi::EMUD_QDISC_BY_SENDER_SHIFT) as f64;
+
 /// Returns the handle of emud's qdisc for a direction, by which its program knows the direction.
 pub const fn handle(direction: u32) -> u32 {
     fq::ROOT_HANDLE | (direction << abi::EMUD_QDISC_HANDLE_SHIFT)
@@ -55,7 +58,9 @@ pub fn waiting(
     let of_one = |links: &[Compiled]| {
         let (held, longest_s) = fq::waiting(links, instances, pairs);
         // One queue, of which one CPU at a time has the lock, takes no more, whatever the number of links.
-        held.min(fq::PACKETS_PER_S_MAX * longest_s).ceil() as u64
+        let held = held.min(fq::PACKETS_PER_S_MAX * longest_s);
+        // The rest may be full of what senders hold back.
+        (held / (1.0 - OF_SENDERS)).ceil() as u64
     };
     let all = emulated.map(|(links, _)| of_one(links));
     all.max().unwrap_or(0)
