@@ -152,46 +152,48 @@ pub(super) fn thresholds(external: bool) -> Config {
 }
 
 impl Row {
-    /// Adds nodes until the criterion alarms.
     fn figure(&self, bench: &Bench<'_>, cpus: u32) -> Result<Figure, ReproduceError> {
-        let (mut fewest, mut runs) = (None, vec![]);
-        for &nodes in self.nodes {
-            let count = if self.per_cpu { nodes * cpus } else { nodes };
-            let disk = Some(self.criterion).filter(|of| *of == Resource::Disk);
-            let disk = disk.and_then(|_| DiskUse::watch(DISK_FOLDER));
-            let config = thresholds(self.external);
-            let theta = config
-                .disk
-                .as_ref()
-                .map_or(Duration::ZERO, |disk| disk.theta);
-            let counts = bench.judged(
-                &Variant {
-                    title: &format!("{}, {count} nodes", self.title),
-                    scenario: "m-contention",
-                    env: &[
-                        ("NODES", count.to_string()),
-                        ("LOAD", self.load.to_owned()),
-                        ("TIME", if bench.quick { "3" } else { "10" }.to_owned()),
-                    ],
-                    ..Variant::default()
-                },
-                &config,
-            )?;
-            runs.push(counts.verdict);
-            let full = disk.is_none_or(|disk| disk.never_empty(counts.began_ns, theta));
-            match (counts.contended.contains(&self.criterion), full) {
-                (true, true) => {
-                    fewest = Some(f64::from(nodes));
-                    break;
-                }
-                (true, false) => (bench.progress)(&format!(
-                    "{}, {count} nodes: the disk was empty at times, so the alarm does not count",
-                    self.title
-                )),
-                (false, _) => {}
-            }
+        let mut runs = vec![];
+        let fewest = fewest(self.nodes, |nodes| {
+            let (verdict, alarms) =
+                self.run(bench, if self.per_cpu { nodes * cpus } else { nodes })?;
+            runs.push(verdict);
+            Ok::<_, ReproduceError>(alarms)
+        })?;
+        Ok(self.judged(fewest.map(f64::from), &runs))
+    }
+
+    /// Returns the verdict of a run with so many nodes, and whether the criterion alarms.
+    fn run(&self, bench: &Bench<'_>, count: u32) -> Result<(RunVerdict, bool), ReproduceError> {
+        let disk = Some(self.criterion).filter(|of| *of == Resource::Disk);
+        let disk = disk.and_then(|_| DiskUse::watch(DISK_FOLDER));
+        let config = thresholds(self.external);
+        let theta = config
+            .disk
+            .as_ref()
+            .map_or(Duration::ZERO, |disk| disk.theta);
+        let counts = bench.judged(
+            &Variant {
+                title: &format!("{}, {count} nodes", self.title),
+                scenario: "m-contention",
+                env: &[
+                    ("NODES", count.to_string()),
+                    ("LOAD", self.load.to_owned()),
+                    ("TIME", if bench.quick { "3" } else { "10" }.to_owned()),
+                ],
+                ..Variant::default()
+            },
+            &config,
+        )?;
+        let full = disk.is_none_or(|disk| disk.never_empty(counts.began_ns, theta));
+        let alarms = counts.contended.contains(&self.criterion);
+        if alarms && !full {
+            (bench.progress)(&format!(
+                "{}, {count} nodes: the disk was empty at times, so the alarm does not count",
+                self.title
+            ));
         }
-        Ok(self.judged(fewest, &runs))
+        Ok((counts.verdict, alarms && full))
     }
 
     /// Contention is what is measured. In a run that failed, an alarm may be missing.
@@ -210,6 +212,30 @@ impl Row {
     }
 }
 
+/// Returns the smallest number of nodes that alarms: adds nodes until one of `numbers` does, then looks between it and
+/// the one before.
+fn fewest<E>(
+    numbers: &[u32],
+    mut alarms: impl FnMut(u32) -> Result<bool, E>,
+) -> Result<Option<u32>, E> {
+    let mut before = None;
+    for &nodes in numbers {
+        if alarms(nodes)? {
+            let (mut before, mut fewest) = (before.unwrap_or(nodes), nodes);
+            while before + 1 < fewest {
+                let middle = before.midpoint(fewest);
+                match alarms(middle)? {
+                    true => fewest = middle,
+                    false => before = middle,
+                }
+            }
+            return Ok(Some(fewest));
+        }
+        before = Some(nodes);
+    }
+    Ok(None)
+}
+
 /// The least favourable verdict of runs in which contention is what is measured.
 pub(super) fn worst(runs: &[RunVerdict]) -> Option<RunVerdict> {
     let runs = runs.iter().map(|run| but_contended(*run));
@@ -220,6 +246,15 @@ pub(super) fn worst(runs: &[RunVerdict]) -> Option<RunVerdict> {
 mod tests {
     use super::*;
     use crate::experiment::reproduce::FigureVerdict;
+
+    #[test]
+    fn the_number_is_exact() {
+        for least in 5..=16 {
+            let found = fewest(&[5, 6, 8, 12, 16], |nodes| Ok::<_, ()>(nodes >= least));
+            assert_eq!(found, Ok(Some(least)));
+        }
+        assert_eq!(fewest(&[1, 4], |_| Ok::<_, ()>(false)), Ok(None));
+    }
 
     /// If the criterion alarms with the first number, it may with fewer.
     #[test]
