@@ -212,7 +212,7 @@ impl Row {
     }
 }
 
-/// Returns the smallest number of nodes that alarms: adds nodes until one of `numbers` does, then looks between it and
+/// Returns the smallest number of nodes that alarms: adds nodes until one of `numbers` does, then tries those between it and
 /// the one before.
 fn fewest<E>(
     numbers: &[u32],
