@@ -14,8 +14,8 @@ use super::frame::{FRONT_LEN, VNET_LEN};
 use crate::netlink::setting;
 
 const TUN: &str = "/dev/net/tun";
-/// Frames that may wait for the holder. Further frames are lost without a count, so this is far
-/// more than accumulates during a late wake-up.
+/// Frames that may wait for the holder. The kernel drops further ones and counts them (tx_dropped), so this
+/// is far more than accumulates during a late wake-up.
 const TX_QUEUE_LEN: i32 = 16384;
 /// The kernel's limit for a TAP: 65535 less the Ethernet header.
 const MAX_MTU: u32 = 65521;
