@@ -113,7 +113,7 @@ impl Costs for Watching {
     fn cost(&mut self) -> (u64, u64) {
         let costs = self.0.costs().unwrap();
         let cost = costs.iter().find(|c| c.program == self.1).unwrap();
-        (cost.events, cost.run_time_ns.expect("timed runs"))
+        (cost.events, cost.run_time_ns().expect("timed runs"))
     }
 }
 

@@ -24,8 +24,6 @@
 
 /* <linux/icmp.h> needs all of libc. */
 #define EMUD_ICMP_CHECKSUM 2
-/* The index of lo in every network namespace (LOOPBACK_IFINDEX). */
-#define EMUD_LOOPBACK 1
 
 /* The bits to corrupt in a packet. Offsets are in the frame; 0: not present. */
 struct emud_damage {

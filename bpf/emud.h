@@ -45,6 +45,9 @@
  * (xfrm_input(), gro_cells_receive()), and no wire carried that separately. */
 #define EMUD_TC_INDEX_ENCRYPTED 0x8000
 #define EMUD_TC_INDEX_DEVICE 0x1fff
+/* The index of lo in every network namespace (LOOPBACK_IFINDEX). */
+#define EMUD_LOOPBACK 1
+
 /* For this long after a packet that has to pass the segmenter, all packets take the path
  * through it. Otherwise they would overtake that one, which waits for the softirq that
  * receives from a veth. */

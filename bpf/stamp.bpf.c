@@ -17,9 +17,6 @@
 #include <bpf/bpf_helpers.h>
 #include "emud.h"
 
-/* The first device of each network namespace. */
-#define EMUD_LOOPBACK 1
-
 /*
  * Until then all packets of a CPU pass the loopback device: they would overtake
  * a super-packet that waits there for its softirq (netif_rx()).

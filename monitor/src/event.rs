@@ -229,9 +229,21 @@ pub struct Cost {
     pub events: u64,
     /// Number of runs that the kernel's BPF run statistics timed: those in 100 ms of every 10 s.
     pub timed: u64,
-    /// Time of all runs in ns, extrapolated from the timed ones; null: there were runs, and none was timed.
-    pub run_time_ns: Option<u64>,
     /// Time of the timed runs in ns.
     #[serde(skip)]
     pub timed_ns: u64,
+}
+
+impl Cost {
+    /// Returns the time of all runs in ns, extrapolated from the timed ones; `None`: there were runs, and none was
+    /// timed.
+    pub fn run_time_ns(&self) -> Option<u64> {
+        match (self.events, self.timed) {
+            (0, _) => Some(0),
+            (_, 0) => None,
+            (events, timed) => {
+                Some((u128::from(self.timed_ns) * u128::from(events) / u128::from(timed)) as u64)
+            }
+        }
+    }
 }

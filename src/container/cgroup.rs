@@ -22,13 +22,21 @@ struct Member {
 /// Returns the container of a process, with the short ID as its name; `None`: it is in none, or it
 /// has ended.
 pub fn of_process(pid: i32) -> Option<Container> {
-    member(pid).map(|member| member.container)
+    let (container, _) = of_groups(&read(pid, "cgroup")?, pid)?;
+    Some(container)
 }
 
 fn member(pid: i32) -> Option<Member> {
-    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
-    let stat = || fs::read_to_string(format!("/proc/{pid}/stat")).ok();
-    of_groups(&text, pid, || started(&stat()?))
+    let (container, by_user) = of_groups(&read(pid, "cgroup")?, pid)?;
+    Some(Member {
+        container,
+        started: started(&read(pid, "stat")?)?,
+        by_user,
+    })
+}
+
+fn read(pid: i32, what: &str) -> Option<String> {
+    fs::read_to_string(format!("/proc/{pid}/{what}")).ok()
 }
 
 /// Field 22 of /proc/PID/stat. Field 2 is a name that may contain anything, in parentheses.
@@ -37,7 +45,8 @@ fn started(stat: &str) -> Option<u64> {
     after.split_whitespace().nth(19)?.parse().ok()
 }
 
-fn of_groups(text: &str, pid: i32, started: impl Fn() -> Option<u64>) -> Option<Member> {
+/// Returns the container, and whether a user of this host may have made the group.
+fn of_groups(text: &str, pid: i32) -> Option<(Container, bool)> {
     let (line, (engine, id)) = (text.lines()).find_map(|line| Some((line, of_line(line)?)))?;
     let container = Container {
         name: short(&id).to_owned(),
@@ -46,11 +55,7 @@ fn of_groups(text: &str, pid: i32, started: impl Fn() -> Option<u64>) -> Option<
         pid,
     };
     let by_user = line.split('/').any(|part| part == "user.slice");
-    Some(Member {
-        container,
-        started: started()?,
-        by_user,
-    })
+    Some((container, by_user))
 }
 
 /// Returns the containers of all processes, by ID, each with its oldest process.
@@ -126,9 +131,14 @@ mod tests {
             (roots, 4711, 8),
             (users(&other), 4712, 0),
         ];
-        let members = groups
-            .iter()
-            .filter_map(|(text, pid, started)| of_groups(text, *pid, || Some(*started)));
+        let members = groups.iter().map(|(text, pid, started)| {
+            let (container, by_user) = of_groups(text, *pid).unwrap();
+            Member {
+                container,
+                started: *started,
+                by_user,
+            }
+        });
         let found = oldest(members.collect());
         assert_eq!((found[&id].pid, found[&other].pid), (4711, 4712));
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The delays of the last half minute, or since the scrape before if that is longer ago: their quantiles are exact where a histogram of Prometheus is off by
-//! the width of its buckets, and one with those of the classifier would have 500.
+//! The delays of the last half minute, or since the scrape before if that is longer ago: their quantiles are exact
+//! where a histogram of Prometheus is off by the width of its buckets, and one with those of the classifier would have
+//! 500.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -285,6 +285,8 @@ pub struct CostLine {
     /// What the program needed.
     #[serde(flatten)]
     pub cost: Cost,
+    /// Time of all runs in ns, extrapolated from the timed ones; null: there were runs, and none was timed.
+    pub run_time_ns: Option<u64>,
     /// Mean time of the timed runs in ns; null: no run was timed.
     #[schemars(range(min = 0))]
     pub ns_per_event: Option<f64>,
@@ -292,8 +294,10 @@ pub struct CostLine {
 
 impl From<Cost> for CostLine {
     fn from(cost: Cost) -> Self {
-        let all = cost.run_time_ns.filter(|_| cost.events > 0);
+        let run_time_ns = cost.run_time_ns();
+        let all = run_time_ns.filter(|_| cost.events > 0);
         Self {
+            run_time_ns,
             ns_per_event: all.map(|all| all as f64 / cost.events as f64),
             cost,
         }
@@ -325,10 +329,11 @@ impl Overhead {
     /// Of all programs together in `duration_ns`.
     pub fn of(costs: &[CostLine], duration_ns: u64, empty_probe_ns: f64, process_ns: u64) -> Self {
         let (mut run_time_ns, mut timed, mut untimed) = (0, 0, 0);
-        for CostLine { cost, .. } in costs {
-            match cost.run_time_ns {
-                Some(all) => (run_time_ns, timed) = (run_time_ns + all, timed + cost.events),
-                None => untimed += cost.events,
+        for line in costs {
+            let events = line.cost.events;
+            match line.run_time_ns {
+                Some(all) => (run_time_ns, timed) = (run_time_ns + all, timed + events),
+                None => untimed += events,
             }
         }
         let above = (run_time_ns as f64 - timed as f64 * empty_probe_ns).max(0.0);

@@ -255,16 +255,12 @@ impl Monitor {
             let info = (self.program(name)?)
                 .info()
                 .map_err(|e| system("reading run statistics", io::Error::other(e)))?;
-            let (timed, time) = (info.run_count(), info.run_time().as_nanos());
-            let events: u64 = of_cpus.iter().map(|cpu| cpu.of[held.hook as usize]).sum();
-            let all = (timed > 0).then(|| (time * u128::from(events) / u128::from(timed)) as u64);
             Ok(Cost {
                 program: name.into(),
                 hook: held.name.clone(),
-                events,
-                timed,
-                run_time_ns: all.or((events == 0).then_some(0)),
-                timed_ns: time as u64,
+                events: of_cpus.iter().map(|cpu| cpu.of[held.hook as usize]).sum(),
+                timed: info.run_count(),
+                timed_ns: info.run_time().as_nanos() as u64,
             })
         };
         self.hooks.attached.iter().map(cost).collect()

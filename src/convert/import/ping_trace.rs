@@ -42,6 +42,8 @@ pub(crate) fn profile(
     };
     let (rows, period_ns) = rows(log, &times)?;
     let lost = rows.iter().filter(|row| row.loss == Some(1.0)).count();
+    let distances_ns = rows.windows(2).map(|pair| pair[1].at_ns - pair[0].at_ns);
+    let closest_ns = distances_ns.min();
     let trace = Trace {
         source: TraceSource::Rows {
             rows: rows.into(),
@@ -64,7 +66,6 @@ pub(crate) fn profile(
             "{lost} echoes were lost: both directions lose all packets in these rows, because the log \
              does not say which of them lost the packet, and have the delay of the row before."
         ));
-        let closest_ns = distances_ns(&trace).min();
         let longest_ns = log.replies.iter().map(|reply| half_ns(Some(reply))).max();
         if longest_ns >= closest_ns {
             out.note(
@@ -167,15 +168,6 @@ fn rows(log: &PingLog, times: &[i128]) -> Result<(Vec<TraceRow>, u64), Mistake> 
             "check the time stamps, or --interval",
         )),
     }
-}
-
-/// Returns the distances of a trace's rows.
-fn distances_ns(trace: &Trace) -> impl Iterator<Item = u64> {
-    let rows = match &trace.source {
-        TraceSource::Rows { rows, .. } => &rows[..],
-        _ => &[],
-    };
-    rows.windows(2).map(|pair| pair[1].at_ns - pair[0].at_ns)
 }
 
 /// One direction.

@@ -14,8 +14,6 @@ use crate::netlink::{BpfFilter, Hook, Netlink};
 
 const NAME: &str = "emud_stamp";
 const RETURN: &str = "emud_segmented";
-/// The index of the loopback device in each network namespace.
-const LOOPBACK: u32 = 1;
 const HANDLE: u32 = 0xe40;
 
 /// The loaded programs. The filters of TAPs and of their nodes' loopback devices keep them.
@@ -42,7 +40,7 @@ impl Stamp {
     /// Attaches them to what a device sends, and to what the loopback device receives.
     pub(super) fn attach(&mut self, nl: &mut Netlink, ifindex: u32) -> Result<(), RadioError> {
         for (device, hook, name) in [
-            (LOOPBACK, Hook::Ingress, RETURN),
+            (abi::EMUD_LOOPBACK, Hook::Ingress, RETURN),
             (ifindex, Hook::Egress, NAME),
         ] {
             let refused = |source| DatapathError::Program { name, source };

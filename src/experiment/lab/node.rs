@@ -19,10 +19,9 @@ use rustix::thread::{
 
 use super::control::{Answer, Control, Order};
 use super::{Files, LabError, reap};
+use crate::abi;
 use crate::datapath::engine::hold::spawn::this_program;
 use crate::netlink::{Masquerade, Netlink, Translated, setting};
-
-const LOOPBACK: u32 = 1;
 
 /// The /proc that a thread inside a node sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,7 +184,7 @@ fn bear(control: UnixStream) -> Result<Born, LabError> {
     let own = "/proc/thread-self/ns/net";
     let netns = fs::File::open(own).map_err(|e| LabError::system(format!("open {own}"), e))?;
     let mut netlink = Netlink::open()?;
-    netlink.set_up(LOOPBACK, true)?;
+    netlink.set_up(abi::EMUD_LOOPBACK, true)?;
     let init = this_program()
         .arg("node-run")
         .stdin(Stdio::from(OwnedFd::from(control)))

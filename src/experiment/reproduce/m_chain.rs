@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! M: how long a chain of routers one host carries, and whether the monitor alarms in time.
 
-use std::collections::BTreeMap;
-
 use emud_monitor::event::Resource;
 use emud_monitor::log::RunVerdict;
 
 use super::live::Variant;
 use super::m_contention::{self, thresholds, worst};
+use super::search::{Seen, first, next};
 use super::{Bench, Experiment, Figure, ReproduceError, Tolerance};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -30,6 +29,9 @@ const ROUTERS: [u32; 14] = [1, 2, 4, 6, 8, 9, 10, 11, 12, 16, 24, 32, 48, 63];
 /// Of the source; the client and the server are two of them.
 const PUBLISHED_DEVIATION: f64 = 12.0;
 const PUBLISHED_ALARM: f64 = 11.0;
+/// Of what a chain shows, in the order of [`Found`].
+const DEVIATES: usize = 0;
+const NETWORK: usize = 3;
 /// 1 Gbit/s of internal devices is reached with 10 hops of 100 Mbit/s, so with 9 routers.
 const MOST_HOPS: f64 = 10.0;
 const ENDS: f64 = 2.0;
@@ -37,8 +39,8 @@ const TWICE: &str = "a frame passes two devices for each hop: engine hold's TAP 
 
 fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
     let time = if bench.quick { "5s" } else { "20s" };
-    let (mut shortest, mut seen, mut runs) = (None, BTreeMap::new(), vec![]);
-    while let Some(routers) = next(&seen) {
+    let (mut shortest, mut seen, mut runs) = (None, Seen::new(), vec![]);
+    while let Some(routers) = next(&ROUTERS, &seen, &[DEVIATES, NETWORK]) {
         let counts = bench.overloaded(
             &Variant {
                 title: &format!("{routers} routers"),
@@ -57,42 +59,15 @@ fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
         let rate = counts.goodput(PORT);
         shortest = shortest.or(rate);
         let wrong = rate.is_some_and(|rate| (rate / EXPECTED - 1.0).abs() > DEVIATION);
-        let of_chain = Seen([
+        let shown = [
             wrong,
             counts.only_late,
             counts.only_late || !counts.contended.is_empty(),
             counts.contended.contains(&Resource::Network),
-        ]);
-        seen.insert(routers, of_chain);
+        ];
+        seen.insert(routers, shown);
     }
     Ok(figures(shortest, Found::of(&seen), &runs))
-}
-
-/// What a chain has shown, in the order of [`Found`].
-#[derive(Debug, Clone, Copy)]
-struct Seen([bool; 4]);
-
-/// Returns the first chain that has shown something, and the longest one before it.
-fn first(seen: &BTreeMap<u32, Seen>, what: usize) -> Option<(u32, u32)> {
-    let (&first, _) = seen.iter().find(|(_, seen)| seen.0[what])?;
-    let before = seen.range(..first).next_back();
-    Some((before.map_or(0, |(routers, _)| *routers), first))
-}
-
-/// Returns the routers of the next chain: longer and longer ones, until TCP deviates and the network criterion
-/// alarms; then between the first one that has shown something and the one before it, until they are neighbours: an
-/// alarm that comes a node late would otherwise have the number of the deviation.
-fn next(seen: &BTreeMap<u32, Seen>) -> Option<u32> {
-    let has = |what| seen.values().any(|seen| seen.0[what]);
-    let longest = seen.keys().next_back().copied().unwrap_or(0);
-    let longer = ROUTERS.into_iter().find(|routers| *routers > longest);
-    if let Some(routers) = longer.filter(|_| !(has(0) && has(3))) {
-        return Some(routers);
-    }
-    (0..4)
-        .filter_map(|what| first(seen, what))
-        .find(|(before, first)| first - before > 1)
-        .map(|(before, first)| before.midpoint(first))
 }
 
 /// Smallest numbers of nodes.
@@ -109,13 +84,13 @@ struct Found {
 }
 
 impl Found {
-    fn of(seen: &BTreeMap<u32, Seen>) -> Self {
-        let nodes = |what| first(seen, what).map(|(_, routers)| f64::from(routers) + ENDS);
+    fn of(seen: &Seen<4>) -> Self {
+        let nodes = |what| first(seen, what).map(|routers| f64::from(routers) + ENDS);
         Self {
-            deviates: nodes(0),
+            deviates: nodes(DEVIATES),
             late: nodes(1),
             alarms: nodes(2),
-            network: nodes(3),
+            network: nodes(NETWORK),
         }
     }
 }
@@ -176,12 +151,12 @@ mod tests {
     /// TCP deviates from 25 routers on, and the first alarm comes with 31: six nodes late.
     #[test]
     fn the_numbers_are_exact() {
-        let mut seen = BTreeMap::new();
-        while let Some(routers) = next(&seen) {
+        let mut seen = Seen::new();
+        while let Some(routers) = next(&ROUTERS, &seen, &[DEVIATES, NETWORK]) {
             assert!(seen.len() < 30);
             let alarms = routers >= 31;
-            let of_chain = Seen([routers >= 25, false, alarms, alarms]);
-            assert!(seen.insert(routers, of_chain).is_none(), "{routers} again");
+            let shown = [routers >= 25, false, alarms, alarms];
+            assert!(seen.insert(routers, shown).is_none(), "{routers} again");
         }
         let found = Found::of(&seen);
         assert_eq!((found.deviates, found.alarms), (Some(27.0), Some(33.0)));

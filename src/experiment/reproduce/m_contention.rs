@@ -11,6 +11,7 @@ use emud_monitor::log::RunVerdict;
 use super::counts::but_contended;
 use super::disk_use::DiskUse;
 use super::live::Variant;
+use super::search::{Seen, first, next};
 use super::{Bench, Experiment, Figure, ReproduceError, Tolerance};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -153,13 +154,14 @@ pub(super) fn thresholds(external: bool) -> Config {
 
 impl Row {
     fn figure(&self, bench: &Bench<'_>, cpus: u32) -> Result<Figure, ReproduceError> {
-        let mut runs = vec![];
-        let fewest = fewest(self.nodes, |nodes| {
-            let (verdict, alarms) =
-                self.run(bench, if self.per_cpu { nodes * cpus } else { nodes })?;
+        let (mut seen, mut runs) = (Seen::new(), vec![]);
+        while let Some(nodes) = next(self.nodes, &seen, &[0]) {
+            let count = if self.per_cpu { nodes * cpus } else { nodes };
+            let (verdict, alarms) = self.run(bench, count)?;
             runs.push(verdict);
-            Ok::<_, ReproduceError>(alarms)
-        })?;
+            seen.insert(nodes, [alarms]);
+        }
+        let fewest = first(&seen, 0);
         Ok(self.judged(fewest.map(f64::from), &runs))
     }
 
@@ -212,30 +214,6 @@ impl Row {
     }
 }
 
-/// Returns the smallest number of nodes that alarms: adds nodes until one of `numbers` does, then tries those between it and
-/// the one before.
-fn fewest<E>(
-    numbers: &[u32],
-    mut alarms: impl FnMut(u32) -> Result<bool, E>,
-) -> Result<Option<u32>, E> {
-    let mut before = None;
-    for &nodes in numbers {
-        if alarms(nodes)? {
-            let (mut before, mut fewest) = (before.unwrap_or(nodes), nodes);
-            while before + 1 < fewest {
-                let middle = before.midpoint(fewest);
-                match alarms(middle)? {
-                    true => fewest = middle,
-                    false => before = middle,
-                }
-            }
-            return Ok(Some(fewest));
-        }
-        before = Some(nodes);
-    }
-    Ok(None)
-}
-
 /// The least favourable verdict of runs in which contention is what is measured.
 pub(super) fn worst(runs: &[RunVerdict]) -> Option<RunVerdict> {
     let runs = runs.iter().map(|run| but_contended(*run));
@@ -246,15 +224,6 @@ pub(super) fn worst(runs: &[RunVerdict]) -> Option<RunVerdict> {
 mod tests {
     use super::*;
     use crate::experiment::reproduce::FigureVerdict;
-
-    #[test]
-    fn the_number_is_exact() {
-        for least in 5..=16 {
-            let found = fewest(&[5, 6, 8, 12, 16], |nodes| Ok::<_, ()>(nodes >= least));
-            assert_eq!(found, Ok(Some(least)));
-        }
-        assert_eq!(fewest(&[1, 4], |_| Ok::<_, ()>(false)), Ok(None));
-    }
 
     /// If the criterion alarms with the first number, it may with fewer.
     #[test]

@@ -27,6 +27,7 @@ mod s_overhead;
 mod s_ring;
 mod s_snake;
 mod s_window;
+mod search;
 mod t_links;
 mod t_p2p;
 mod t_scale;

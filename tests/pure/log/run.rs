@@ -82,7 +82,6 @@ impl Source for Fed {
             hook: "tp_btf/sched_switch".into(),
             events,
             timed: events,
-            run_time_ns: Some(events * 100),
             timed_ns: events * 100,
         };
         Ok(vec![cost("emud_switch", 1000), cost("emud_never", 0)])
