@@ -241,7 +241,7 @@ impl<W: Write + Send + 'static> Part<W> {
             let found = found.unwrap_or_else(|_| Err(std::io::Error::other("the thread ended")));
             let found = found.map_err(|e| {
                 FleetError::Unmet(format!(
-                    "{host} does not answer {} ({e}; the hosts need UDP between each other)",
+                    "{host} does not answer {} ({e}; its emud has ended, or UDP does not pass between the hosts)",
                     self.plan.host
                 ))
             })?;

@@ -15,6 +15,8 @@
 #   --file SRC[:DST]      put a file or folder into the guest, see initramfs.sh (repeatable)
 #   --out GUEST:HOST      copy a file or folder out afterwards (repeatable)
 #   --append ARGUMENTS    more for the kernel command line (repeatable)
+#   --wire listen:PATH    eth0 on a wire to the guest that has --wire PATH and boots later; each has what passes
+#                         in PATH.02.pcap and PATH.01.pcap
 #
 # The command starts in /root with standard input empty; its output and errors go to standard output.
 #
@@ -27,7 +29,7 @@ set -eu
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 . "$here/common.sh"
 
-usage() { die 64 "usage: run.sh [--cpus N] [--parallel] [--memory M] [--timeout S] [--icount] [--file SRC[:DST]]... [--out GUEST:HOST]... [--append ARGS]... SERIES -- COMMAND..."; }
+usage() { die 64 "usage: run.sh [--cpus N] [--parallel] [--memory M] [--timeout S] [--icount] [--file SRC[:DST]]... [--out GUEST:HOST]... [--append ARGS]... [--wire [listen:]PATH] SERIES -- COMMAND..."; }
 
 # quote TEXT: as one argument for a shell.
 quote() { printf "'%s'" "$(printf %s "$1" | sed "s/'/'\\\\''/g")"; }
@@ -40,6 +42,7 @@ timeout_s=120
 host_timeout_s=5400
 icount=
 threads=single
+wire=
 append=
 need qemu-system-x86_64 timeout tar
 mkdir -p "$vm_dir/log"
@@ -58,7 +61,7 @@ trap 'exit 143' TERM HUP
 
 while [ $# -gt 0 ]; do
     case $1 in
-    --icount-shift | --cpus | --memory | --timeout | --host-timeout | --file | --out | --append) [ $# -ge 2 ] || usage ;;
+    --icount-shift | --cpus | --memory | --timeout | --host-timeout | --file | --out | --append | --wire) [ $# -ge 2 ] || usage ;;
     esac
     case $1 in
     --cpus) number "$1" "$2"; cpus=$2; shift ;;
@@ -75,6 +78,7 @@ while [ $# -gt 0 ]; do
         shift
         ;;
     --append) append="$append $2"; shift ;;
+    --wire) wire=$2; shift ;;
     -*) usage ;;
     *) break ;;
     esac
@@ -105,6 +109,16 @@ if [ -n "$icount" ]; then
 else
     set -- "$@" -smp "$cpus"
 fi
+if [ -n "$wire" ]; then
+    case $wire in listen:*) server=on mac=02 ;; *) server=off mac=01 ;; esac
+    path=${wire#listen:}
+    # 1,600 bytes: what VXLAN adds fits, too.
+    set -- "$@" -netdev "stream,id=wire,server=$server,addr.type=unix,addr.path=$path" \
+        -device "virtio-net-pci,netdev=wire,host_mtu=1600,romfile=,mac=52:54:00:00:00:$mac" \
+        -object "filter-dump,id=dump,netdev=wire,file=$path.$mac.pcap"
+else
+    set -- "$@" -nic none
+fi
 # -cx16: qemu 7.2 computes cmpxchg16b wrongly and newer kernels crash in the slab allocator.
 # -erms: the kernel would zero and copy memory by `rep stosb`, of which qemu emulates each byte.
 # norandmaps: qemu keeps translated code by its virtual address, too. A program that each start puts
@@ -115,7 +129,7 @@ fi
 # for minutes after the boot, and up to 3 ms at once.
 # The three ports have separate interrupts; ACPI describes those of the third one to the guest.
 timeout --kill-after=5 "$host_timeout_s" qemu-system-x86_64 "$@" -cpu max,-cx16,-erms -m "$memory_mib" \
-    -nodefaults -no-user-config -display none -no-reboot -nic none \
+    -nodefaults -no-user-config -display none -no-reboot \
     -kernel "$(kernel_dir "$series")/vmlinuz" -initrd "$work/initramfs" \
     -append "console=ttyS0 loglevel=5 oops=panic panic=-1 tsc=reliable rcupdate.rcu_cpu_stall_timeout=120 watchdog_thresh=60 cryptomgr.notests norandmaps$append" \
     -chardev "file,id=log,path=$work/log" -device isa-serial,chardev=log,index=0 \

@@ -38,8 +38,9 @@ pub struct Setup<'a> {
     pub scheme: &'a str,
     /// Of the underlay.
     pub mtu: u32,
-    /// Size of a file system for the data of each member.
-    pub disk: Option<&'a str>,
+    /// Size of the file system for the data of each member: in memory, as etcd has no leader while a busy
+    /// disk keeps its fsync() waiting.
+    pub disk: &'a str,
 }
 
 impl Default for Setup<'_> {
@@ -49,7 +50,7 @@ impl Default for Setup<'_> {
             etcd: &[],
             scheme: "http",
             mtu: 1600,
-            disk: None,
+            disk: "1g",
         }
     }
 }
@@ -135,11 +136,9 @@ impl Hosts {
             let data = hosts.folder.path(&format!("m{n}"));
             let mut command = Command::new("ip");
             command.args(["netns", "exec", &store]);
-            if let Some(size) = disk {
-                // Nobody else sees the mount: `ip netns exec` makes a mount namespace.
-                let mount = format!("mkdir {data} && mount -t tmpfs -o size={size} none {data}");
-                command.args(["sh", "-ec", &format!("{mount}; exec \"$@\""), "sh"]);
-            }
+            // Nobody else sees the mount: `ip netns exec` makes a mount namespace.
+            let mount = format!("mkdir {data} && mount -t tmpfs -o size={disk} none {data}");
+            command.args(["sh", "-ec", &format!("{mount}; exec \"$@\""), "sh"]);
             command
                 .args(["etcd", "--name", &format!("m{n}"), "--data-dir", &data])
                 .args([
