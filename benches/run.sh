@@ -19,6 +19,8 @@ fi
 
 # Guests whose clock counts instructions do not disturb one another. The longest first.
 guests=("7.2 links" "7.2 tcp" "7.2 cost" "6.1 cost" "7.2 accuracy" "7.2 hold" "7.2 verifier" "6.1 verifier")
+# The kernel between the oldest and the newest, and TCP on those without engine qdisc.
+[ -z "$full" ] || guests+=("6.12 cost" "6.1 tcp" "6.12 tcp")
 # Two CPUs cannot have such a clock.
 parallel=("7.2 cpus")
 host=(hold classes monitor verifier)
@@ -61,7 +63,7 @@ if [ -z "${EMUD_SUITE-}" ] || [ -z "${EMUD_BIN-}" ]; then
     EMUD_BIN=$(program emud)
 fi
 export EMUD_SUITE EMUD_BIN out full
-[ $((${#guests[@]} + ${#parallel[@]})) -eq 0 ] || tests/vm/kernels.sh 6.1 7.2 || exit
+[ $((${#guests[@]} + ${#parallel[@]})) -eq 0 ] || tests/vm/kernels.sh ${full:+6.12} 6.1 7.2 || exit
 echo "built in $((SECONDS - began)) s"
 
 # timed NAME COMMAND...: says how it went and how long it took.

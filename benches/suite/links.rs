@@ -13,11 +13,12 @@ use std::{fs, thread};
 
 use crate::htb::{self, Filter};
 use crate::router::{Router, SOURCE, destination};
+use crate::side::has_qdisc;
 use crate::spare::Spare;
 use crate::sums::print_added;
 use crate::{Suite, pktgen};
 use support::clock;
-use support::lab::Lab;
+use support::lab::{Engine, Lab};
 
 /// Packets/s, where there is such a limit.
 const RATES: &[Option<u32>] = &[Some(10_000), Some(40_000), None];
@@ -32,7 +33,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 enum Kind {
     Bare,
     Netem(Filter),
-    Emud,
+    Emud(Engine),
 }
 
 struct Side {
@@ -55,10 +56,10 @@ impl Side {
         match self.kind {
             Kind::Bare => Ok(()),
             Kind::Netem(filter) => htb::set_up(self.lab(), filter, delays_us, LONGEST),
-            Kind::Emud => {
+            Kind::Emud(engine) => {
                 let capacity = delays_us.len();
                 let profile = format!("[link]\n[matrix]\ncapacity = {capacity}\n");
-                self.router.site.attach(&profile);
+                self.router.site.attach_by(engine, &profile);
                 self.change(delays_us)
             }
         }
@@ -68,7 +69,7 @@ impl Side {
         match self.kind {
             Kind::Bare => {}
             Kind::Netem(_) => htb::change(self.lab(), delays_us, LONGEST)?,
-            Kind::Emud => apply(self.lab(), delays_us),
+            Kind::Emud(_) => apply(self.lab(), delays_us),
         }
         Ok(())
     }
@@ -77,7 +78,7 @@ impl Side {
         match self.kind {
             Kind::Bare => {}
             Kind::Netem(_) => drop(self.lab().in_a("tc qdisc del dev va root || true")),
-            Kind::Emud => self.lab().detach(),
+            Kind::Emud(_) => self.lab().detach(),
         }
     }
 }
@@ -105,8 +106,11 @@ pub fn run(suite: &mut Suite) {
         Side::new("bare", Kind::Bare),
         Side::new("netem under HTB, u32", Kind::Netem(Filter::U32)),
         Side::new("netem under HTB, flower", Kind::Netem(Filter::Flower)),
-        Side::new("emud", Kind::Emud),
+        Side::new("emud", Kind::Emud(Engine::Fq)),
     ];
+    if has_qdisc(suite) {
+        sides.push(Side::new("emud qdisc", Kind::Emud(Engine::Qdisc)));
+    }
     let sizes = if suite.full { SIZES } else { QUICK_SIZES };
     for links in sizes {
         one_size(suite, &mut sides, *links);
@@ -200,7 +204,7 @@ impl Tally {
         let site = &side.router.site;
         Self {
             delivered: site.delivered(),
-            handled: matches!(side.kind, Kind::Emud).then(|| site.handled().0),
+            handled: matches!(side.kind, Kind::Emud(_)).then(|| site.handled().0),
         }
     }
 

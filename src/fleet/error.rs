@@ -57,6 +57,9 @@ pub enum FleetError {
     /// A host cannot build what its plan says.
     #[error("{0}")]
     Unmet(String),
+    /// Another host does not answer as it must: it is lost, or the network to it is not good enough.
+    #[error("{0}")]
+    Peer(String),
     /// Another run or agent is active.
     #[error("{0}")]
     Busy(String),
@@ -125,7 +128,11 @@ impl FleetError {
             Self::Absent(_) => 66,
             Self::Refused(_, code) => *code,
             Self::Tls(_) => 78,
-            Self::Unreachable(_) | Self::LeaseLost(_) | Self::Unmet(_) | Self::Clock(_) => 69,
+            Self::Unreachable(_)
+            | Self::LeaseLost(_)
+            | Self::Unmet(_)
+            | Self::Peer(_)
+            | Self::Clock(_) => 69,
             Self::Rejected { .. } | Self::Answer { .. } => 76,
             Self::System { .. } => 71,
             Self::Busy(_) => 75,

@@ -72,9 +72,13 @@ pub fn run(
         to: to.clone(),
     };
     if let Err(e) = part.carry_out(from, setup) {
-        let (message, code) = (e.to_string(), e.exit_code());
-        let run = String::new();
-        say(&to, &FromChild::Built(Built::Failed { run, message, code }));
+        let built = Built::Failed {
+            run: String::new(),
+            message: e.to_string(),
+            code: e.exit_code(),
+            peer: matches!(e, FleetError::Peer(_)),
+        };
+        say(&to, &FromChild::Built(built));
     }
     Ok(())
 }
@@ -240,8 +244,8 @@ impl<W: Write + Send + 'static> Part<W> {
         for (host, found) in found {
             let found = found.unwrap_or_else(|_| Err(std::io::Error::other("the thread ended")));
             let found = found.map_err(|e| {
-                FleetError::Unmet(format!(
-                    "{host} does not answer {} ({e}; its emud has ended, or UDP does not pass between the hosts)",
+                FleetError::Peer(format!(
+                    "{host} does not answer {} ({e}; the hosts need UDP between each other)",
                     self.plan.host
                 ))
             })?;

@@ -40,6 +40,8 @@ pub enum Built {
         message: String,
         /// The exit code.
         code: u8,
+        /// Another host does not answer as it must: that one may be lost.
+        peer: bool,
     },
 }
 

@@ -125,7 +125,7 @@ impl Tunnels {
             };
             threads.into_iter().try_for_each(join)
         });
-        proved.map_err(FleetError::Unmet)
+        proved.map_err(FleetError::Peer)
     }
 
     /// Probes the other hosts while the measured phase lasts.

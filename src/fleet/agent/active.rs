@@ -177,13 +177,13 @@ impl Agent<'_> {
                 });
             }
             Err(e) => {
-                let (message, code) = (e.to_string(), e.exit_code());
-                let run = revision.id.clone();
-                send(
-                    outbox,
-                    self.keys.built(&self.setup.host),
-                    &Built::Failed { run, message, code },
-                );
+                let built = Built::Failed {
+                    run: revision.id.clone(),
+                    message: e.to_string(),
+                    code: e.exit_code(),
+                    peer: false,
+                };
+                send(outbox, self.keys.built(&self.setup.host), &built);
             }
         }
     }
@@ -242,6 +242,7 @@ impl Agent<'_> {
                         run: active.id.clone(),
                         message: message.clone(),
                         code: 70,
+                        peer: false,
                     };
                     send(outbox, self.keys.built(host), &built);
                 }

@@ -9,9 +9,11 @@ use tokio::time::{Instant, sleep, timeout};
 use super::steps::{AGAIN, Controller, Early};
 use crate::fleet::etcd::{Compare, Op};
 use crate::fleet::protocol::{Built, Ready, Start, first_begin};
-use crate::fleet::{FleetError, LEAD};
+use crate::fleet::{FleetError, LEAD, LEASE};
 use crate::host::signals::Signals;
 
+/// From the end of a lease until all have heard of it.
+const SEEN: Duration = Duration::from_secs(1);
 /// How long before the start a run can still be cancelled: its agents read that and end their parts.
 const CANCEL: Duration = Duration::from_millis(300);
 /// An etcd that takes longer to write may be electing a leader, or its disk is slow.
@@ -28,6 +30,8 @@ impl Controller<'_> {
         let until = Instant::now() + within;
         let mut built = BTreeMap::new();
         let mut missing = self.names();
+        // One host says that another one does not answer, until when the lease of that one shows whether it is lost.
+        let mut failure: Option<(Instant, String)> = None;
         loop {
             for host in missing.clone() {
                 match self.value(&self.keys.built(&host)) {
@@ -36,8 +40,14 @@ impl Controller<'_> {
                         missing.remove(&host);
                         built.insert(host, ready);
                     }
-                    Some(Built::Failed { run, message, .. }) if run == self.revision.id => {
-                        return Err(FleetError::Unmet(format!("{host}: {message}")));
+                    Some(Built::Failed {
+                        run, message, peer, ..
+                    }) if run == self.revision.id => {
+                        let why = format!("{host}: {message}");
+                        if !peer {
+                            return Err(FleetError::Unmet(why));
+                        }
+                        failure.get_or_insert((Instant::now() + LEASE + SEEN, why));
                     }
                     _ => {}
                 }
@@ -51,10 +61,14 @@ impl Controller<'_> {
             if missing.is_empty() {
                 return Ok(Ok(built));
             }
-            match self.change(until, signals).await? {
+            let by = failure.as_ref().map_or(until, |(by, _)| until.min(*by));
+            match self.change(by, signals).await? {
                 None => {}
                 Some(Early::Signal(signal)) => return Ok(Err(signal)),
                 Some(Early::Late) => {
+                    if let Some((_, why)) = failure {
+                        return Err(FleetError::Unmet(why));
+                    }
                     let missing = Vec::from_iter(missing).join(", ");
                     let broken = [&self.hosts, &self.agents].map(|w| w.borrow().broken.clone());
                     let broken = broken.into_iter().flatten().next();
