@@ -19,6 +19,7 @@
 #include <linux/udp.h>
 #include "chance.h"
 #include "core.h"
+#include "delay.h"
 #include "maps.h"
 #include "rng.h"
 

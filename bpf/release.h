@@ -31,6 +31,7 @@
 #include "core.h"
 #include "delay.h"
 #include "maps.h"
+#include "parse.h"
 
 static __always_inline __u32 emud_by_fq(void)
 {

@@ -16,7 +16,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 count=
 if [ "${1-}" = --count ]; then count=1; shift; fi
 if [ $# -eq 0 ]; then
-    set -- README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs bpf monitor src tests benches kubernetes build.rs
+    set -- README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs bpf monitor src tests benches kubernetes build.rs \
+        profiles scenarios templates packaging contrib
 fi
 command -v codespell >/dev/null || { echo "style.sh: codespell is missing (tests/setup.sh check)" >&2; exit 69; }
 

@@ -150,7 +150,7 @@ impl Agent {
         setup: Setup,
     ) -> Outcome {
         let retry = self.lease / 3;
-        // Not the begin of the round: with many pods that may have been a minute ago.
+        // Not the beginning of the round: with many pods that may have been a minute ago.
         let now = Timestamp::now();
         // `since` has whole seconds: the kernel's end may have been shortly before.
         let at_end = setup.duration.is_some() && self.lasts(&before, &setup, now) < SLACK;

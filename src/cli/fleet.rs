@@ -143,7 +143,7 @@ enum Verb {
         #[command(flatten)]
         store: Store,
     },
-    /// Measure how many hosts an etcd coordinates: runs of agents that build nothing
+    /// Measure how many hosts an etcd coordinates: runs of simulated agents
     Simulate {
         #[command(flatten)]
         store: Store,
@@ -187,7 +187,7 @@ struct What {
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = duration)]
     fast: Duration,
 
-    /// How much longer than configured the delay of a link between hosts may be
+    /// Tolerated excess of the delay of a link between hosts
     #[arg(long, value_name = "TIME", default_value = "100us", value_parser = duration)]
     tolerance: Duration,
 

@@ -30,7 +30,7 @@ Examples:
 Each ends with --for, SIGTERM or Ctrl-C, and prints what it really did as one line of JSON
 (docs/monitor.md).
 
-Exit codes: 0 ended, 64 usage, 69 there is not so much memory, 71 the kernel returned an error, 73 the
+Exit codes: 0 ended, 64 usage, 69 not enough memory, 71 the kernel returned an error, 73 the
 file cannot be created.")]
 pub struct Args {
     #[command(subcommand)]

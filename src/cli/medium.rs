@@ -42,7 +42,7 @@ docs/medium.md")]
     Replay {
         /// File that the key `record` of a medium has written
         record: PathBuf,
-        /// Print a line for each delivery: ns from the begin, sender, receiver, bytes
+        /// Print a line for each delivery: ns from the beginning, sender, receiver, bytes
         #[arg(long)]
         deliveries: bool,
     },

@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(value_name = "KEY=VALUE")]
     changes: Vec<String>,
 
-    /// End this time from now, whenever and with whatever process the link ended before
+    /// Detach after this time, instead of at an earlier --for or --while-pid
     #[arg(long = "for", value_name = "TIME", value_parser = super::attach::lasting)]
     lasts: Option<Duration>,
 }

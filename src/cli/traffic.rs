@@ -110,13 +110,13 @@ enum Verb {
         /// Data of a write
         #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = super::load::size)]
         block: u64,
-        /// Writes at once
+        /// Number of concurrent writers
         #[arg(long, value_name = "N", default_value_t = 1)]
         writers: usize,
-        /// A write ends only when the disk has it
+        /// Wait for the disk after each write
         #[arg(long)]
         sync: bool,
-        /// The file loses its name at once, and ends with the process
+        /// Unlink the file as soon as it is open
         #[arg(long)]
         unnamed: bool,
         /// Highest rate of the writes [default: no limit]
@@ -137,7 +137,7 @@ enum Verb {
         /// Data per block in bytes, 16 to 1472
         #[arg(long, value_name = "BYTES", default_value_t = 1400)]
         size: usize,
-        /// Blocks that wait for an acknowledgement at most
+        /// Maximum number of unacknowledged blocks
         #[arg(long, value_name = "N", default_value_t = 32)]
         #[arg(value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=65_536))]
         window: usize,

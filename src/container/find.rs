@@ -22,7 +22,7 @@ pub struct Running {
     pub notes: Vec<String>,
 }
 
-/// Returns a running container by its name, its ID or the begin of the ID, and its network namespace.
+/// Returns a running container by its name, its ID or the beginning of the ID, and its network namespace.
 ///
 /// # Errors
 /// There is none, several match, or it does not run.

@@ -35,7 +35,7 @@ pub struct Space {
 /// A container in a network namespace.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct InSpace {
-    /// Name given by the engine; if the engine cannot be reached, the begin of the ID.
+    /// Name given by the engine; if the engine cannot be reached, the beginning of the ID.
     pub name: String,
     /// ID of 64 hexadecimal digits.
     pub id: String,

@@ -32,7 +32,7 @@ pub(crate) struct Cgroup {
     pub id: u64,
 }
 
-/// Opens groups by their paths below the root that this process sees, without a slash at the begin.
+/// Opens groups by their paths below the root that this process sees, without a slash at the beginning.
 ///
 /// # Errors
 /// A group does not exist, or the kernel has no cgroup v2.

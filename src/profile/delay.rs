@@ -276,7 +276,7 @@ impl Reader {
                 Spread::Jitter(_) => "jitter",
                 Spread::Sd(_) => "sd",
             };
-            let help = "say about which delay: delay = { mean = \"50ms\", jitter = \"5ms\" }";
+            let help = "add `mean`: delay = { mean = \"50ms\", jitter = \"5ms\" }";
             self.mistake(&spread.at, format!("`{key}` without `mean`"), help);
             return constant;
         }
@@ -370,7 +370,7 @@ impl Reader {
         let before = self.mistakes.len();
         for (key, at) in shaping {
             let Some(at) = at else { continue };
-            let help = "it says how the delay varies: give `jitter` or `sd` too, or leave it out";
+            let help = "add `jitter` or `sd`, or leave it out";
             self.mistake(at, format!("`{key}` without `jitter`"), help);
         }
         if let (Some(table), None, true) =

@@ -171,7 +171,11 @@ impl Rows<'_> {
         let field = |column: usize| columns[column].and_then(|at| record.get(at));
         let text = |column: usize| field(column).filter(|text| !text.is_empty());
         if record.len() > columns.iter().flatten().count() {
-            let title = format!("{} fields", record.len());
+            let title = format!(
+                "the row has {} fields, {} at most",
+                record.len(),
+                columns.iter().flatten().count()
+            );
             let help = format!("a row is {}", COLUMNS.join(","));
             self.wrong(start, title, &help);
         }
@@ -183,7 +187,7 @@ impl Rows<'_> {
         if let (Some(source), Some(destination)) = (source, destination)
             && source.is_ipv4() != destination.is_ipv4()
         {
-            let title = "an IPv4 and an IPv6 address";
+            let title = "one address is IPv4, the other one IPv6";
             self.wrong(start, title, "no packet has both");
         }
         if self.mistakes.len() > before {

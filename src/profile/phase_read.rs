@@ -56,7 +56,7 @@ impl PhasesDraft {
         for phase in &self.list {
             let links = [&phase.up, &phase.down].into_iter();
             if let Some(shared) = links.flat_map(|link| &link.shared).next() {
-                let title = "`shared` in a phase";
+                let title = "a phase cannot have `shared`";
                 let help = "phases have the queue of the profile's own link: leave it out or, if \
                             it is the named link's, write shared = \"none\" in the phase";
                 let mistake = Mistake::new(&shared.at, title, help);

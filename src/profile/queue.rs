@@ -166,7 +166,7 @@ pub(super) fn some_bytes(value: &Located<Value>, key: &str, example: &str) -> Re
     if let Value::Text(text) | Value::Number(text) = &value.value
         && (is_nothing(text) || text.parse() == Ok(0.0))
     {
-        let title = format!("`{key}` of no byte");
+        let title = format!("`{key}` is 0 bytes");
         let help = format!("leave it out, or write one byte at least, such as {key} = {example}");
         return Err(Mistake::new(&value.at, title, help));
     }

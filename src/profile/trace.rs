@@ -39,7 +39,7 @@ pub enum TraceSource {
 /// From a moment on.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct TraceRow {
-    /// Time of the row, from the begin of the trace.
+    /// Time of the row, from the beginning of the trace.
     pub at_ns: u64,
     /// bit/s; 0: nothing moves. `None`, here and below: the link's own.
     pub rate: Option<u64>,

@@ -231,7 +231,7 @@ pub(super) fn csv(text: &str) -> Result<Vec<TraceRow>, Wrong> {
 fn distinct(columns: &[Column]) -> Result<(), Wrong> {
     for (i, column) in columns.iter().enumerate() {
         if columns[..i].iter().any(|other| other.what == column.what) {
-            return Err(Wrong::new("two columns say the same", COLUMNS).at(Place::Line(1)));
+            return Err(Wrong::new("two columns give the same figure", COLUMNS).at(Place::Line(1)));
         }
     }
     if columns.iter().any(|column| column.what == What::Time) {

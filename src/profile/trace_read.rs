@@ -157,7 +157,7 @@ impl Reader {
         if let (ReadTrace::Rows(rows), true) = (&source.value, repeat)
             && rows.iter().all(|row| row.rate == Some(0))
         {
-            let help = "let something through, or write state = \"down\"";
+            let help = "give a row with a rate above 0, or write state = \"down\"";
             let title = "a trace in which nothing ever moves";
             self.mistake(&source.at, title, help);
         }

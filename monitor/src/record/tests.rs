@@ -204,7 +204,7 @@ fn damage_is_told_with_its_place() {
         format!("{prefix}unknown kind of record \"0\"")
     );
     assert!(damaged(1, 0x80).starts_with(&format!("{prefix}unknown flags 0x80")));
-    // An end before the begin.
+    // An end before the beginning.
     assert!(damaged(23, 0xff).starts_with(&format!("{prefix}an interval ends before")));
 }
 

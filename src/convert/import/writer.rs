@@ -140,7 +140,7 @@ impl Writer {
     /// Returns what emud's reader of profiles rejects, at the position of the text from which the line
     /// was made: its user has never seen the profile.
     pub fn check(&self) -> Result<(), Mistake> {
-        let cannot = |title: &str| format!("no profile can say this: {title}");
+        let cannot = |title: &str| format!("a profile cannot represent this: {title}");
         let found = match Profile::parse(&self.text, "the profile") {
             Ok(_) => return Ok(()),
             Err(ProfileError::Text(TextError::Mistakes(found))) => found,

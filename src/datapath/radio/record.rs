@@ -4,7 +4,7 @@
 //!
 //! The first line is JSON: the medium. Then a line for each arrival, `A TIME STATION TO BYTES`, with
 //! the DS field behind it unless it is 0, and `M TIME STEP` for each change of positions, and at the
-//! end `E TIME DELIVERIES DIGEST`. Times are ns from the begin; TO is a station or `*`.
+//! end `E TIME DELIVERIES DIGEST`. Times are ns from the beginning; TO is a station or `*`.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -39,7 +39,7 @@ pub(super) const STEP_NS: u64 = 100_000_000;
 pub struct Setting {
     /// Propagation.
     pub geometry: Geometry,
-    /// Where each station is, from the begin of the motion.
+    /// Where each station is, from the beginning of the motion.
     pub tracks: Vec<Track>,
     /// Each station's mode of unicast data.
     pub modes: Vec<usize>,

@@ -9,7 +9,7 @@ use crate::container;
 use crate::datapath::host_wide::contained;
 use crate::netlink::Namespace;
 
-/// A scrape does not wait longer for an engine that does not answer; its containers have the begin
+/// A scrape does not wait longer for an engine that does not answer; its containers have the beginning
 /// of their ID as a name then.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The containers of a pod come and go while its namespace stays.

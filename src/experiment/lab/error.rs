@@ -39,10 +39,7 @@ pub enum LabError {
     /// Another emud process is restoring forwarding and does not end.
     #[error("forwarding on {0}: another emud process is changing it; try again")]
     Busy(String),
-    #[error(
-        "no network with /{0} is unused by the host's routes, neither in 100.64.0.0/10 nor in \
-         198.18.0.0/15: `ip route show table all` lists them"
-    )]
+    #[error("no free /{0} in 100.64.0.0/10 or 198.18.0.0/15: see `ip route show table all`")]
     NoFreeNetwork(u8),
     #[error(
         "the wire of `outside` has the network {network}, but this host or another run uses {other}: \

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub enum ResultsError {
     #[error("cannot read {}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
-    #[error("{} is empty: `emud run --log FILE` writes what is read here", path.display())]
+    #[error("{} is empty: give a log that `emud run --log FILE` wrote", path.display())]
     Empty { path: PathBuf },
     #[error(
         "{}, line 1: not the start of a log of schema \"emud-log/2\"{}: give the file that \
@@ -32,7 +32,7 @@ pub enum ResultsError {
     )]
     NoExperiment { path: PathBuf },
     #[error(
-        "{} is the log of several hosts, of which `emud report` alone makes a page: give the log of \
+        "{} is the log of several hosts, which only `emud report` reads: give the log of \
          one host, which `emud fleet run --log d.log` writes as d.HOST.log", path.display()
     )]
     Merged { path: PathBuf },

@@ -22,7 +22,7 @@ pub enum ScenarioError {
     Star(ProfileError),
     #[error("no scenario named `{name}` is shipped with emud\n{help}")]
     UnknownName { name: String, help: String },
-    #[error("{nodes} {what}: this kind of topology has {least} to {most}")]
+    #[error("{nodes} {what}: this kind of topology allows {least} to {most}")]
     Nodes {
         nodes: u32,
         what: &'static str,

@@ -259,7 +259,7 @@ fn path(value: &Located<Value>, _: &str) -> Result<Vec<(u64, [f64; 2])>, Mistake
     match waypoints.first() {
         Some((0, _)) => Ok(waypoints),
         _ => {
-            let help = "the first waypoint is the position at the begin, without `after`";
+            let help = "the first waypoint is the position at the beginning, without `after`";
             Err(Mistake::new(&value.at, "the path does not begin", help))
         }
     }

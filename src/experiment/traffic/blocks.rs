@@ -27,7 +27,7 @@ pub struct Blocks {
     pub rate: u64,
     /// Data per block, bytes, with the header.
     pub size: usize,
-    /// Blocks that wait for an acknowledgement at most.
+    /// Maximum number of unacknowledged blocks.
     pub window: usize,
     /// Time after which a block is sent again.
     pub timeout: Duration,

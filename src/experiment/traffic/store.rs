@@ -38,7 +38,7 @@ pub struct Store {
     pub memory: usize,
     /// Data of a write, bytes.
     pub block: usize,
-    /// Writes at once.
+    /// Number of concurrent writers.
     pub writers: usize,
     /// Whether a write ends only when the disk has it (O_DSYNC).
     pub sync: bool,

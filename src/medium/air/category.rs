@@ -3,7 +3,7 @@
 //!
 //! DCF has one. EDCA (IEEE 802.11-2020, 10.23.2) has four in each station, which contend as if each
 //! were a station; of two that may send at the same instant the more urgent one does, and
-//! the other one has collided. An EDCA backoff counts the begin of a slot, DCF its end (10.23.2.4): that is
+//! the other one has collided. An EDCA backoff counts the beginning of a slot, DCF its end (10.23.2.4): that is
 //! DCF with a gap that is a slot shorter, and a backoff that is a slot longer.
 
 use super::countdown::Countdown;

@@ -20,7 +20,7 @@
 //! Nothing happens per slot: an access is due at the time since when the medium is idle, plus the
 //! gap, plus the slots left; full slots that have passed are subtracted when it becomes busy.
 //! Stations that hear the same count as a group (`countdown`). The others have one timer, whose
-//! meaning follows from what the station does: the end of its transmission, the begin of its
+//! meaning follows from what the station does: the end of its transmission, the beginning of its
 //! answer, or the end of its patience (`timers`). What a transmission changes at those it reaches,
 //! it changes in sets of stations, 64 at a time (`ears`).
 

@@ -71,7 +71,10 @@ fn time_ns(line: usize, text: &str) -> Result<u64, TraceError> {
     let seconds = number(line, text, LONGEST_S)?;
     match seconds >= 0.0 {
         true => Ok((seconds * 1e9).round() as u64),
-        false => Err(wrong(line, format!("the time {text} is before the begin"))),
+        false => Err(wrong(
+            line,
+            format!("the time {text} is before the beginning"),
+        )),
     }
 }
 

@@ -149,7 +149,7 @@ fn rates(path: &str) -> BTreeMap<String, f64> {
 /// A flood of UDP, and then TCP, through 10 Mbit/s between hosts.
 ///
 /// Of the wire, 1200 of 1242 bytes are UDP's payload, and 1448 of 1514 TCP's. What a receiver counts is
-/// wrong by the packets in flight at the begin and the end: of 8 s and more up to 90 ms, 1.1 %. Half of
+/// wrong by the packets in flight at the beginning and the end: of 8 s and more up to 90 ms, 1.1 %. Half of
 /// a window of 90 ms, to which Reno falls, is more than the 40 ms of the way: the link is never idle.
 pub fn rates_of_a_dumbbell() {
     let hosts = Hosts::new(3).agents(&[]);

@@ -57,7 +57,7 @@ fn attempts(cell: &mut Cell, bytes: u32, until_ns: u64) -> Vec<(usize, bool)> {
     seen
 }
 
-/// The mode behind some results, from the begin each time: ten successes in a row raise it, two
+/// The mode behind some results, from the beginning each time: ten successes in a row raise it, two
 /// failures lower it, and so does a failure right behind a rise.
 fn reference(first: usize, results: &str) -> usize {
     let (mut mode, mut since, mut rose) = (first, String::new(), false);

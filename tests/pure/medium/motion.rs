@@ -101,7 +101,7 @@ fn mistakes_name_their_line() {
         ("#3D\n0 1 1 z\n", 2, "`z`"),
         ("0 1 1\n0 1 x\n", 2, "`x`"),
         ("0 1 1 5 2 2 4 3 3\n", 1, "ascend"),
-        ("-1 1 1\n", 1, "before the begin"),
+        ("-1 1 1\n", 1, "before the beginning"),
         ("0,a,1\n", 1, "time, node, x, y"),
         ("when,node,x,y\n", 1, "columns"),
         ("0,a,1,1\n1,a,1,1e9\n", 2, "1e9"),

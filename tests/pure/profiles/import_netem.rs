@@ -804,7 +804,7 @@ const MISTAKES: &[(&str, &str, &str, &str)] = &[
     ("netem duplicate 1% 100", "100", "draws once", "less than 100%"),
     ("netem corrupt 1% 100%", "100%", "draws once", "less than 100%"),
     ("netem reorder 25% 100% gap 5 delay 10ms", "100%", "draws once", "less than 100%"),
-    ("netem reorder 100% gap 4294967295 delay 10ms", "4294967295", "a gap of 4294967295", "1000000"),
+    ("netem reorder 100% gap 4294967295 delay 10ms", "4294967295", "gap \"4294967295\" is above the maximum", "1000000"),
     ("netem loss state 50% 40% 60.00000001%", "60.00000001%", "p31 and p32 add up", "lower"),
     ("netem slot fast", "fast", "not a slot", "slot 5ms 10ms"),
     ("netem gap 08 delay 1ms reorder 1%", "08", "not a whole number", "0 to"),

@@ -497,21 +497,21 @@ fn a_mistake_of_the_profile_is_shown_in_the_script() {
             "htb rate 0",
             "x.sh:5:47",
             "tc class add dev eth1 parent 1:1 classid 1:10 htb rate 0 ceil",
-            "no profile can say this: the class `class-1-10` has no `rate`",
+            "a profile cannot represent this: the class `class-1-10` has no `rate`",
         ),
         (
             "pfifo limit 50",
             "pie limit 100000",
             "x.sh:10:46",
             "tc qdisc add dev eth1 parent 1:30 handle 30: pie limit 100000",
-            "no profile can say this: `100000p` is too long",
+            "a profile cannot represent this: `100000p` is too long",
         ),
         (
             "u32 match ip dst 10.0.2.0/24",
             "flower ip_proto bogus",
             "x.sh:12:11",
             "prio 1 flower ip_proto bogus flowid 1:20",
-            "no profile can say this: there is no protocol `bogus`",
+            "a profile cannot represent this: there is no protocol `bogus`",
         ),
     ] {
         let text = refused(&TREE.replace(from, to));

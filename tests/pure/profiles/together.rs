@@ -53,12 +53,12 @@ fn a_shared_queue_has_one_rate_at_all_times() {
         (
             "[link]\n[[phase]]\nfor = \"1s\"\nshared = \"u\"\n".to_owned(),
             "x.toml:4:10",
-            "`shared` in a phase",
+            "a phase cannot have `shared`",
         ),
         (
             "[link]\n[links.a]\nshared = \"u\"\n[[phase]]\nlink = \"a\"\n".to_owned(),
             "x.toml:3:10",
-            "`shared` in a phase",
+            "a phase cannot have `shared`",
         ),
     ] {
         only(Profile::parse(&text, "x.toml"), place, title, "shared");
@@ -403,7 +403,7 @@ fn the_true_mistake_alone_is_told() {
         (
             "slot = { min = \"1ms\", bytes = \"0B\" }",
             "x.toml:2:31",
-            "`bytes` of no byte",
+            "`bytes` is 0 bytes",
             "64kB",
         ),
         (
@@ -415,7 +415,7 @@ fn the_true_mistake_alone_is_told() {
         (
             "rate = { rate = \"1Mbit\", burst = \"0B\" }",
             "x.toml:2:34",
-            "`burst` of no byte",
+            "`burst` is 0 bytes",
             "32kB",
         ),
         (

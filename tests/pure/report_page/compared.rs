@@ -148,7 +148,7 @@ fn means_and_tests_of_fewer_runs_are_marked() {
     assert!(text.contains("(of 2 runs)"), "{text}");
 }
 
-/// The rows of a trace are one value, of which all but the begin is long.
+/// The rows of a trace are one value, of which all but the beginning is long.
 #[test]
 fn values_that_differ_at_their_end_differ() {
     let of = |last: u32| {

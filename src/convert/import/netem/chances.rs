@@ -35,8 +35,8 @@ pub(super) fn reorder(out: &mut Writer, netem: &Netem, has_rate: bool) -> Result
         return Ok(());
     };
     if let Some(gap) = netem.gap.as_ref().filter(|gap| gap.value > MOST_GAP) {
-        let title = format!("a gap of {}", gap.value);
-        let help = format!("the maximum is {MOST_GAP}: write that, or leave reorder and gap out");
+        let title = format!("gap \"{}\" is above the maximum of {MOST_GAP}", gap.value);
+        let help = format!("write {MOST_GAP}, or leave reorder and gap out");
         return Err(Mistake::new(&gap.at, title, help));
     }
     let gap = netem.gap.as_ref().map_or(1, |gap| gap.value.max(1));

@@ -118,7 +118,7 @@ impl Medium {
         mode.unwrap_or_else(|| timing.fastest())
     }
 
-    /// Returns who hears whom at the begin.
+    /// Returns who hears whom at the beginning.
     pub fn matrix(&self) -> Matrix {
         let at = |station: &Station| station.track.at(0);
         let positions: Vec<Position> = self.stations.iter().map(at).collect();
