@@ -26,8 +26,10 @@ struct emud_wheel emud_wheels[EMUD_DIRECTIONS];
  * more: the timer then goes off before a packet that would save it. */
 #define EMUD_TIMER_LEAD_NS 1024
 
-/* A bucket of packets that are all due in a later round takes more than one pass. */
-#define EMUD_SORT_TRIES 4
+/* Packets that are drawn nearer (wheel.h) with each one that leaves: they keep pace with one
+ * that comes for each one that leaves, and empty spans. If none leaves, more. */
+#define EMUD_DRAW 2
+#define EMUD_DRAW_MOST 64
 
 static __always_inline __u32 emud_direction(const struct Qdisc *sch)
 {
@@ -84,45 +86,78 @@ drop:
 	return NET_XMIT_DROP;
 }
 
+/* When the next span may be drawn, for the timer that is set early. */
+static __always_inline __u64 emud_draw_due(const struct emud_wheel *w)
+{
+	return (w->near << EMUD_SPAN_SHIFT) + EMUD_TIMER_LEAD_NS;
+}
+
+struct emud_draws {
+	__u64 now;
+	__u32 direction;
+};
+
+static long emud_draw_next(__u32 i, struct emud_draws *draws)
+{
+	struct emud_wheel *w = &emud_wheels[draws->direction & (EMUD_DIRECTIONS - 1)];
+
+	return !emud_draw(w, draws->now);
+}
+
+/* Returns whether more has to be drawn before any packet leaves: the time has come to a span
+ * that is not near, or no packet leaves anyway. */
+static __always_inline int emud_draw_some(struct emud_wheel *w, __u32 direction,
+					  __u64 now)
+{
+	struct emud_draws draws = {now, direction};
+	int waits =
+		emud_next_due(w) > now + EMUD_EARLY_NS || emud_present(w, now) > w->near;
+	__u32 most = waits ? EMUD_DRAW_MOST : EMUD_DRAW;
+
+	return bpf_loop(most, emud_draw_next, &draws, 0) == most && waits;
+}
+
 SEC("struct_ops/emud_dequeue")
 struct sk_buff *BPF_PROG(emud_dequeue, struct Qdisc *sch)
 {
-	struct emud_wheel *w = &emud_wheels[emud_direction(sch)];
+	__u32 direction = emud_direction(sch), number;
+	struct emud_wheel *w = &emud_wheels[direction];
 	struct emud_waiting *value = NULL;
 	__u64 now = w->now, due;
 	struct sk_buff *skb;
-	__u32 number;
-	int i;
 
 	w->now = 0;
-	for (i = 0; i < EMUD_SORT_TRIES; i++) {
-		due = emud_next_due(w);
-		if (due == EMUD_NEVER)
-			return NULL;
-		if (!now)
-			now = bpf_ktime_get_ns();
-		if (due > now + EMUD_EARLY_NS) {
-			/* Also if the timer was set to this time before: it may have gone
-			 * off since the last packet came, while another CPU was sending. */
-			bpf_qdisc_watchdog_schedule(sch, due - EMUD_TIMER_LEAD_NS, 0);
+	due = emud_next_due(w);
+	if (due == EMUD_NEVER && !w->far)
+		return NULL;
+	if (!now)
+		now = bpf_ktime_get_ns();
+	if (unlikely(w->far)) {
+		if (emud_draw_some(w, direction, now)) {
+			bpf_qdisc_watchdog_schedule(sch, now, 0);
 			return NULL;
 		}
-		number = emud_pop(w, 0, &value);
-		if (!number)
-			return NULL;
-		if (unlikely(!value))
-			continue;
-		skb = bpf_kptr_xchg(&value->skb, NULL);
-		emud_give_back(w, number, value);
-		if (!skb)
-			return NULL;
-		sch->q.qlen--;
-		sch->qstats.backlog -= emud_len(skb);
-		bpf_qdisc_bstats_update(sch, skb);
-		return skb;
+		due = emud_next_due(w);
 	}
-	bpf_qdisc_watchdog_schedule(sch, now, 0);
-	return NULL;
+	if (due > now + EMUD_EARLY_NS) {
+		if (unlikely(w->far) && due > emud_draw_due(w))
+			due = emud_draw_due(w);
+		/* Also if the timer was set to this time before: it may have gone off since
+		 * the last packet came, while another CPU was sending. */
+		bpf_qdisc_watchdog_schedule(sch, due - EMUD_TIMER_LEAD_NS, 0);
+		return NULL;
+	}
+	number = emud_pop(w, &value);
+	if (!number || !value)
+		return NULL;
+	skb = bpf_kptr_xchg(&value->skb, NULL);
+	emud_give_back(w, number, value);
+	if (!skb)
+		return NULL;
+	sch->q.qlen--;
+	sch->qstats.backlog -= emud_len(skb);
+	bpf_qdisc_bstats_update(sch, skb);
+	return skb;
 }
 
 SEC("struct_ops/emud_init")
@@ -141,16 +176,36 @@ int BPF_PROG(emud_init, struct Qdisc *sch, struct nlattr *options,
 	return 0;
 }
 
-static long emud_free_next(__u32 i, __u32 *direction)
+struct emud_frees {
+	__u32 direction;
+	__u32 span;
+};
+
+/* All that waits, then the spans. */
+static long emud_free_next(__u32 i, struct emud_frees *frees)
 {
-	struct emud_wheel *w = &emud_wheels[*direction & (EMUD_DIRECTIONS - 1)];
+	struct emud_wheel *w = &emud_wheels[frees->direction & (EMUD_DIRECTIONS - 1)];
 	struct emud_waiting *value = NULL;
+	struct emud_list *span;
 	struct sk_buff *skb;
 	__u32 number;
 
-	if (emud_next_due(w) == EMUD_NEVER)
-		return 1;
-	number = emud_pop(w, 1, &value);
+	if (emud_next_due(w) != EMUD_NEVER) {
+		number = emud_pop(w, &value);
+	} else {
+		if (!w->far)
+			return 1;
+		span = emud_span_at(w, frees->span);
+		number = span->first;
+		if (!number) {
+			frees->span++;
+			return 0;
+		}
+		value = emud_waiting_at(number);
+		if (value)
+			span->first = value->next;
+		w->far--;
+	}
 	if (!number || !value)
 		return 1;
 	skb = bpf_kptr_xchg(&value->skb, NULL);
@@ -164,12 +219,12 @@ static long emud_free_next(__u32 i, __u32 *direction)
 SEC("struct_ops/emud_reset")
 void BPF_PROG(emud_reset, struct Qdisc *sch)
 {
-	__u32 direction = emud_direction(sch);
-	struct emud_wheel *w = &emud_wheels[direction];
+	struct emud_frees frees = {emud_direction(sch), 0};
+	struct emud_wheel *w = &emud_wheels[frees.direction];
 
 	if (w->owner != (__u64)sch)
 		return;
-	bpf_loop(emud_room.packets + 1, emud_free_next, &direction, 0);
+	bpf_loop(emud_room.packets + EMUD_SPANS + 1, emud_free_next, &frees, 0);
 	w->now = 0;
 	sch->q.qlen = 0;
 	sch->qstats.backlog = 0;

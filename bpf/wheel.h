@@ -5,9 +5,12 @@
  * The line: a packet that is due no earlier than the last one of the line goes behind it.
  * All packets of a link in order do, so their times are exact and the cost is that of a
  * list. All others, which overtake, go into a timer wheel: buckets of 4 us, each a list,
- * and three levels of bits that lead to the next bucket that is not empty. What is due
- * rounds later waits in its bucket, too, which is passed over once for each of them: so
- * packets that are due in the same 4 us are in one list, in the order in which they came.
+ * and three levels of bits that lead to the next bucket that is not empty. The buckets are
+ * of two spans of 67 ms: the present one and the next one. What is due later waits in the
+ * list of its span, and is drawn into the buckets while the span before passes, some with
+ * each packet that leaves. A span that is not drawn to its end is still far for packets that
+ * come: so packets that are due in the same 4 us are in one list, in the order in which they
+ * came (those due in more than 68 s share the last list, and are sorted again from there).
  *
  * If the first bucket and the first of the line are due in the same 4 us, what came first
  * leaves first: the line and a bucket can both have packets of one link in order, whose
@@ -31,6 +34,9 @@
 #define EMUD_WHEEL_LOG 15
 #define EMUD_WHEEL_BUCKETS (1U << EMUD_WHEEL_LOG)
 #define EMUD_WHEEL_WORDS (EMUD_WHEEL_BUCKETS / 64)
+#define EMUD_SPAN_LOG (EMUD_WHEEL_LOG - 1)
+#define EMUD_SPAN_SHIFT (EMUD_WHEEL_SHIFT + EMUD_SPAN_LOG)
+#define EMUD_SPANS 1024
 
 /* See emud_bound() of maps.h. */
 #define emud_wheel_bound(index, len)                             \
@@ -67,7 +73,10 @@ struct emud_wheel {
 	__u64 line_due; /* of the first in line; EMUD_NEVER: nobody is */
 	__u64 line_last; /* of the last */
 	struct emud_list line;
-	struct emud_list later; /* of the first bucket: what is due in a later round */
+
+	__u64 near; /* number of the last span whose packets are all in buckets */
+	__u64 far; /* packets of later spans */
+	struct emud_list span[EMUD_SPANS];
 
 	__u32 free; /* values that were in use before */
 	__u32 used; /* values that ever were in use */
@@ -111,6 +120,7 @@ static __always_inline __u64 emud_from(__u64 word, __u32 from)
 
 #define emud_bits_at(w, i) ((w)->bits[emud_wheel_bound(i, EMUD_WHEEL_WORDS)])
 #define emud_middle_at(w, i) ((w)->middle[emud_wheel_bound(i, EMUD_WHEEL_WORDS / 64)])
+#define emud_span_at(w, n) (&(w)->span[emud_wheel_bound(n, EMUD_SPANS)])
 #define emud_bucket_at(w, at) (&(w)->bucket[emud_wheel_bound(at, EMUD_WHEEL_BUCKETS)])
 
 static __always_inline void emud_list_push(struct emud_list *list, __u32 number)
@@ -154,19 +164,6 @@ static __always_inline void emud_give_back(struct emud_wheel *w, __u32 number,
 	w->free = number;
 }
 
-/* Another bucket becomes the first one before the first one, which is in use, has been
- * passed over. */
-static __always_inline void emud_put_back(struct emud_wheel *w)
-{
-	struct emud_list *bucket = emud_bucket_at(w, w->at);
-	struct emud_waiting *last = emud_waiting_at(w->later.last);
-
-	if (last)
-		last->next = bucket->first;
-	bucket->first = w->later.first;
-	w->later.first = 0;
-}
-
 static __always_inline void emud_bucket_push(struct emud_wheel *w, __u64 at, __u32 number)
 {
 	struct emud_list *bucket = emud_bucket_at(w, at);
@@ -178,18 +175,60 @@ static __always_inline void emud_bucket_push(struct emud_wheel *w, __u64 at, __u
 		w->top |= 1ULL << (i >> 12);
 	}
 	emud_list_push(bucket, number);
-	if (at < w->at) {
-		if (unlikely(w->later.first))
-			emud_put_back(w);
+	if (at < w->at)
 		w->at = at;
-	}
 }
 
-/* Sorts in a value, whose `next` is 0. */
+static __always_inline void emud_span_push(struct emud_wheel *w, __u64 span, __u32 number)
+{
+	if (span > w->near + EMUD_SPANS)
+		span = w->near + EMUD_SPANS;
+	emud_list_push(emud_span_at(w, span), number);
+	w->far++;
+}
+
+/* The span of the first bucket in use, or of now if that is earlier. */
+static __always_inline __u64 emud_present(const struct emud_wheel *w, __u64 now)
+{
+	now >>= EMUD_WHEEL_SHIFT;
+	return (w->at < now ? w->at : now) >> EMUD_SPAN_LOG;
+}
+
+/* Draws a packet nearer, or passes over an empty span. Returns whether there may be more. */
+static __always_inline int emud_draw(struct emud_wheel *w, __u64 now)
+{
+	__u64 span = w->near + 1, at;
+	struct emud_waiting *value;
+	struct emud_list *list;
+	__u32 number;
+
+	if (!w->far || span > emud_present(w, now) + 1)
+		return 0;
+	list = emud_span_at(w, span);
+	number = list->first;
+	if (!number) {
+		w->near = span;
+		return 1;
+	}
+	value = emud_waiting_at(number);
+	if (!value)
+		return 0;
+	list->first = value->next;
+	value->next = 0;
+	w->far--;
+	at = value->due >> EMUD_WHEEL_SHIFT;
+	if (unlikely(at >> EMUD_SPAN_LOG > span))
+		emud_span_push(w, at >> EMUD_SPAN_LOG, number);
+	else
+		emud_bucket_push(w, at, number);
+	return 1;
+}
+
+/* Sorts in a value that is not due before now, and whose `next` is 0. */
 static __always_inline void emud_sort_in(struct emud_wheel *w, __u32 number, __u64 due,
 					 __u64 now)
 {
-	__u64 at = due >> EMUD_WHEEL_SHIFT, first = now >> EMUD_WHEEL_SHIFT;
+	__u64 at = due >> EMUD_WHEEL_SHIFT, span = at >> EMUD_SPAN_LOG;
 
 	if (w->line_due == EMUD_NEVER || due >= w->line_last) {
 		if (w->line_due == EMUD_NEVER)
@@ -198,29 +237,24 @@ static __always_inline void emud_sort_in(struct emud_wheel *w, __u32 number, __u
 		emud_list_push(&w->line, number);
 		return;
 	}
-	if (at < first)
-		at = first;
-	/* All buckets in use are within one round of the first one. */
-	if (w->at < first)
-		first = w->at;
-	at = first + (at - first) % EMUD_WHEEL_BUCKETS;
+	if (unlikely(span > w->near)) {
+		if (!w->far)
+			w->near = emud_present(w, now) + 1;
+		if (span > w->near) {
+			emud_span_push(w, span, number);
+			return;
+		}
+	}
 	emud_bucket_push(w, at, number);
 }
 
-/* The first bucket, of which only what is due in a later round is left, gives way to the
- * next one in use. */
+/* The first bucket, which is empty, gives way to the next one in use. */
 static __always_inline void emud_next_bucket(struct emud_wheel *w)
 {
 	__u32 here = w->at & (EMUD_WHEEL_BUCKETS - 1), i = here >> 6, j = here >> 12;
 	__u64 bit = 1ULL << (here & 63), word, next;
 
-	*emud_bucket_at(w, here) = w->later;
-	if (unlikely(w->later.first)) {
-		w->later.first = 0;
-		word = emud_bits_at(w, i);
-	} else {
-		word = emud_bits_at(w, i) &= ~bit;
-	}
+	word = emud_bits_at(w, i) &= ~bit;
 	if (!word) {
 		emud_middle_at(w, j) &= ~(1ULL << (i & 63));
 		if (!emud_middle_at(w, j))
@@ -251,9 +285,8 @@ none:
 	w->at = EMUD_NEVER;
 }
 
-/* Takes the first packet out of the first bucket. Its value is not free yet. NULL: it is
- * due in a later round and stays in the wheel, except if `all` leave. */
-static __always_inline __u32 emud_bucket_pop(struct emud_wheel *w, int all,
+/* Takes the first packet out of the first bucket. Its value is not free yet. */
+static __always_inline __u32 emud_bucket_pop(struct emud_wheel *w,
 					     struct emud_waiting **value)
 {
 	struct emud_list *bucket = emud_bucket_at(w, w->at);
@@ -263,11 +296,6 @@ static __always_inline __u32 emud_bucket_pop(struct emud_wheel *w, int all,
 	if (!*value)
 		return 0;
 	bucket->first = (*value)->next;
-	if (unlikely(!all && (*value)->due >> EMUD_WHEEL_SHIFT > w->at)) {
-		(*value)->next = 0;
-		*value = NULL;
-		emud_list_push(&w->later, number);
-	}
 	if (!bucket->first)
 		emud_next_bucket(w);
 	return number;
@@ -313,10 +341,9 @@ static __always_inline int emud_bucket_is_next(const struct emud_wheel *w)
 }
 
 /* Takes out the next packet. */
-static __always_inline __u32 emud_pop(struct emud_wheel *w, int all,
-				      struct emud_waiting **value)
+static __always_inline __u32 emud_pop(struct emud_wheel *w, struct emud_waiting **value)
 {
-	return emud_bucket_is_next(w) ? emud_bucket_pop(w, all, value)
+	return emud_bucket_is_next(w) ? emud_bucket_pop(w, value)
 				      : emud_line_pop(w, value);
 }
 
