@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Subcommand;
-use emud::experiment::traffic::{self, Blocks, Count, Data, Ports, Store, Stream, Transfer};
+use emud::experiment::traffic::{
+    self, Blocks, Count, Data, Ports, Size, Store, Stream, TrafficError, Transfer,
+};
 use emud::host::signals::Signals;
 use emud::host::single_threaded;
 use emud::text::Rate;
@@ -14,12 +16,15 @@ use emud::text::Rate;
 use super::Failure;
 use super::monitor::duration;
 
-/// Send and receive test traffic: UDP at a constant rate, transfers by TCP and UDP, pipelines of a file
+/// Send and receive test traffic: UDP at a constant rate, RTP, transfers by TCP and UDP, pipelines of a file
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   emud traffic receive 6001                                    until SIGTERM or Ctrl-C
   emud traffic send 192.0.2.1:6001 --rate 7.34Mbit --packets 14267
+  emud traffic send 192.0.2.1:6001 --rate 1Mbit --packets 1000 --size normal:800,200
+  emud traffic receive --rtp 6004
+  emud traffic send 192.0.2.1:6004 --rate 2Mbit --packets 5000 --rtp 25
   emud traffic receive --tcp 6001
   emud traffic transfer 192.0.2.1:6001 --for 10s
   emud traffic receive --acknowledge 6002
@@ -36,7 +41,7 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Send datagrams at a constant rate
+    /// Send datagrams at a constant rate, or as the frames of a video
     Send {
         /// Destinations, to which datagrams go in turn: host name or IPv4 address, and port
         #[arg(value_name = "HOST:PORT", required = true)]
@@ -47,9 +52,17 @@ enum Verb {
         /// Number of datagrams to all of them
         #[arg(long, value_name = "N")]
         packets: u64,
-        /// Data per datagram in bytes, 16 to 1472
-        #[arg(long, value_name = "BYTES", default_value_t = 1470)]
-        size: usize,
+        /// Data per datagram in bytes, 16 (with --rtp 28) to 1472. Or normal:MEAN,SD: drawn for each from a normal
+        /// distribution, rounded; beyond a limit it is that limit
+        #[arg(long, value_name = "BYTES", default_value = "1470")]
+        size: Size,
+        /// Seed of sizes of a distribution
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        seed: u64,
+        /// Send RTP: what the rate gives a frame leaves at once when the frame begins, with its time stamp
+        /// (90 kHz), and with the marker in its last packet; for `receive --rtp`
+        #[arg(long, value_name = "FPS", value_parser = clap::value_parser!(u32).range(1..=1000))]
+        rtp: Option<u32>,
         /// Type of service: all eight bits, decimal or with 0x
         #[arg(long, value_name = "TOS", default_value = "0", value_parser = tos)]
         tos: u8,
@@ -61,10 +74,14 @@ enum Verb {
         patient: bool,
     },
     /// Receive and count until SIGTERM or Ctrl-C
+    #[command(group = clap::ArgGroup::new("listed").multiple(true))]
     Receive {
         /// UDP ports
-        #[arg(value_name = "PORT", value_parser = port(), required_unless_present_any = ["tcp", "acknowledge"])]
+        #[arg(value_name = "PORT", value_parser = port(), group = "listed", required_unless_present_any = ["rtp", "tcp", "acknowledge"])]
         udp: Vec<u16>,
+        /// UDP port of `emud traffic send --rtp`
+        #[arg(long, value_name = "PORT", value_parser = port(), group = "listed")]
+        rtp: Vec<u16>,
         /// TCP port; its data is discarded
         #[arg(long, value_name = "PORT", value_parser = port())]
         tcp: Vec<u16>,
@@ -72,7 +89,7 @@ enum Verb {
         #[arg(long, value_name = "PORT", value_parser = port())]
         acknowledge: Vec<u16>,
         /// List each datagram of the UDP ports, with its times and its remaining TTL
-        #[arg(long, requires = "udp")]
+        #[arg(long, requires = "listed")]
         each: bool,
     },
     /// Send data by TCP Reno as fast as possible
@@ -167,6 +184,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
             rate: Rate(rate),
             packets,
             size,
+            seed,
+            rtp,
             tos,
             linger,
             patient,
@@ -175,6 +194,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
                 to,
                 rate,
                 size,
+                seed,
+                rtp,
                 packets,
                 tos,
                 linger,
@@ -184,10 +205,11 @@ pub fn run(args: Args) -> Result<(), Failure> {
         }
         Verb::Receive {
             udp,
+            rtp,
             tcp,
             acknowledge,
             each,
-        } => receive(&udp, &tcp, &acknowledge, each)?,
+        } => receive(|| Ports::bind(&udp, &tcp, &acknowledge)?.rtp(&rtp), each)?,
         Verb::Transfer {
             to,
             duration,
@@ -251,16 +273,14 @@ pub fn run(args: Args) -> Result<(), Failure> {
 }
 
 fn receive(
-    udp: &[u16],
-    tcp: &[u16],
-    acknowledge: &[u16],
+    open: impl FnOnce() -> Result<Ports, TrafficError>,
     each: bool,
 ) -> Result<Vec<Count>, Failure> {
     let runtime = single_threaded()?;
     let _within = runtime.enter();
     // Before the ports are open: from then on, senders may end this process.
     let mut signals = Signals::new()?;
-    let ports = Ports::bind(udp, tcp, acknowledge)?;
+    let ports = open()?;
     let ports = if each { ports.listing()? } else { ports };
     let stop = Arc::new(AtomicBool::new(false));
     let receiving = stop.clone();

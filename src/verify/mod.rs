@@ -19,7 +19,7 @@ mod port;
 mod probe;
 mod responder;
 mod simulate;
-mod splitmix;
+pub(crate) mod splitmix;
 mod table;
 mod theory;
 mod thinning;

@@ -313,7 +313,7 @@ mod tests {
             port,
             unroutable: 0,
             packets,
-            size: 100,
+            bytes: 0,
             first_ns,
             last_ns,
         };

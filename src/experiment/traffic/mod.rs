@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Senders and receivers for experiments: UDP at a constant rate, one TCP transfer, a transfer
+//! Senders and receivers for experiments: UDP at a constant rate or as frames of RTP, one TCP transfer, a transfer
 //! over UDP with its own retransmission, and a receiver that stores a file. Each prints what it counted as one line of JSON. Times are
 //! of CLOCK_MONOTONIC, which all nodes share.
 
 mod blocks;
 mod receive;
+mod rtp;
 mod send;
+mod size;
 mod store;
 mod transfer;
 pub(crate) mod window;
@@ -17,11 +19,14 @@ use serde::{Deserialize, Serialize};
 
 pub use blocks::{Blocks, blocks};
 pub use receive::{Ports, receive};
+pub use rtp::RTP_HEADER;
 pub use send::{Stream, send};
+pub use size::Size;
 pub use store::Store;
 pub use transfer::{Data, Transfer, transfer};
 
-/// Length of the header in each datagram: number and time of sending, both 64 bits, little-endian.
+/// Length of the header in each datagram: number and time of sending, both 64 bits, little-endian. With
+/// RTP it is behind [`RTP_HEADER`].
 pub const DATAGRAM_MIN: usize = 16;
 /// Largest datagram without fragments in a frame of 1500 bytes.
 pub const DATAGRAM_MAX: usize = 1472;
@@ -54,8 +59,8 @@ pub struct Sent {
     /// Packets that had no route.
     #[serde(default)]
     pub unroutable: u64,
-    /// Bytes of data in each packet.
-    pub size: u64,
+    /// Bytes of data in all of them.
+    pub bytes: u64,
     /// Time of the first packet, CLOCK_MONOTONIC.
     pub first_ns: u64,
     /// Time of the last packet, CLOCK_MONOTONIC.
@@ -159,6 +164,10 @@ fn checked(to: &str, size: usize) -> Result<SocketAddr, TrafficError> {
         let message = format!("a datagram of {size} bytes: use {DATAGRAM_MIN} to {DATAGRAM_MAX}");
         return Err(TrafficError::Usage(message));
     }
+    ipv4(to)
+}
+
+fn ipv4(to: &str) -> Result<SocketAddr, TrafficError> {
     let mut addresses = to.to_socket_addrs().map_err(failed(to))?;
     let address = addresses.find(SocketAddr::is_ipv4);
     address.ok_or_else(|| TrafficError::Usage(format!("{to} has no IPv4 address")))
@@ -200,6 +209,7 @@ impl Times {
 
 #[cfg(test)]
 mod tests {
+    use super::send::tests::stream;
     use super::*;
     use std::net::UdpSocket;
     use std::sync::atomic::AtomicBool;
@@ -216,13 +226,9 @@ mod tests {
         let receiver = std::thread::spawn(move || receive(open, &ends));
         let began = crate::host::now_ns();
         let sent = send(&Stream {
-            to: ports.map(|port| format!("127.0.0.1:{port}")).to_vec(),
             rate: 4_000_000,
-            size: 500,
             packets: 301,
-            tos: 0,
-            linger: Duration::from_millis(100),
-            patient: false,
+            ..stream(&ports)
         })
         .unwrap();
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -234,6 +240,7 @@ mod tests {
             };
             assert_eq!((sent.port, sent.packets), (received.port, packets));
             assert_eq!((received.packets, received.bytes), (packets, packets * 500));
+            assert_eq!(sent.bytes, received.bytes);
             assert_eq!(received.bins.iter().sum::<u64>(), packets * 500);
             let [least, mean, most] = received.delay_ns;
             assert!(least > 0 && least <= mean && mean <= most, "{received:?}");

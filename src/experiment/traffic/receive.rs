@@ -15,6 +15,7 @@ use crate::host::datagram::{self, Ttl};
 use crate::host::now_ns;
 use crate::socket_option;
 
+use super::rtp::Header;
 use super::{BIN_NS, Count, DATAGRAM_MIN, Received, Times, TrafficError, failed, number_and_time};
 
 /// Room for packets while this process does not run, bytes.
@@ -31,10 +32,27 @@ const SNMP: &str = "/proc/net/snmp";
 /// Open ports.
 #[derive(Debug)]
 pub struct Ports {
-    udp: Vec<(u16, UdpSocket)>,
-    acknowledged: Vec<(u16, UdpSocket)>,
+    udp: Vec<Udp>,
     tcp: Vec<TcpListener>,
     each: bool,
+}
+
+#[derive(Debug)]
+struct Udp {
+    port: u16,
+    socket: UdpSocket,
+    kind: Kind,
+}
+
+/// What datagrams are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Number, time, and data.
+    Plain,
+    /// The same, and each is acknowledged: its header returns.
+    Acknowledged,
+    /// The same behind a header of RTP.
+    Rtp,
 }
 
 impl Ports {
@@ -43,10 +61,37 @@ impl Ports {
     /// # Errors
     /// A port is taken, or the kernel returns an error.
     pub fn bind(udp: &[u16], tcp: &[u16], acknowledged: &[u16]) -> Result<Self, TrafficError> {
-        let any = |port| (Ipv4Addr::UNSPECIFIED, port);
-        let datagrams = |port: &u16| {
+        let streams = |port: &u16| {
+            let what = failed(format!("TCP port {port}"));
+            let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).map_err(what)?;
+            set_socket_recv_buffer_size(&listener, WINDOW)
+                .map_err(|e| failed("the receive buffer")(e.into()))?;
+            let set = listener.set_nonblocking(true);
+            set.map_err(failed("a listening socket"))?;
+            Ok(listener)
+        };
+        let ports = Self {
+            udp: vec![],
+            tcp: tcp.iter().map(streams).collect::<Result<_, _>>()?,
+            each: false,
+        };
+        ports
+            .and(udp, Kind::Plain)?
+            .and(acknowledged, Kind::Acknowledged)
+    }
+
+    /// Opens ports for streams of RTP, too.
+    ///
+    /// # Errors
+    /// As for [`Self::bind`].
+    pub fn rtp(self, ports: &[u16]) -> Result<Self, TrafficError> {
+        self.and(ports, Kind::Rtp)
+    }
+
+    fn and(mut self, ports: &[u16], kind: Kind) -> Result<Self, TrafficError> {
+        for port in ports.iter().copied() {
             let what = failed(format!("UDP port {port}"));
-            let socket = UdpSocket::bind(any(*port)).map_err(what)?;
+            let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).map_err(what)?;
             // Without the capability the host's limit applies.
             if set_socket_recv_buffer_size_force(&socket, BUFFER).is_err() {
                 let set = set_socket_recv_buffer_size(&socket, BUFFER);
@@ -54,26 +99,9 @@ impl Ports {
             }
             let timeout = socket.set_read_timeout(Some(LOOK_EVERY));
             timeout.map_err(failed("the timeout"))?;
-            Ok((*port, socket))
-        };
-        let streams = |port: &u16| {
-            let what = failed(format!("TCP port {port}"));
-            let listener = TcpListener::bind(any(*port)).map_err(what)?;
-            set_socket_recv_buffer_size(&listener, WINDOW)
-                .map_err(|e| failed("the receive buffer")(e.into()))?;
-            let set = listener.set_nonblocking(true);
-            set.map_err(failed("a listening socket"))?;
-            Ok(listener)
-        };
-        Ok(Self {
-            udp: udp.iter().map(datagrams).collect::<Result<_, _>>()?,
-            acknowledged: acknowledged
-                .iter()
-                .map(datagrams)
-                .collect::<Result<_, _>>()?,
-            tcp: tcp.iter().map(streams).collect::<Result<_, _>>()?,
-            each: false,
-        })
+            self.udp.push(Udp { port, socket, kind });
+        }
+        Ok(self)
     }
 
     /// Lists each datagram, except for those that are acknowledged.
@@ -81,9 +109,9 @@ impl Ports {
     /// # Errors
     /// The kernel does not report the TTL.
     pub fn listing(mut self) -> Result<Self, TrafficError> {
-        for (_, socket) in &self.udp {
+        for udp in self.udp.iter().filter(|udp| udp.is_listed()) {
             let on: libc::c_int = 1;
-            socket_option::set(socket, libc::IPPROTO_IP, libc::IP_RECVTTL, &on)
+            socket_option::set(&udp.socket, libc::IPPROTO_IP, libc::IP_RECVTTL, &on)
                 .map_err(failed("the TTL of datagrams"))?;
         }
         self.each = true;
@@ -94,17 +122,13 @@ impl Ports {
 /// Receives until `stop` is set; returns a count for each UDP port. Data of TCP is discarded: its
 /// sender counts.
 pub fn receive(ports: Ports, stop: &AtomicBool) -> Result<Vec<Count>, TrafficError> {
+    let ports = &ports;
     thread::scope(|scope| {
         for listener in &ports.tcp {
             scope.spawn(move || accept(listener, stop));
         }
-        let silent = ports.udp.iter().map(|one| (one, None));
-        let acknowledged = (ports.acknowledged.iter()).map(|one| (one, Some(Senders::default())));
-        let udp: Vec<_> = (silent.chain(acknowledged))
-            .map(|((port, socket), senders)| {
-                let each = ports.each && senders.is_none();
-                scope.spawn(move || datagrams(*port, socket, senders, each, stop))
-            })
+        let udp: Vec<_> = (ports.udp.iter())
+            .map(|udp| scope.spawn(move || udp.datagrams(ports.each && udp.is_listed(), stop)))
             .collect();
         let counted = udp.into_iter().map(|thread| match thread.join() {
             Ok(count) => count.map_err(failed("receiving")),
@@ -143,67 +167,72 @@ impl Arrived {
     }
 }
 
-/// Those that wait in the socket at the end are counted, too. With `senders`, each datagram is
-/// acknowledged: its header returns. With `each`, it is listed.
-fn datagrams(
-    port: u16,
-    socket: &UdpSocket,
-    mut senders: Option<Senders>,
-    each: bool,
-    stop: &AtomicBool,
-) -> io::Result<Received> {
-    let mut received = Received {
-        port,
-        ..Received::default()
-    };
-    let before = without_room(&fs::read_to_string(SNMP)?)?;
-    let mut delays = Times::default();
-    let mut data = [0; 2048];
-    let mut end = None;
-    loop {
-        let stopped = stop.load(Ordering::Relaxed);
-        if stopped && now_ns() > *end.get_or_insert_with(|| now_ns() + WAITING_NS) {
-            break;
-        }
-        let arrived = match each {
-            true => with_ttl(socket, &mut data).map(|(len, ttl)| (len, None, Some(ttl))),
-            false => (socket.recv_from(&mut data)).map(|(len, from)| (len, Some(from), None)),
-        };
-        let (len, from, ttl) = match arrived {
-            Ok(datagram) => datagram,
-            Err(e) if is_pause(&e) && stopped => break,
-            Err(e) if is_pause(&e) => continue,
-            Err(e) => return Err(e),
-        };
-        let now = now_ns();
-        let Some((number, sent)) = number_and_time(&data[..len]) else {
-            continue;
-        };
-        if let (Some(senders), Some(from)) = (&mut senders, from) {
-            // One that cannot be sent is lost, as any other.
-            let _ = socket.send_to(&data[..DATAGRAM_MIN], from);
-            received.repeated += u64::from(!senders.entry(from).or_default().insert(number));
-        }
-        received.each.extend(ttl.map(|ttl| [sent, now, ttl]));
-        delays.add(now.saturating_sub(sent));
-        let bin = now / BIN_NS;
-        if received.packets == 0 {
-            received.first_bin = bin;
-        }
-        let index = bin.saturating_sub(received.first_bin) as usize;
-        if received.bins.len() <= index {
-            received.bins.resize(index + 1, 0);
-        }
-        received.bins[index] += len as u64;
-        received.packets += 1;
-        received.bytes += len as u64;
+impl Udp {
+    fn is_listed(&self) -> bool {
+        self.kind != Kind::Acknowledged
     }
-    received.delay_ns = delays.figures();
-    // The socket's drops also have datagrams with a wrong checksum (`udp_recvmsg()`), those of the
-    // network namespace do not.
-    let most = without_room(&fs::read_to_string(SNMP)?)?.saturating_sub(before);
-    received.overflowed = drops(&fs::read_to_string("/proc/net/udp")?, port)?.min(most);
-    Ok(received)
+
+    /// Those that wait in the socket at the end are counted, too. With `each`, a datagram is listed.
+    fn datagrams(&self, each: bool, stop: &AtomicBool) -> io::Result<Received> {
+        let Self { port, socket, kind } = self;
+        let mut received = Received {
+            port: *port,
+            ..Received::default()
+        };
+        let mut senders = Senders::new();
+        let before = without_room(&fs::read_to_string(SNMP)?)?;
+        let mut delays = Times::default();
+        let mut data = [0; 2048];
+        let mut end = None;
+        loop {
+            let stopped = stop.load(Ordering::Relaxed);
+            if stopped && now_ns() > *end.get_or_insert_with(|| now_ns() + WAITING_NS) {
+                break;
+            }
+            let arrived = match each {
+                true => with_ttl(socket, &mut data).map(|(len, ttl)| (len, None, Some(ttl))),
+                false => (socket.recv_from(&mut data)).map(|(len, from)| (len, Some(from), None)),
+            };
+            let (len, from, ttl) = match arrived {
+                Ok(datagram) => datagram,
+                Err(e) if is_pause(&e) && stopped => break,
+                Err(e) if is_pause(&e) => continue,
+                Err(e) => return Err(e),
+            };
+            let now = now_ns();
+            let own = match kind {
+                Kind::Rtp => Header::read(&data[..len]).map(|(_, rest)| rest),
+                Kind::Plain | Kind::Acknowledged => Some(&data[..len]),
+            };
+            let Some((number, sent)) = own.and_then(number_and_time) else {
+                continue;
+            };
+            if let (Kind::Acknowledged, Some(from)) = (kind, from) {
+                // One that cannot be sent is lost, as any other.
+                let _ = socket.send_to(&data[..DATAGRAM_MIN], from);
+                received.repeated += u64::from(!senders.entry(from).or_default().insert(number));
+            }
+            received.each.extend(ttl.map(|ttl| [sent, now, ttl]));
+            delays.add(now.saturating_sub(sent));
+            let bin = now / BIN_NS;
+            if received.packets == 0 {
+                received.first_bin = bin;
+            }
+            let index = bin.saturating_sub(received.first_bin) as usize;
+            if received.bins.len() <= index {
+                received.bins.resize(index + 1, 0);
+            }
+            received.bins[index] += len as u64;
+            received.packets += 1;
+            received.bytes += len as u64;
+        }
+        received.delay_ns = delays.figures();
+        // The socket's drops also have datagrams with a wrong checksum (`udp_recvmsg()`), those of the
+        // network namespace do not.
+        let most = without_room(&fs::read_to_string(SNMP)?)?.saturating_sub(before);
+        received.overflowed = drops(&fs::read_to_string("/proc/net/udp")?, *port)?.min(most);
+        Ok(received)
+    }
 }
 
 /// Receives a datagram: its length and its TTL.

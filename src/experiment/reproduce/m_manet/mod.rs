@@ -223,7 +223,7 @@ mod tests {
             port: PORTS + 1,
             packets,
             unroutable: 0,
-            size: 64,
+            bytes: 64 * packets,
             first_ns: 5 * S,
             last_ns: 25 * S,
         }
