@@ -74,32 +74,30 @@ impl Programs {
         }
     }
 
-    /// Runs the commands of the clean-up, each within its time limit; adds those that fail to
-    /// `failed`.
+    /// Runs the commands of the clean-up in reverse order, each within its time limit; adds those that fail
+    /// to `failed`.
     pub async fn clean_up(&self, failed: &mut Vec<String>) {
-        for node in &self.common.plan.nodes {
-            for text in &node.clean_up {
-                let limit = self.common.plan.clean_up_within;
-                let ran = timeout(limit, self.shell(node, PhaseName::CleanUp, text)).await;
-                let Ok(ran) = ran else {
-                    failed.push(format!(
-                        "{}: `{text}` of the clean-up went on for {} s and was ended \
-                         (see `clean-up-within`)",
-                        node.name,
-                        limit.as_secs_f64()
-                    ));
-                    self.end_cleaning().await;
-                    continue;
-                };
-                match ran {
-                    Ok(exit) if exit.code == Some(0) => {}
-                    Ok(exit) => failed.push(format!(
-                        "{}: `{text}` of the clean-up ended with {}",
-                        node.name,
-                        exit.status()
-                    )),
-                    Err(e) => failed.push(e.to_string()),
-                }
+        for (node, text) in undone(&self.common.plan.nodes) {
+            let limit = self.common.plan.clean_up_within;
+            let ran = timeout(limit, self.shell(node, PhaseName::CleanUp, text)).await;
+            let Ok(ran) = ran else {
+                failed.push(format!(
+                    "{}: `{text}` of the clean-up went on for {} s and was ended \
+                     (see `clean-up-within`)",
+                    node.name,
+                    limit.as_secs_f64()
+                ));
+                self.end_cleaning().await;
+                continue;
+            };
+            match ran {
+                Ok(exit) if exit.code == Some(0) => {}
+                Ok(exit) => failed.push(format!(
+                    "{}: `{text}` of the clean-up ended with {}",
+                    node.name,
+                    exit.status()
+                )),
+                Err(e) => failed.push(e.to_string()),
             }
         }
     }
@@ -237,6 +235,14 @@ impl Programs {
     }
 }
 
+/// Commands of the clean-up in the order in which they run: what was prepared last is undone first.
+fn undone(nodes: &[Node]) -> impl Iterator<Item = (&Node, &String)> {
+    nodes
+        .iter()
+        .flat_map(|node| node.clean_up.iter().map(move |text| (node, text)))
+        .rev()
+}
+
 /// Waits for the exit of a program. Its task only ends early with the whole run.
 async fn told(exit: oneshot::Receiver<ExitLine>) -> ExitLine {
     match exit.await {
@@ -251,5 +257,30 @@ fn of_task<T>(ended: Result<T, JoinError>) -> Option<T> {
         Ok(done) => Some(done),
         Err(e) if e.is_panic() => std::panic::resume_unwind(e.into_panic()),
         Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::scenario::{Overrides, Scenario};
+    use std::path::Path;
+
+    #[test]
+    fn what_was_prepared_last_is_undone_first() {
+        let text = "name = \"x\"\n[node.a]\nclean-up = [\"a1\", \"a2\"]\n[node.b]\nclean-up = \"b1\"\n\
+                    [node.c]\ncommand = \"true\"\nclean-up = [\"c1\", \"c2\"]\n[link.v]\nbetween = [\"a\", \"b\"]\n\
+                    [link.w]\nbetween = [\"b\", \"c\"]\n";
+        let plan = Scenario::parse(text, "x", Path::new(".")).unwrap();
+        let plan = plan.plan(&Overrides::default()).unwrap();
+        let order = undone(&plan.nodes).map(|(node, text)| (&*node.name, &**text));
+        let wanted = [
+            ("c", "c2"),
+            ("c", "c1"),
+            ("b", "b1"),
+            ("a", "a2"),
+            ("a", "a1"),
+        ];
+        assert!(order.eq(wanted), "{:?}", plan.nodes);
     }
 }

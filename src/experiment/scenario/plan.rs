@@ -61,7 +61,7 @@ table! {
         waits_for: NodeNames = NodeNames::default(), "waits-for" as Names;
         /// shell commands of the preparation, in order; each must succeed
         prepare: Vec<String> = Vec::new(), "prepare" as Plains;
-        /// shell commands at the end, in every case
+        /// shell commands at the end, in every case, in reverse order: the last one of the last node first
         clean_up: Vec<String> = Vec::new(), "clean-up" as Plains;
         /// files to keep: shell patterns, relative to the node's folder or absolute
         /// ([run.md](run.md#artefacts))
