@@ -47,10 +47,10 @@ const SKB_LEN: usize = 192;
 const SKB_TSTAMP: usize = 152;
 /// Times the published figure: neither machine nor decision are the same.
 const FACTOR: f64 = 4.0;
+/// Times the mean: about ten lines of a pair's state at 100 ns each; 611 ns were measured.
+const UNCACHED: f64 = 10.0;
 const MEMORY: &str =
     "each pair has a separate state in memory, which the caches of the CPU do not hold";
-const INTERRUPTED: &str =
-    "an interrupt of the host, or another virtual machine on its CPU, falls into a run";
 
 fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
     (bench.progress)("m-switch: decisions");
@@ -59,12 +59,14 @@ fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
     Ok(figures)
 }
 
-/// Of runs of a classifier, ns. Interrupts are in a mean, but not in a median.
+/// Of runs of a classifier, ns. Interrupts are in a mean and in the longest run, but not in a median, and of a run of
+/// less than 1 us not in one of a thousand.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Runs {
     least: f64,
     median: f64,
-    most: f64,
+    /// Longer is one of a thousand.
+    long: f64,
 }
 
 impl Runs {
@@ -74,7 +76,7 @@ impl Runs {
         Self {
             least: at(0),
             median: at(all.len() / 2),
-            most: at(all.len() - 1),
+            long: at((all.len() - 1) * 999 / 1000),
         }
     }
 }
@@ -221,17 +223,17 @@ fn figures(without: Runs, same: Runs, any: Runs) -> Vec<Figure> {
     };
     let other = Figure::new("decision, each frame of another pair: median", "ns");
     let other = other.within(Tolerance::Range(0.0, FACTOR * mean));
-    let longest = Figure::new("the whole classifier, longest", "ns").published(most);
-    let longest = longest.within(Tolerance::Range(0.0, FACTOR * most));
+    let longest = Figure::new("the whole classifier, longest but for 1 in 1,000", "ns");
+    let longest = longest
+        .published(most)
+        .within(Tolerance::Range(0.0, FACTOR * most));
     vec![
         figure("decision: shortest", least, same.least - without.least),
         figure("decision: median", mean, same.median - without.median),
         other
-            .known(FACTOR * mean, 20.0 * mean, MEMORY)
+            .known(FACTOR * mean, UNCACHED * mean, MEMORY)
             .measured(Some(any.median - without.median), None),
-        longest
-            .known(FACTOR * most, 1e8, INTERRUPTED)
-            .measured(Some(any.most.max(same.most)), None),
+        longest.measured(Some(any.long.max(same.long)), None),
     ]
 }
 
@@ -255,6 +257,7 @@ fn frames(bench: &Bench<'_>) -> Result<Figure, ReproduceError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::FigureVerdict;
     use super::*;
 
     #[test]
@@ -279,9 +282,42 @@ mod tests {
     /// What a run costs without a decision is not part of it.
     #[test]
     fn a_decision_is_the_difference() {
-        let [without, same, any] = [100, 250, 700].map(|ns| Runs::of(vec![ns, ns - 5, ns + 900]));
-        let figures = figures(without, same, any);
-        let measured: Vec<_> = figures.iter().map(|figure| figure.measured).collect();
-        assert_eq!(measured, [150.0, 150.0, 600.0, 1600.0].map(Some));
+        let of = |ns: u32, long: u32| {
+            Runs::of(
+                (0..1_000)
+                    .map(|n| if n < 2 { long } else { ns - n % 2 })
+                    .collect(),
+            )
+        };
+        let judged = |any, long| {
+            let figures = figures(of(100, 100), of(250, 250), of(any, long));
+            let of = |figure: &Figure| (figure.measured, figure.verdict);
+            figures.iter().map(of).collect::<Vec<_>>()
+        };
+        use FigureVerdict::{Deviates, Explained, Within};
+        let measured = |values: [f64; 4]| values.map(Some);
+        let (values, verdicts): (Vec<_>, Vec<_>) = judged(700, 1_600).into_iter().unzip();
+        assert_eq!(values, measured([150.0, 150.0, 600.0, 1600.0]));
+        assert_eq!(verdicts, [Within, Within, Explained, Within]);
+        // Neither does an interrupt explain what one run of 500 has, nor memory what ten accesses do not take.
+        let verdicts = |any, long| {
+            judged(any, long)
+                .into_iter()
+                .map(|(_, verdict)| verdict)
+                .skip(2)
+        };
+        assert!(verdicts(1_200, 1_300).eq([Deviates, Within]));
+        assert!(verdicts(250, 60_000).eq([Within, Deviates]));
+    }
+
+    /// One of 1,000 may be an interrupt.
+    #[test]
+    fn one_of_a_thousand_is_left_out() {
+        let one = Runs::of(
+            (0..1_000)
+                .map(|n| if n == 0 { 60_000 } else { 100 })
+                .collect(),
+        );
+        assert_eq!(one.long, 100.0);
     }
 }
