@@ -8,7 +8,7 @@ use std::path::Path;
 
 use emud_monitor::event::Resource;
 use emud_monitor::log::{
-    Counted, MetricLine, OutputLine, OutputStream, PhaseLine, PhaseName, RunVerdict, Sample,
+    Counted, MetricLine, OutputLine, OutputStream, PhaseLine, PhaseName, RunVerdict, Sample, Span,
     StationSample,
 };
 use serde::Deserialize;
@@ -67,6 +67,8 @@ pub(super) struct Counts {
     pub verdict: RunVerdict,
     /// Resources of which the host had too little in the measured phase.
     pub contended: Vec<Resource>,
+    /// The intervals of contention, also those outside of the measured phase.
+    pub spans: Vec<Span>,
     /// It is invalid for nothing but packets that left late.
     pub only_late: bool,
     /// It is invalid for packets that the engine dropped, and nothing else but such that left late.
@@ -102,6 +104,7 @@ impl Counts {
         let mut counts = Self {
             verdict,
             contended,
+            spans: vec![],
             only_late: false,
             only_dropped: false,
             began_ns: began.map_or(0, |line| line.mono_ns),
@@ -327,6 +330,7 @@ mod tests {
         Counts {
             verdict: RunVerdict::Clean,
             contended: vec![],
+            spans: vec![],
             only_late: false,
             only_dropped: false,
             began_ns: 0,

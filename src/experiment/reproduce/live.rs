@@ -140,6 +140,7 @@ impl Bench<'_> {
         }
         let counts = Counts::of(verdict, contended(outcome.judgement()), logged);
         let mut counts = counts.map_err(failed)?;
+        counts.spans = outcome.judgement().contention.clone();
         counts.only_late = only_late(outcome.judgement());
         counts.only_dropped = only_dropped(outcome.judgement());
         Ok(counts)

@@ -3,10 +3,13 @@
 //! waits in a queue in memory; one of q bytes is full after z = q / (lambda - mu), and from then on the
 //! sender has mu.
 
+use std::time::Duration;
+
 use emud_monitor::event::Resource;
-use emud_monitor::log::RunVerdict;
+use emud_monitor::log::{RunVerdict, Span};
 
 use super::counts::{Counts, but_contended};
+use super::disk_use::DiskUse;
 use super::live::Variant;
 use super::m_contention::thresholds;
 use super::{Bench, Experiment, Figure, ReproduceError, Tolerance, s_overhead};
@@ -28,6 +31,10 @@ const PORT: u16 = 6001;
 const MEMORY: f64 = 16.0 * 1024.0 * 1024.0;
 /// Data of a frame.
 const DATA: f64 = 1448.0 / 1538.0;
+/// Of the scenario's file.
+const FOLDER: &str = "/var/tmp";
+const IDLE: &str =
+    "this disk is empty at times, whatever waits for it, so there is nothing to alarm for";
 const FAST: &str = "the queue does not fill: this disk writes as fast as data arrives";
 const UNEVEN: &str = "the disk of this host does not write at a constant rate beside other work";
 
@@ -121,6 +128,12 @@ fn paced(bench: &Bench<'_>, mbit_s: f64) -> Result<[Figure; 3], ReproduceError> 
 
 /// Theory has the rate of the disk after the queue was full.
 fn disk(bench: &Bench<'_>) -> Result<[Figure; 3], ReproduceError> {
+    let config = thresholds(false);
+    let theta = config
+        .disk
+        .as_ref()
+        .map_or(Duration::ZERO, |disk| disk.theta);
+    let disk = DiskUse::watch(FOLDER);
     let counts = bench.judged(
         &Variant {
             title: "writes beside 8 readers of the disk",
@@ -134,35 +147,66 @@ fn disk(bench: &Bench<'_>) -> Result<[Figure; 3], ReproduceError> {
             ],
             ..Variant::default()
         },
-        &thresholds(false),
+        &config,
     )?;
-    let alarms = counts.contended.contains(&Resource::Disk);
-    Ok(of_disk(found(&counts), counts.verdict, alarms))
+    let full_ns = counts.stored(PORT).and_then(|stored| stored.full_ns);
+    let full_ns = full_ns.unwrap_or(u64::MAX);
+    Ok(of_disk(
+        found(&counts),
+        counts.verdict,
+        Disk {
+            alarms: alarms(&counts.spans, full_ns),
+            busy: disk.is_none_or(|disk| disk.never_empty(full_ns, theta)),
+        },
+    ))
 }
 
-/// Contention is what is measured. But a host that lacks something else may keep its disk idle.
-fn of_disk(found: Found, run: RunVerdict, alarms: bool) -> [Figure; 3] {
+/// While the queue is full.
+#[derive(Debug, Clone, Copy)]
+struct Disk {
+    /// Its criterion alarms.
+    alarms: bool,
+    /// It was never empty for the length of the criterion, by the kernel's own count.
+    busy: bool,
+}
+
+/// Whether the criterion of the disk has an alarm that lasts until this time, or a later one.
+fn alarms(spans: &[Span], from_ns: u64) -> bool {
+    let is_disk = |span: &&Span| span.resource == Resource::Disk.name();
+    (spans.iter().filter(is_disk)).any(|span| span.until_mono_ns >= from_ns)
+}
+
+/// Contention is what is measured. But a host that lacks something else may keep its disk idle. Readers alone raise an
+/// alarm, so it counts only while the receiver cannot write what arrives, and if the kernel's count agrees.
+fn of_disk(found: Found, run: RunVerdict, disk: Disk) -> [Figure; 3] {
     const TITLE: &str = "writes of a busy disk";
     let expected = but_contended(run);
     let full = Figure::new(format!("{TITLE}: the queue is full"), "s");
     let full = full.within(Tolerance::Share(0.1));
-    let full = match found.z.zip(found.mu) {
+    let alarm = Figure::new(
+        format!("{TITLE}: its criterion alarms while the queue is full"),
+        "runs",
+    );
+    let alarm = alarm.theory(1.0).within(Tolerance::Absolute(0.0));
+    let (full, alarm) = match found.z.zip(found.mu) {
+        None => (full.lacking(FAST), alarm.lacking(FAST)),
         Some((z, mu)) => {
             let theory = fills(arrives(100.0), mu);
-            full.theory(theory)
+            let full = full
+                .theory(theory)
                 .known(theory * 0.5, theory * 1.5, UNEVEN)
-                .measured(Some(z), Some(expected))
+                .measured(Some(z), Some(expected));
+            let runs = |is: bool| Some(f64::from(u8::from(is)));
+            let alarm = match (disk.busy, disk.alarms) {
+                // Without a CPU the readers leave the disk idle.
+                (false, false) if run == RunVerdict::Clean => alarm.lacking(IDLE),
+                (_, false) => alarm.measured(runs(false), Some(run)),
+                (busy, true) => alarm.measured(runs(busy), Some(expected)),
+            };
+            (full, alarm)
         }
-        None => full.lacking(FAST),
     };
-    let alarm = Figure::new(format!("{TITLE}: its criterion alarms"), "runs").theory(1.0);
-    let alarm = alarm.within(Tolerance::Absolute(0.0));
-    let of_alarm = if alarms { expected } else { run };
-    [
-        found.arrived(TITLE, 100.0, expected),
-        full,
-        alarm.measured(Some(f64::from(u8::from(alarms))), Some(of_alarm)),
-    ]
+    [found.arrived(TITLE, 100.0, expected), full, alarm]
 }
 
 #[cfg(test)]
@@ -200,26 +244,50 @@ mod tests {
 
     #[test]
     fn an_alarm_of_the_disk_is_the_result() {
-        use FigureVerdict::{Contended, Deviates, Explained, Invalid, Within};
-        let of = |share: f64, run, alarms| {
+        use FigureVerdict::{Contended, Deviates, Explained, Invalid, Missing, Within};
+        let of = |share: f64, run, alarms, busy| {
             let found = Found {
                 lambda: Some(arrives(100.0)),
                 z: Some(share * MEMORY / 10e6),
                 mu: Some(arrives(100.0) - 10e6),
             };
-            of_disk(found, run, alarms).map(|figure| figure.verdict)
+            of_disk(found, run, Disk { alarms, busy }).map(|figure| figure.verdict)
         };
-        assert_eq!(of(1.0, RunVerdict::Contended, true), [Within; 3]);
-        let none = of(1.0, RunVerdict::Clean, false);
+        assert_eq!(of(1.0, RunVerdict::Contended, true, true), [Within; 3]);
+        let none = of(1.0, RunVerdict::Clean, false, true);
         assert_eq!(none, [Within, Within, Deviates]);
+        // An alarm of a disk that was empty at times is a false one, and without any there is nothing to judge.
+        let empty = [true, false].map(|alarms| of(1.0, RunVerdict::Clean, alarms, false)[2]);
+        assert_eq!(empty, [Deviates, Missing]);
         // Without a CPU the readers leave the disk idle.
-        let other = of(1.0, RunVerdict::Contended, false);
-        assert_eq!(other, [Within, Within, Contended]);
-        assert_eq!(of(1.0, RunVerdict::Invalid, true), [Invalid; 3]);
-        let late = [1.4, 1.6].map(|share| of(share, RunVerdict::Contended, true)[1]);
+        for busy in [false, true] {
+            let other = of(1.0, RunVerdict::Contended, false, busy);
+            assert_eq!(other, [Within, Within, Contended]);
+        }
+        assert_eq!(of(1.0, RunVerdict::Invalid, true, true), [Invalid; 3]);
+        let late = [1.4, 1.6].map(|share| of(share, RunVerdict::Contended, true, true)[1]);
         assert_eq!(late, [Explained, Deviates]);
-        let [_, never, _] = of_disk(Found::default(), RunVerdict::Clean, true);
-        assert_eq!(never.verdict, FigureVerdict::Missing);
+        // Readers raise an alarm, too, beside a receiver whose queue does not fill.
+        let disk = Disk {
+            alarms: true,
+            busy: true,
+        };
+        let [_, never, alarm] = of_disk(Found::default(), RunVerdict::Clean, disk);
+        assert_eq!([never.verdict, alarm.verdict], [Missing; 2]);
         assert_eq!(never.explanation.as_deref(), Some(FAST));
+    }
+
+    #[test]
+    fn an_alarm_counts_while_the_queue_is_full() {
+        let span = |resource: Resource, until_mono_ns| Span {
+            resource: resource.name().to_owned(),
+            what: String::new(),
+            since_mono_ns: 10,
+            until_mono_ns,
+            duration_ns: 0,
+            by: vec![],
+        };
+        let of = |resource, until| alarms(&[span(resource, until)], 50);
+        assert!(of(Resource::Disk, 50) && !of(Resource::Disk, 49) && !of(Resource::Cpu, 99));
     }
 }
