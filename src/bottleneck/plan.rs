@@ -42,7 +42,8 @@ pub struct Class {
     pub priority: u8,
     /// 1 at least.
     pub weight: u32,
-    /// Guaranteed, bit/s, 1 at least; counts with [`Schedule::Htb`], where every class has it.
+    /// Guaranteed, bit/s, 1 at least; counts with [`Schedule::Htb`], where classes beside each other all have it or,
+    /// below another class, none: then they share what that one sends, by priority and by weight.
     pub rate: Option<u64>,
     /// The most, bit/s, 1 at least.
     pub ceil: Option<u64>,
@@ -98,11 +99,8 @@ pub enum Signals {
 impl Plan {
     /// What a class counts for among those beside it.
     fn share(&self, class: &Class) -> u64 {
-        let rate = class.rate.unwrap_or(1);
-        match self.schedule {
-            Schedule::Htb => rate.max(1),
-            _ => u64::from(class.weight.max(1)),
-        }
+        let rate = class.rate.filter(|_| self.schedule == Schedule::Htb);
+        rate.unwrap_or(class.weight.into()).max(1)
     }
 
     /// Priority as the schedule sees it.

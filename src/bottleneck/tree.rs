@@ -6,7 +6,7 @@
 //! operations on sorted sets for each level.
 
 use super::clock::{Clock, duration};
-use super::plan::{Plan, QUANTUM, Schedule};
+use super::plan::{Class, Plan, QUANTUM, Schedule};
 use super::sorted::Sorted;
 
 /// Guarantees below a class may exceed its own one, which is then used up ahead of time: at most for so long,
@@ -19,7 +19,7 @@ pub(super) const ROOT: usize = 0;
 /// A class that is within its guarantee; the least is the lender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
-    /// 0: a leaf; then the deepest first.
+    /// 0: with no guarantee below it; then the deepest first.
     level: usize,
     priority: u8,
     /// When the first packet would end if it began with the guarantee, at its rate, ns; above other
@@ -145,7 +145,8 @@ impl Tree {
         let deepest = (0..plan.classes.len()).map(|class| plan.depth(class)).max();
         for (index, class) in plan.classes.iter().enumerate() {
             let node = &mut self.nodes[index + 1];
-            node.level = match node.is_leaf {
+            let is_guaranteed = |c: &Class| c.parent == Some(index) && c.rate.is_some();
+            node.level = match !plan.classes.iter().any(is_guaranteed) {
                 true => 0,
                 false => 1 + deepest.unwrap_or(0) - plan.depth(index),
             };
@@ -307,6 +308,7 @@ impl Tree {
             let competes = |n: &usize| {
                 let this = &self.nodes[*n];
                 this.filled > 0
+                    && this.rate.is_some()
                     && group(this) == group(&self.nodes[node])
                     && self.above(*n).any(|above| above == bound)
             };

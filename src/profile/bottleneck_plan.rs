@@ -71,11 +71,10 @@ impl Bottleneck {
         let weights: u64 = beside.map(|other| u64::from(other.weight)).sum();
         let share = match self.schedule {
             Schedule::Fifo => above,
-            Schedule::Htb => class.rate.unwrap_or(above),
-            Schedule::Priority | Schedule::Drr => {
+            Schedule::Htb | Schedule::Priority | Schedule::Drr => class.rate.unwrap_or_else(|| {
                 let share = u128::from(above) * u128::from(class.weight);
                 (share / u128::from(weights.max(1))) as u64
-            }
+            }),
         };
         share.min(class.ceil.unwrap_or(share)).max(1)
     }

@@ -164,6 +164,9 @@ impl Reader {
         let names: Vec<String> = draft.classes.iter().map(ClassDraft::name).collect();
         for class in &draft.classes {
             self.counts(class, schedule);
+            if schedule == Schedule::Htb {
+                self.guaranteed(class, draft);
+            }
             self.parent(class, draft, &names);
         }
         let classes = draft.classes.iter().map(|class| self.finish_class(class));
@@ -197,6 +200,9 @@ impl Reader {
         for (key, at) in class.places() {
             let schedules: &[Schedule] = match key {
                 "priority" => &[Schedule::Priority, Schedule::Htb],
+                "weight" if class.rate.is_none() => {
+                    &[Schedule::Priority, Schedule::Drr, Schedule::Htb]
+                }
                 "weight" => &[Schedule::Priority, Schedule::Drr],
                 "rate" => &[Schedule::Htb],
                 _ => &[Schedule::Priority, Schedule::Drr, Schedule::Htb],
@@ -211,10 +217,36 @@ impl Reader {
                 self.mistake(at, title, help);
             }
         }
-        if let (Schedule::Htb, None, Some(name)) = (schedule, &class.rate, &class.name) {
-            let help = "with schedule = \"htb\" each class has a guaranteed rate";
-            let title = format!("the class `{}` has no `rate`", name.value);
-            self.mistake(&name.at, title, help);
+    }
+
+    /// With htb classes without a guarantee share what the class above them sends.
+    fn guaranteed(&mut self, class: &ClassDraft, of: &BottleneckDraft) {
+        let parent = |c: &ClassDraft| c.parent.as_ref().map(|parent| parent.value.clone());
+        let above = parent(class);
+        let beside = |c: &&ClassDraft| parent(c) == above && c.rate.is_some();
+        let above = of.classes.iter().find(|c| Some(c.name()) == above);
+        match (&class.rate, &class.name, above) {
+            (None, Some(name), None) if class.parent.is_none() => {
+                let help = "with schedule = \"htb\" each class has a guaranteed rate, unless it shares that of a \
+                            `parent`";
+                let title = format!("the class `{}` has no `rate`", name.value);
+                self.mistake(&name.at, title, help);
+            }
+            (None, Some(name), _) if of.classes.iter().any(|c| beside(&c)) => {
+                let help = "classes with one `parent` all have a guaranteed rate, or share that of the parent without one";
+                let title = format!("the class `{}` has no `rate`", name.value);
+                self.mistake(&name.at, title, help);
+            }
+            (Some(rate), _, Some(above)) if above.rate.is_none() && above.parent.is_some() => {
+                let help = "nothing is guaranteed below a class to which nothing is: leave out this rate, or give \
+                            the class above one";
+                let title = format!(
+                    "a `rate` below the class `{}`, which has none",
+                    above.name()
+                );
+                self.mistake(&rate.at, title, help);
+            }
+            _ => {}
         }
     }
 

@@ -160,7 +160,8 @@ impl ClassReport {
         if ["priority", "htb"].contains(&schedule) {
             figures.push(format!("priority {}", self.priority));
         }
-        if ["priority", "drr"].contains(&schedule) {
+        let is_by_weight = schedule == "htb" && self.rate_bit_s.is_none();
+        if is_by_weight || ["priority", "drr"].contains(&schedule) {
             figures.push(format!("weight {}", self.weight));
         }
         figures.extend(self.rate_bit_s.map(|rate| format!("rate {}", Rate(rate))));

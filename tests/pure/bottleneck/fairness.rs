@@ -105,6 +105,47 @@ fn an_empty_queue_keeps_its_debt() {
     }
 }
 
+/// Below a class of htb: its guarantee is theirs, the best priority first, then by weight.
+#[test]
+fn classes_without_a_rate_share_that_of_the_class_above() {
+    let of = |rate| Class {
+        rate: Some(rate),
+        ..Class::default()
+    };
+    let below = |priority, weight| Class {
+        parent: Some(0),
+        priority,
+        weight,
+        ..Class::default()
+    };
+    let plan = plan(
+        Schedule::Htb,
+        vec![
+            of(4_000_000),
+            of(6_000_000),
+            below(0, 1),
+            below(1, 3),
+            below(1, 1),
+        ],
+    );
+    let seconds = 31;
+    for (best, beside, want) in [
+        // What the best one leaves of 4 Mbit/s, by weight.
+        (1_000_000, RATE, [6e6, 1e6, 2.25e6, 0.75e6]),
+        (RATE, RATE, [6e6, 4e6, 0.0, 0.0]),
+        // All that is borrowed is theirs.
+        (1_000_000, 1_000_000, [1e6, 1e6, 6e6, 2e6]),
+    ] {
+        let load = |class, rate| constant(class, 1514, rate, class as u64, seconds * SECOND);
+        let packets = merge([load(1, beside), load(2, best), load(3, RATE), load(4, RATE)]);
+        let got = shares(&serve(&plan, &packets), &packets, 5, seconds);
+        for (got, want) in got[1..].iter().zip(want) {
+            let what = format!("{best} and {beside} bit/s");
+            super::traffic::assert_near(&what, *got + 1e6, want + 1e6, 0.01);
+        }
+    }
+}
+
 /// What one leaves, the others share by their rates; a ceil leaves more for them.
 #[test]
 fn what_is_left_is_borrowed_in_proportion_to_the_rates() {

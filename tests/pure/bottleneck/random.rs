@@ -29,13 +29,18 @@ pub fn plan(random: &mut Random) -> Plan {
     let rate =
         [64_000, 999_983, 10_000_000, 1_000_000_007, 99_999_999_977][random.below(5) as usize];
     let count = 1 + random.below(12) as usize;
+    // Below some classes nothing is guaranteed.
+    let mut lends_all: Vec<bool> = Vec::new();
     let classes = (0..count).map(|index| {
         let nested = index > 0 && schedule != Schedule::Fifo && !random.one_in(3);
+        let parent = nested.then(|| random.below(index as u64) as usize);
+        let shares = parent.is_some_and(|parent| lends_all[parent]);
+        lends_all.push(shares || random.one_in(3));
         Class {
-            parent: nested.then(|| random.below(index as u64) as usize),
+            parent,
             priority: random.below(3) as u8,
             weight: 1 + random.below(20) as u32,
-            rate: (schedule == Schedule::Htb).then(|| 1 + rate / (1 + random.below(30))),
+            rate: (schedule == Schedule::Htb && !shares).then(|| 1 + rate / (1 + random.below(30))),
             ceil: (schedule != Schedule::Fifo && random.one_in(3))
                 .then(|| 1 + rate / (1 + random.below(8))),
             limits: limits(random, rate),
@@ -108,6 +113,50 @@ fn service_is_that_of_the_reference() {
         sent > 40_000 && dropped > 5_000,
         "{sent} sent, {dropped} dropped"
     );
+}
+
+/// The first packet of a class above others is not known, so its deadline is that of a quantum: packets have this length.
+#[test]
+fn a_class_without_a_rate_is_the_class_above_it() {
+    let mut random = Random(5);
+    let mut sent = 0;
+    for round in 0..200 {
+        let mut plan = plan(&mut random);
+        plan.schedule = Schedule::Htb;
+        plan.classes.retain(|class| class.parent.is_none());
+        for class in &mut plan.classes {
+            class.rate.get_or_insert(1 + plan.rate / 9);
+        }
+        let leaf = random.below(plan.classes.len() as u64) as usize;
+        let packets = packets(&mut random, &plan, 500);
+        let packets: Vec<_> = (packets.iter())
+            .map(|packet| Packet {
+                bytes: 1600,
+                ..*packet
+            })
+            .collect();
+        let mut nested = plan.clone();
+        nested.classes.push(Class {
+            parent: Some(leaf),
+            limits: plan.classes[leaf].limits,
+            priority: random.below(3) as u8,
+            ..Class::default()
+        });
+        let below = nested.classes.len() - 1;
+        let to_below = |packet: &Packet| match packet.class == leaf {
+            true => Packet {
+                class: below,
+                ..*packet
+            },
+            false => *packet,
+        };
+        let lower: Vec<_> = packets.iter().map(to_below).collect();
+        let got: Vec<_> = decisions(&nested, &lower).iter().map(fate).collect();
+        let want: Vec<_> = decisions(&plan, &packets).iter().map(fate).collect();
+        assert!(got == want, "round {round}: {nested:?}");
+        sent += got.len();
+    }
+    assert_eq!(sent, 100_000);
 }
 
 /// A holder reads late, and in batches of any size.

@@ -216,9 +216,9 @@ impl Reference<'_> {
     }
 
     fn quantum(&self, class: usize) -> i128 {
-        let share = |c: &Class| match self.htb() {
-            true => u128::from(c.rate.unwrap()),
-            false => u128::from(c.weight),
+        let share = |c: &Class| match c.rate {
+            Some(rate) if self.htb() => u128::from(rate),
+            _ => u128::from(c.weight),
         };
         let own = &self.plan.classes[class];
         let level = self.plan.classes.iter().filter(|c| {
@@ -283,21 +283,25 @@ impl Reference<'_> {
         }
     }
 
+    /// Of a class with guarantees below it.
+    fn depth(&self, class: usize) -> Option<usize> {
+        let mut below = self.children(class).into_iter();
+        let guaranteed = below.any(|c| self.plan.classes[c].rate.is_some());
+        guaranteed.then(|| self.above(class).len())
+    }
+
     /// The class with the best claim to a guarantee.
     fn lender(&self) -> Option<usize> {
         let all = 0..self.plan.classes.len();
         let due = all.filter(|c| {
             self.htb()
+                && self.plan.classes[*c].rate.is_some()
                 && self.ready(*c)
                 && self.guarantees[*c].floor() <= self.now
                 && self.above(*c).iter().all(|above| self.open(*above))
         });
         due.min_by_key(|c| {
-            let leaf = self.children(*c).is_empty();
-            let depth = match leaf {
-                true => usize::MAX,
-                false => self.above(*c).len(),
-            };
+            let depth = self.depth(*c).unwrap_or(usize::MAX);
             let class = &self.plan.classes[*c];
             let first = self.queues[*c].first();
             let bytes = first.map_or(QUANTUM, |first| self.packets[*first].bytes.into());
@@ -331,13 +335,11 @@ impl Reference<'_> {
     /// What all guarantees that compete with that of a class lack is no claim of any, but for a packet: of the
     /// whole server, then of each smaller part that a ceil limits, while the class is behind by too much.
     fn forget(&mut self, class: usize, sends: usize, packet: u64, earliest: u64) {
-        let group = |class: usize| {
-            let leaf = self.children(class).is_empty();
-            let depth = (!leaf).then(|| self.above(class).len());
-            (depth, self.plan.classes[class].priority)
-        };
+        let group = |class: usize| (self.depth(class), self.plan.classes[class].priority);
         let sends = self.above(sends);
-        let waits = |c: &usize| sends.contains(c) || self.busy(*c);
+        let waits = |c: &usize| {
+            self.plan.classes[*c].rate.is_some() && (sends.contains(c) || self.busy(*c))
+        };
         let all = (0..self.plan.classes.len()).filter(waits);
         let same: Vec<usize> = all.filter(|c| group(*c) == group(class)).collect();
         let mut parts = vec![same.clone()];
@@ -388,8 +390,9 @@ impl Reference<'_> {
         let mut lent = false;
         for class in self.above(leaf) {
             lent |= Some(class) == lender;
-            if lent && self.htb() {
-                let rate = self.plan.classes[class].rate.unwrap().min(self.plan.rate);
+            let rate = self.plan.classes[class].rate;
+            if let Some(rate) = rate.filter(|_| lent && self.htb()) {
+                let rate = rate.min(self.plan.rate);
                 let earliest = self.now.saturating_sub((leaves + 1) * (longest / rate));
                 if self.guarantees[class].floor() < earliest {
                     self.forget(class, leaf, longest / self.plan.rate, earliest);

@@ -139,6 +139,25 @@ fn keys_without_effect_are_mistakes() {
         complains(&with(key, schedule), &[&title, "it counts with"]);
     }
     complains(&with("", "htb"), &["the class `x` has no `rate`"]);
+    // What no class guarantees is shared by those below one that has it.
+    let below = |keys: &str, others: &str| {
+        let class =
+            format!("parent = \"p\"\n{keys}\n[bottleneck.b.class.p]\nrate = \"1Mbit\"\n{others}");
+        with(&class, "htb")
+    };
+    let classes = parse(&below("weight = 3\npriority = 1", "")).bottlenecks[0].plan();
+    assert_eq!(
+        (classes.classes[1].rate, classes.classes[1].weight),
+        (None, 3)
+    );
+    let beside = "[bottleneck.b.class.y]\nparent = \"p\"\nrate = \"1kbit\"";
+    complains(
+        &below("", beside),
+        &["the class `x` has no `rate`", "all have a guaranteed"],
+    );
+    let lower = "[bottleneck.b.class.y]\nparent = \"x\"\nrate = \"1kbit\"";
+    let inner = below("", lower).replace("b.x", "b.y");
+    complains(&inner, &["a `rate` below the class `x`, which has none"]);
     let ceil = "rate = \"2Mbit\"\nceil = \"1Mbit\"";
     complains(&with(ceil, "htb"), &["`ceil` is below `rate`"]);
 }
