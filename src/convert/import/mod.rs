@@ -22,6 +22,7 @@ mod tc_command;
 mod tc_filter;
 mod tc_handle;
 mod tc_limiter;
+mod tc_nested;
 mod tc_prio;
 mod tc_quantum;
 mod tc_queue;

@@ -26,7 +26,7 @@ const IP: u8 = 1;
 const IP6: u8 = 2;
 
 /// A filter that selects a class.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(crate) struct Filter<'a> {
     /// Its verb.
     pub at: At,
@@ -203,8 +203,14 @@ pub(crate) fn filter<'a>(words: &mut Words<'a>) -> Result<Option<Filter<'a>>, Mi
     Ok(Some(filter))
 }
 
+/// Of 16 bits: no 1 follows a 0.
+fn is_prefix(mask: i64) -> bool {
+    let others = 0xffff ^ mask;
+    others & (others + 1) == 0
+}
+
 /// The match of a ToS under a mask.
-fn tos(value: i64, mask: i64) -> Option<(&'static str, String)> {
+pub(super) fn tos(value: i64, mask: i64) -> Option<(&'static str, String)> {
     match (value, mask) {
         (..=0xff, DSCP) => Some(("dscp", (value >> 2).to_string())),
         (_, 0xff) => Some(("tos", value.to_string())),
@@ -312,6 +318,11 @@ fn u32_match(words: &mut Words, out: &mut Vec<(&'static str, String)>) -> Result
     match (key, bits) {
         ("tos", bits) => out.push(tos(number, bits).ok_or_else(|| cannot(&mask))?),
         (key, mask) if mask == full => out.push((key, number.to_string())),
+        // A prefix of a port is a range.
+        ("source-port" | "destination-port", 1..0xffff) if is_prefix(bits) => {
+            let first = number & bits;
+            out.push((key, quoted(format!("{first}-{}", first | (0xffff ^ bits)))));
+        }
         _ => return Err(cannot(&mask)),
     }
     Ok(())

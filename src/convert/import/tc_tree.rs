@@ -6,6 +6,7 @@ use super::tc_command::{Made, begins, filters, made};
 use super::tc_filter::Filter;
 use super::tc_handle::{canonical, major, of_qdisc};
 use super::tc_limiter::is_in;
+use super::tc_nested::{Nest, has_classes, not_there};
 use super::tc_prio::Bands;
 use super::tc_quantum::{USUAL_R2Q, not_in_proportion, quantum};
 use super::tc_queue::{Queue, queue};
@@ -29,7 +30,9 @@ pub(super) struct Tree<'a> {
     pub classes: Vec<Class>,
     /// Id of the class that takes what no filter does.
     pub default: Option<String>,
-    bands: Option<Bands>,
+    pub bands: Option<Bands>,
+    /// Below classes.
+    pub nests: Vec<Nest<'a>>,
     pub filters: Vec<Filter<'a>>,
     /// Of its root.
     pub at: At,
@@ -87,6 +90,7 @@ impl<'a> Tree<'a> {
             default: None,
             filters: filters(text, device)?,
             bands: None,
+            nests: Vec::new(),
             at: root.kind.at.clone(),
             warnings: Vec::new(),
         };
@@ -108,10 +112,11 @@ impl<'a> Tree<'a> {
             root = bands;
             tree.prio(bands)?;
         }
+        tree.nest(&all)?;
         for index in 0..tree.classes.len() {
             tree.leaf(text, &all, index)?;
         }
-        tree.of_root(root);
+        tree.of_root(root)?;
         tree.promises();
         Ok(Some(tree))
     }
@@ -149,25 +154,6 @@ impl<'a> Tree<'a> {
             .collect();
         if self.schedule == Schedule::Htb {
             self.warnings.extend(promised_twice(self.rate, &promises));
-        }
-    }
-
-    /// Keeps the filters that every packet of the device meets.
-    fn of_root(&mut self, root: &Made<'a>) {
-        let warnings = &mut self.warnings;
-        self.filters.retain(|filter| {
-            let parent = filter.parent.as_ref().filter(|_| root.handle.is_some());
-            let at_root = parent.is_none() || parent == root.handle.as_ref();
-            if !at_root && filter.device == root.device {
-                let (class, parent) = (&filter.class, parent.map_or("", String::as_str));
-                warnings.push(format!(
-                    "a filter to class {class}: it is of {parent}, not of the root"
-                ));
-            }
-            at_root && filter.device == root.device
-        });
-        if let Some(bands) = &self.bands {
-            bands.choose(root, &mut self.filters);
         }
     }
 
@@ -250,6 +236,9 @@ impl<'a> Tree<'a> {
             match queue(&mut below, &mut self.warnings)? {
                 Some(queue) => self.queue = queue,
                 None if below.kind.value == "prio" => {}
+                None if has_classes(below.kind.value) => {
+                    return Err(not_there(&below, "below tbf"));
+                }
                 None => {
                     let kind = below.kind.value;
                     let text =
@@ -265,6 +254,9 @@ impl<'a> Tree<'a> {
     fn leaf(&mut self, text: &str, all: &[Made], index: usize) -> Result<(), Mistake> {
         let id = self.classes[index].id.clone();
         let mut next = all.iter().find(|made| self.classes[index].holds(made));
+        if self.nests.iter().any(|nest| nest.class == id) {
+            return Ok(());
+        }
         let is_inner = self.classes.iter().any(|c| c.parent.as_ref() == Some(&id));
         if let (true, Some(qdisc)) = (is_inner, next) {
             // htb_change_class() removes the queue of a class that gets one below it.
@@ -311,6 +303,9 @@ impl<'a> Tree<'a> {
                 }
                 other => match queue(&mut qdisc, &mut self.warnings)? {
                     Some(queue) => class.queue = queue,
+                    None if has_classes(other) => {
+                        return Err(not_there(&qdisc, &format!("in class {id}")));
+                    }
                     None => self.warnings.push(format!(
                         "`{other}` in class {id}: this queue has 1000 packets instead"
                     )),
@@ -326,7 +321,7 @@ impl<'a> Tree<'a> {
 
 impl Class {
     /// Whether a qdisc is directly below.
-    fn holds(&self, made: &Made) -> bool {
+    pub fn holds(&self, made: &Made) -> bool {
         let parent = made.parent.as_deref();
         !made.is_class && parent.is_some_and(|parent| of_qdisc(parent, major(&self.id)) == self.id)
     }

@@ -472,6 +472,106 @@ fn what_is_no_tree_is_refused() {
     assert!(imported.warnings[0].contains("a filter to class 1:11"));
 }
 
+/// Bands have no guarantee: they share that of the class, the best first.
+#[test]
+fn a_prio_in_a_class_of_htb() {
+    let bands = "\
+        tc qdisc add dev eth1 parent 1:30 handle 30: prio bands 2 priomap 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n\
+        tc qdisc add dev eth1 parent 30:1 handle 31: pfifo limit 50\n\
+        tc qdisc add dev eth1 parent 30:2 handle 32: netem delay 5ms limit 60\n\
+        tc filter add dev eth1 parent 30: protocol ip prio 1 u32 match ip dst 10.0.0.0/23 flowid 30:1\n\
+        tc filter add dev eth1 parent 30: protocol ip prio 2 u32 match ip tos 0xb8 0xfc flowid 30:1\n\
+        tc filter add dev eth1 parent 30: protocol ip prio 3 u32 match ip dst 10.0.2.0/24 flowid 30:1\n\
+        tc filter add dev eth1 parent 30: protocol ip prio 4 u32 match ip protocol 6 0xff flowid 30:2\n";
+    let tree = TREE.replace(
+        "parent 1:30 handle 30: pfifo limit 50",
+        "parent 1:30 handle 30: PRIO",
+    );
+    let tree = tree
+        .lines()
+        .filter(|line| !line.contains("PRIO"))
+        .map(|line| format!("{line}\n"));
+    // Of the packets that the filters of the root lead to the class, and of those that none takes.
+    let to_it = "tc filter add dev eth1 parent 1: protocol ip prio 2 u32 match ip dst 10.0.0.0/16 \
+                 match ip tos 0x08 0x1c flowid 1:30\n";
+    let script = tree.collect::<String>() + to_it + bands;
+    let imported = import(&script, None);
+    assert_eq!(imported.warnings, [""; 0]);
+    let profile = parse(&imported.toml);
+    let plan = profile.bottlenecks[0].plan();
+    assert_eq!((plan.schedule, plan.classes.len()), (Schedule::Htb, 5));
+    let above = plan.classes[2];
+    assert_eq!(
+        (above.parent, above.rate, above.ceil),
+        (None, Some(89 * MBIT), Some(100 * MBIT))
+    );
+    let band = |priority, packets| Class {
+        parent: Some(2),
+        priority,
+        limits: limited(packets),
+        ..Class::default()
+    };
+    assert_eq!(plan.classes[3..], [band(0, 50), band(1, 60)]);
+    assert_eq!(profile.up.class.as_deref(), Some("tree.class-30-2"));
+    assert_eq!(profile.up.delay.mean_ns, 5_000_000);
+    let ds = "tos = \"0x8/0x1c\"";
+    let want = [
+        ("destination = \"10.0.1.0/24\"".to_owned(), "class-1-10"),
+        ("destination = \"10.0.2.0/24\"".to_owned(), "class-1-20"),
+        (format!("destination = \"10.0.0.0/23\", {ds}"), "class-30-1"),
+        // No packet has both fields, and those to 10.0.2.0/24 are in class 1:20.
+        (
+            format!("destination = \"10.0.0.0/16\", protocol = \"tcp\", {ds}"),
+            "class-30-2",
+        ),
+        (format!("destination = \"10.0.0.0/16\", {ds}"), "class-30-2"),
+        ("destination = \"10.0.0.0/23\"".to_owned(), "class-30-1"),
+        ("source = \"0.0.0.0/0\", dscp = 46".to_owned(), "class-30-1"),
+        (
+            "source = \"0.0.0.0/0\", protocol = \"tcp\"".to_owned(),
+            "class-30-2",
+        ),
+    ];
+    assert_eq!(
+        rules(&imported),
+        want.map(|(keys, class)| format!("{keys}: {class}"))
+    );
+    // By ToS, too, in a band of a prio.
+    let nested = "tc qdisc add dev eth0 root handle 1: prio bands 2 priomap 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n\
+                  tc qdisc add dev eth0 parent 1:2 prio\n";
+    let imported = import(nested, Some(MBIT));
+    let plan = parse(&imported.toml).bottlenecks[0].plan();
+    let places: Vec<_> = plan
+        .classes
+        .iter()
+        .map(|c| (c.parent, c.priority))
+        .collect();
+    assert_eq!(
+        places,
+        [
+            (None, 0),
+            (None, 1),
+            (Some(1), 0),
+            (Some(1), 1),
+            (Some(1), 2)
+        ]
+    );
+    assert_eq!(rules(&imported).len(), 2);
+    for (kind, under, said) in [
+        ("htb default 1", "1:2", "`htb` in class 1:2 is not imported"),
+        ("htb default 1", "1:2", "x.sh:2:34"),
+        ("drr", "1:2", "write those, or a single queue"),
+        ("prio", "1:2 handle 1:", "has classes of another qdisc"),
+    ] {
+        let script = nested.replace("1:2 prio", &format!("{under} {kind}"));
+        let text = refused(&script);
+        assert!(text.contains(said), "{text}");
+    }
+    let script = "tc qdisc add dev eth0 root handle 1: tbf rate 1mbit burst 10k limit 30000\n\
+                  tc qdisc add dev eth0 parent 1:1 handle 2: htb\n";
+    assert!(refused(script).contains("`htb` below tbf is not imported"));
+}
+
 /// A profile has one seed, and a seed that is not in it is in a warning.
 #[test]
 fn the_seed_of_a_netem_in_a_tree() {
@@ -623,6 +723,13 @@ fn a_filter_is_for_its_protocol() {
             &["protocol ip prio 1 u32 match ip protocol 17 0xff flowid 1:10"][..],
             &["source = \"0.0.0.0/0\", protocol = \"udp\": class-1-10"][..],
         ),
+        // A prefix of a port is a range.
+        (
+            &["protocol ip prio 1 u32 match ip dport 85 0xfff0 match ip sport 0 fc00 flowid 1:10"],
+            &[
+                "source = \"0.0.0.0/0\", source-port = \"0-1023\", destination-port = \"80-95\": class-1-10",
+            ],
+        ),
         (
             &["protocol ipv6 prio 1 matchall flowid 1:10"],
             &["source = \"::/0\": class-1-10"],
@@ -698,8 +805,8 @@ fn a_filter_is_for_its_protocol() {
             "in `match u8 0x05 0x0f at 0`",
         ),
         (
-            "protocol ip prio 1 u32 match ip src 10.0.0.1 match ip dport 80 0xfff0 flowid 1:10",
-            "in `match ip dport 80 0xfff0`",
+            "protocol ip prio 1 u32 match ip src 10.0.0.1 match ip dport 80 0xfff1 flowid 1:10",
+            "in `match ip dport 80 0xfff1`",
         ),
         // What the kernel does with those depends on no class of the text.
         ("protocol ip prio 1 handle 1: cgroup", "without `flowid`"),
