@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where classes of htb send more than those above them have, for import and export.
 
+/// Up to so many bit/s a class of htb is guaranteed one packet of 1514 bytes in a minute: what it owes for longer is
+/// forgotten (`HTB_MBUFFER`). It borrows all that it sends but for this packet, by its `prio` and `quantum`.
+pub(super) const NO_GUARANTEE: u64 = 200;
+
 /// A class; rates in bit/s.
 pub(super) struct Promise<'a> {
     pub name: &'a str,

@@ -8,9 +8,8 @@ use super::tc_queue::qdisc;
 use super::{ExportDirection, ExportError, Exported};
 use crate::abi;
 use crate::bottleneck::{QUANTUM, Schedule};
-use crate::convert::htb::{Promise, promised_twice};
+use crate::convert::htb::{NO_GUARANTEE, Promise, promised_twice};
 use crate::profile::{Bottleneck, Link, Profile, Rule, ServiceClass, Stage, Target};
-use crate::text::Word;
 
 /// htb's `prio` is 0 to 7.
 const PRIORITY_MAX: u32 = 7;
@@ -124,11 +123,8 @@ impl Script {
             return None;
         };
         let found = profile.bottlenecks.iter().find(|b| b.name == name)?;
-        if found.schedule != Schedule::Htb {
-            let word = found.schedule.word();
-            self.reason(format!(
-                "schedule = \"{word}\": only htb has a rate for the whole tree"
-            ));
+        if found.schedule == Schedule::Fifo {
+            self.reason("schedule = \"fifo\": htb has no order of arrival across classes");
         }
         if found.classes.is_empty() {
             self.reason(format!("`[bottleneck.{name}]` has no classes"));
@@ -155,7 +151,17 @@ impl Script {
         ));
         let plan = bottleneck.plan();
         for (class, of_plan) in bottleneck.classes.iter().zip(&plan.classes) {
-            self.class(bottleneck, class, plan.quantum(of_plan), &ids, device);
+            let quantum = match class.rate {
+                Some(_) => plan.quantum(of_plan),
+                None => by_weight(bottleneck, class),
+            };
+            self.class(bottleneck, class, quantum, &ids, device);
+        }
+        if bottleneck.schedule != Schedule::Htb {
+            self.note(
+                "htb lets a class that waits send a packet in a minute whatever its priority and weight, because it has \
+                 no class without a rate",
+            );
         }
         for class in &bottleneck.classes {
             let is_inner = |c: &ServiceClass| c.parent.as_ref() == Some(&class.name);
@@ -192,7 +198,7 @@ impl Script {
     fn class(&mut self, of: &Bottleneck, class: &ServiceClass, quantum: u64, ids: &Ids, dev: &str) {
         let ServiceClass {
             priority,
-            // Of other schedules.
+            // In the quantum.
             weight: _,
             rate,
             ceil,
@@ -202,7 +208,18 @@ impl Script {
             queue: _,
         } = class;
         let is_inner = of.classes.iter().any(|c| c.parent.as_ref() == Some(name));
-        if is_inner && *priority != 0 {
+        let has_guarantees = of.schedule == Schedule::Htb;
+        if has_guarantees && rate.is_none() {
+            self.reason(format!(
+                "class `{name}`: a class of htb has a `rate`, and no priority or weight within that of its parent"
+            ));
+        }
+        if !has_guarantees && parent.is_some() {
+            self.reason(format!(
+                "class `{name}`: `parent`: htb has no priority or weight of a class above others"
+            ));
+        }
+        if has_guarantees && is_inner && *priority != 0 {
             self.reason(format!(
                 "class `{name}`: htb has no priority of a class above others"
             ));
@@ -214,7 +231,8 @@ impl Script {
         }
         // Without a ceil the server's rate is the highest one.
         let ceil = ceil.or(of.rate).unwrap_or(1);
-        let rate = self.bytes(&format!("rate of class `{name}`"), rate.unwrap_or(1));
+        let rate = rate.unwrap_or(NO_GUARANTEE);
+        let rate = self.bytes(&format!("rate of class `{name}`"), rate);
         let ceil = self.bytes(&format!("ceil of class `{name}`"), ceil);
         let parent = parent.as_deref().and_then(|parent| ids.named(parent));
         let (parent, minor) = (parent.unwrap_or(SERVER), ids.named(name).unwrap_or(0));
@@ -354,6 +372,13 @@ impl Script {
             self.reason(format!("{priority} filters: tc has 65535 priorities"));
         }
     }
+}
+
+/// In proportion to the weights of its priority, without a rest: a packet at least.
+fn by_weight(of: &Bottleneck, class: &ServiceClass) -> u64 {
+    let beside = of.classes.iter().filter(|c| c.priority == class.priority);
+    let least = beside.map(|c| u64::from(c.weight)).min().unwrap_or(1);
+    u64::from(class.weight) * QUANTUM.div_ceil(least)
 }
 
 /// `rate` and `ceil` with bursts of 10 ms: by default tc makes room for one packet, and then a late

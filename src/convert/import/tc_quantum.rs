@@ -3,6 +3,8 @@
 
 use super::tc_shaper::Shaper;
 use super::tc_tree::Class;
+use crate::bottleneck::Schedule;
+use crate::convert::htb::NO_GUARANTEE;
 
 /// tc's `r2q`, if the command has none.
 pub(super) const USUAL_R2Q: u64 = 10;
@@ -40,4 +42,45 @@ pub(super) fn not_in_proportion(classes: &[Class]) -> Vec<String> {
         })
     };
     all.iter().enumerate().filter_map(differs).collect()
+}
+
+/// Of a profile's class.
+const WEIGHT_MAX: u64 = 1_000_000;
+
+/// Where all classes borrow what they send from a server of this rate, they have priorities, and weights of their
+/// quanta, instead of guarantees.
+pub(super) fn without_guarantees(classes: &mut [Class], server: Option<u64>) -> Option<Schedule> {
+    let is_least = |class: &Class| class.rate.is_some_and(|rate| rate <= NO_GUARANTEE);
+    let borrows = |class: &Class| class.parent.is_none() && is_least(class);
+    let server = server.filter(|rate| *rate > NO_GUARANTEE && classes.iter().all(borrows))?;
+    let priority = |class: &Class| class.priority.unwrap_or(0);
+    let beside = |class: &Class| {
+        let same = classes.iter().filter(|c| priority(c) == priority(class));
+        same.map(|class| class.quantum).fold(0, divisor)
+    };
+    let weights: Vec<u64> = (classes.iter())
+        .map(|class| class.quantum / beside(class).max(1))
+        .collect();
+    if weights.iter().any(|weight| *weight > WEIGHT_MAX) {
+        return None;
+    }
+    let first = priority(classes.first()?);
+    let is_drr = classes.iter().all(|class| priority(class) == first);
+    for (class, weight) in classes.iter_mut().zip(weights) {
+        (class.rate, class.weight) = (None, Some(weight));
+        class.ceil.take_if(|ceil| *ceil >= server);
+        class.priority.take_if(|_| is_drr);
+    }
+    Some(match is_drr {
+        true => Schedule::Drr,
+        false => Schedule::Priority,
+    })
+}
+
+/// The greatest common one.
+fn divisor(a: u64, b: u64) -> u64 {
+    match b {
+        0 => a,
+        _ => divisor(b, a % b),
+    }
 }

@@ -8,7 +8,7 @@ use super::tc_handle::{canonical, major, of_qdisc};
 use super::tc_limiter::is_in;
 use super::tc_nested::{Nest, has_classes, not_there};
 use super::tc_prio::Bands;
-use super::tc_quantum::{USUAL_R2Q, not_in_proportion, quantum};
+use super::tc_quantum::{USUAL_R2Q, not_in_proportion, quantum, without_guarantees};
 use super::tc_queue::{Queue, queue};
 use super::tc_script::{below_another, is_netem};
 use super::tc_shaper::Shaper;
@@ -47,6 +47,7 @@ pub(super) struct Class {
     pub id: String,
     pub parent: Option<String>,
     pub priority: Option<u32>,
+    pub weight: Option<u64>,
     pub rate: Option<u64>,
     pub ceil: Option<u64>,
     /// Bytes of a turn in htb.
@@ -206,6 +207,9 @@ impl<'a> Tree<'a> {
             class
                 .priority
                 .take_if(|_| parents.contains(&Some(class.id.clone())));
+        }
+        if let Some(schedule) = without_guarantees(&mut self.classes, self.rate) {
+            self.schedule = schedule;
         }
         self.warnings.extend(not_in_proportion(&self.classes));
         Ok(())

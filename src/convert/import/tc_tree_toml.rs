@@ -128,6 +128,9 @@ fn class(out: &mut Writer, class: &Class, tree: &Tree) {
     if let Some(priority) = class.priority {
         out.key("priority", priority);
     }
+    if let Some(weight) = class.weight.filter(|weight| *weight > 1) {
+        out.key("weight", weight);
+    }
     if let Some(rate) = class.rate {
         out.key("rate", quoted(Rate(rate)));
     }

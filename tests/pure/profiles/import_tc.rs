@@ -572,6 +572,46 @@ fn a_prio_in_a_class_of_htb() {
     assert!(refused(script).contains("`htb` below tbf is not imported"));
 }
 
+/// Where no class of htb is guaranteed more than a packet in a minute, quanta and priorities are all there is.
+#[test]
+fn classes_that_borrow_everything() {
+    let of = |options: [&str; 2]| {
+        let [a, b] = options;
+        let script = format!(
+            "tc qdisc add dev eth0 root handle 1: htb default 10\n\
+             tc class add dev eth0 parent 1: classid 1:1 htb rate 10mbit\n\
+             tc class add dev eth0 parent 1:1 classid 1:10 htb rate 200bit ceil 10mbit {a}\n\
+             tc class add dev eth0 parent 1:1 classid 1:20 htb ceil 5mbit {b}\n"
+        );
+        let imported = import(&script, None);
+        let plan = parse(&imported.toml).bottlenecks[0].plan();
+        let figures = |c: &Class| (c.priority, c.weight, c.rate, c.ceil);
+        let classes: Vec<_> = plan.classes.iter().map(figures).collect();
+        (plan.schedule, classes, imported.warnings.len())
+    };
+    let five = Some(5 * MBIT);
+    let same = of(["prio 3 quantum 8000", "rate 8bit prio 3 quantum 2000"]);
+    assert_eq!(
+        same,
+        (
+            Schedule::Drr,
+            vec![(0, 4, None, None), (0, 1, None, five)],
+            0
+        )
+    );
+    let other = of(["quantum 8000", "rate 200bit prio 1"]);
+    assert_eq!(
+        other,
+        (
+            Schedule::Priority,
+            vec![(0, 1, None, None), (1, 1, None, five)],
+            0
+        )
+    );
+    let (schedule, classes, _) = of(["quantum 8000", "rate 208bit"]);
+    assert_eq!((schedule, classes[0].2), (Schedule::Htb, Some(200)));
+}
+
 /// A profile has one seed, and a seed that is not in it is in a warning.
 #[test]
 fn the_seed_of_a_netem_in_a_tree() {

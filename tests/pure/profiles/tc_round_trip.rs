@@ -3,9 +3,11 @@
 
 use std::fmt::Write;
 
+use emud::bottleneck::Schedule;
 use emud::convert::export::{ExportDirection, ExportError, Exported, tc};
 use emud::convert::import::{self, Header};
 use emud::profile::{Link, Loss, Profile, Stage, shipped};
+use emud::text::Word;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use support::chance::same_cases;
@@ -18,6 +20,7 @@ use super::parse;
 struct Made {
     parent: Option<Index>,
     priority: u32,
+    weight: u32,
     rate_bytes: u64,
     ceil_bytes: u64,
     queue: Option<String>,
@@ -36,15 +39,17 @@ fn class() -> impl Strategy<Value = Made> {
     (
         prop::option::of(any::<Index>()),
         0..=7u32,
-        1..=1_000_000u64,
+        1..=2_000u32,
+        26..=1_000_000u64,
         1..=10_000_000u64,
         queue,
         prop::option::of(exportable()),
     )
         .prop_map(
-            |(parent, priority, rate_bytes, ceil_bytes, queue, link)| Made {
+            |(parent, priority, weight, rate_bytes, ceil_bytes, queue, link)| Made {
                 parent,
                 priority,
+                weight,
                 rate_bytes,
                 ceil_bytes: rate_bytes + ceil_bytes,
                 queue,
@@ -147,9 +152,17 @@ fn name(place: usize) -> String {
     format!("class-1-{:x}", 2 + 3 * place)
 }
 
+fn divisor(a: u32, b: u32) -> u32 {
+    match b {
+        0 => a,
+        _ => divisor(b, a % b),
+    }
+}
+
 /// As the import writes it: a named link for each leaf, of which the default one is also the link
 /// of all other packets.
 fn profile(
+    schedule: Schedule,
     classes: &[Made],
     default: Option<Index>,
     rules: &[(String, Index)],
@@ -157,8 +170,10 @@ fn profile(
 ) -> Profile {
     let parents: Vec<Option<usize>> = (classes.iter().enumerate())
         .map(|(place, class)| match (place, &class.parent) {
-            (0, _) | (_, None) => None,
-            (place, Some(parent)) => Some(parent.index(place)),
+            (place, Some(parent)) if place > 0 && schedule == Schedule::Htb => {
+                Some(parent.index(place))
+            }
+            _ => None,
         })
         .collect();
     let is_leaf = |place: &usize| !parents.contains(&Some(*place));
@@ -173,18 +188,34 @@ fn profile(
     }
     let _ = writeln!(
         text,
-        "[bottleneck.tree]\nrate = \"{}bit\"\nschedule = \"htb\"",
-        rate * 8
+        "[bottleneck.tree]\nrate = \"{}bit\"\nschedule = \"{}\"",
+        rate * 8,
+        schedule.word()
     );
     for (place, class) in classes.iter().enumerate() {
         let _ = writeln!(text, "[bottleneck.tree.class.{}]", name(place));
-        let _ = writeln!(text, "rate = \"{}bit\"", class.rate_bytes * 8);
-        let _ = writeln!(text, "ceil = \"{}bit\"", class.ceil_bytes * 8);
+        let is_htb = schedule == Schedule::Htb;
+        if is_htb {
+            let _ = writeln!(text, "rate = \"{}bit\"", class.rate_bytes * 8);
+        } else {
+            let beside = classes
+                .iter()
+                .filter(|other| schedule == Schedule::Drr || other.priority == class.priority);
+            // In smallest numbers, as import has them.
+            let divisor = beside.map(|other| other.weight).fold(0, divisor);
+            let _ = writeln!(text, "weight = {}", class.weight / divisor);
+        }
+        // The server's is the default.
+        if is_htb || class.ceil_bytes < rate {
+            let _ = writeln!(text, "ceil = \"{}bit\"", class.ceil_bytes * 8);
+        }
         if let Some(parent) = parents[place] {
             let _ = writeln!(text, "parent = \"{}\"", name(parent));
         }
         if leaves.contains(&place) {
-            let _ = writeln!(text, "priority = {}", class.priority);
+            if schedule != Schedule::Drr {
+                let _ = writeln!(text, "priority = {}", class.priority);
+            }
             if let Some(queue) = &class.queue {
                 let _ = writeln!(text, "queue = {queue}");
             }
@@ -262,12 +293,18 @@ proptest! {
 
     #[test]
     fn import_of_export_is_the_profile(
+        schedule in prop::sample::select(vec![Schedule::Htb, Schedule::Priority, Schedule::Drr]),
         classes in prop::collection::vec(class(), 1..7),
         default in prop::option::of(any::<Index>()),
         rules in prop::collection::vec((matches(), any::<Index>()), 0..5),
-        rate in 1..=125_000_000_000u64,
+        rate in 26..=125_000_000_000u64,
     ) {
-        let profile = profile(&classes, default, &rules, rate);
+        // Of one priority alone weights decide.
+        let schedule = match classes.iter().all(|class| class.priority == classes[0].priority) {
+            true if schedule == Schedule::Priority => Schedule::Drr,
+            _ => schedule,
+        };
+        let profile = profile(schedule, &classes, default, &rules, rate);
         let exported = match tc(&profile, ExportDirection::Up, "eth0") {
             Ok(exported) => exported,
             // More packets in flight than netem's limit permits, a quantum beyond 32 bits, or a weight
@@ -424,6 +461,7 @@ fn what_a_tree_cannot_do_is_listed() {
         ("ceil = \"1000001bit\"", "ceil of class `a`: 1000001 bit/s"),
         ("[bottleneck.t.class.b]\nrate = \"1Mbit\"\nparent = \"c\"\n[bottleneck.t.class.c]\nrate = \"1Mbit\"\npriority = 1",
             "class `c`: htb has no priority"),
+        ("[bottleneck.t.class.b]\nrate = \"1Mbit\"\n[bottleneck.t.class.c]\nparent = \"b\"", "class `c`: a class of htb has a `rate`"),
         ("[[rule]]\nlink = \"none\"", "rule 1: link = \"none\""),
         ("[links.x]\nclass = \"t.a\"\nrate = \"1Mbit\"\n[[rule]]\nmatch = { vlan = 5 }\nlink = \"x\"", "rule 1: `vlan`"),
         ("[[rule]]\nmatch = { protocol = \"udp\", source-port = \"5-9\" }\nclass = \"t.a\"", "has no range"),
@@ -441,6 +479,8 @@ fn what_a_tree_cannot_do_is_listed() {
         ("[up]\ndelay = \"5ms\"", "no packet of this direction waits"),
         ("[up]\nclass = \"t\"\n[bottleneck.t]\nrate = \"8Mbit\"", "schedule = \"fifo\""),
         ("[up]\nclass = \"t\"\n[bottleneck.t]\nrate = \"8Mbit\"\nschedule = \"htb\"", "has no classes"),
+        ("[up]\nclass = \"t.a\"\n[bottleneck.t]\nrate = \"8Mbit\"\nschedule = \"drr\"\n[bottleneck.t.class.a]\n\
+          parent = \"b\"\n[bottleneck.t.class.b]", "class `a`: `parent`: htb has no"),
     ] {
         let got = refused(text);
         assert!(got.contains(said), "{text}: {got}");
