@@ -1,23 +1,36 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Execute the commands of docs/containers.md in order with real containers of Podman, and check what
-# they promise. `docker` is podman here. Everything is in separate namespaces, and the image is made
-# of busybox, without a registry. Needs root, podman, runc or crun, busybox-static.
+# Execute the commands of docs/containers.md in order with real containers of ENGINE, and check what they promise.
+# `docker` is podman with podman. Everything is in separate namespaces, and the image is made of busybox, without a
+# registry. With containerd, which has no such commands, and with rootless, Podman of a user, one container gets a
+# link. Needs root, busybox-static, iproute2, runc; podman and conmon, or apt-get.
 #
-# usage: containers.sh EMUD
+# usage: containers.sh EMUD podman|rootless|docker|containerd
 set -euo pipefail
 
-emud=$(realpath -- "${1:?usage: containers.sh EMUD}")
-page=$(realpath -- "$(dirname -- "${BASH_SOURCE[0]}")/../docs/containers.md")
+usage='usage: containers.sh EMUD podman|rootless|docker|containerd'
+emud=$(realpath -- "${1:?$usage}")
+engine=${2:?$usage}
+root=$(realpath -- "$(dirname -- "${BASH_SOURCE[0]}")/..")
 
 if [ -z "${EMUD_CONTAINERS_INSIDE-}" ]; then
-    for program in podman conmon busybox; do
+    needed='busybox runc'
+    case $engine in
+    podman) needed+=' podman conmon' ;;
+    rootless) needed+=' podman conmon slirp4netns' ;;
+    docker) needed+=' dockerd docker' ;;
+    containerd) needed+=' containerd ctr' ;;
+    *) echo "$usage" >&2; exit 64 ;;
+    esac
+    [ "$engine" = podman ] || PATH=$PATH:$("$root/tests/engines.sh")
+    for program in $needed; do
         command -v "$program" >/dev/null || { echo "containers.sh: $program is missing" >&2; exit 69; }
     done
     status=0
-    EMUD_CONTAINERS_INSIDE=1 unshare --net --mount --pid --fork --kill-child -- "$0" "$emud" || status=$?
-    # Podman leaves its control groups behind; one with a process stays.
-    find /sys/fs/cgroup -depth -type d -path '*/libpod_parent*' -exec rmdir {} \; 2>/dev/null || true
+    EMUD_CONTAINERS_INSIDE=1 unshare --net --mount --pid --fork --kill-child -- "$0" "$emud" "$engine" || status=$?
+    # Engines leave their control groups behind; one with a process stays.
+    find /sys/fs/cgroup -depth -type d -regex '.*/\(libpod_parent\|docker\|emud-test\)\(/.*\)?' -exec rmdir {} \; \
+        2>/dev/null || true
     exit "$status"
 fi
 mount -t proc proc /proc
@@ -27,44 +40,57 @@ scratch=$(mktemp -d)
 watch=
 finish() {
     [ -z "$watch" ] || kill "$watch" 2>/dev/null || true
-    podman rm -fa -t 0 >/dev/null 2>&1 || true
     cd /
     rm -rf "$scratch"
 }
 trap finish EXIT
 cd "$scratch"
 
-# runc can run in a mixed hierarchy of control groups, crun cannot; limits that need no privilege.
-runtime=crun
-! command -v runc >/dev/null || runtime=runc
-cat >containers.conf <<END
-[containers]
-default_ulimits = ["nofile=1024:1024", "nproc=100:100"]
-[engine]
-runtime = "$runtime"
-cgroup_manager = "cgroupfs"
-events_logger = "file"
-END
-cat >storage.conf <<END
-[storage]
-driver = "vfs"
-graphroot = "$scratch/store"
-runroot = "/run/store"
-END
-export CONTAINERS_CONF=$scratch/containers.conf CONTAINERS_STORAGE_CONF=$scratch/storage.conf
 unset DOCKER_HOST CONTAINER_HOST SUDO_UID
-
 mkdir -p image/bin bin
 cp "$(command -v busybox)" image/bin/
 for applet in sh sleep ping; do ln -s busybox "image/bin/$applet"; done
-tar -C image -c . | podman import - busybox >/dev/null 2>&1
 ln -s "$emud" bin/emud
-ln -s "$(command -v podman)" bin/docker
-export PATH=$scratch/bin:$PATH
+PATH=$scratch/bin:$PATH
 
-mkdir -p /run/podman
-podman system service -t 0 unix:///run/podman/podman.sock >service.log 2>&1 &
-for _ in $(seq 100); do [ ! -S /run/podman/podman.sock ] || break; sleep 0.1; done
+# listens SOCKET: wait for it.
+listens() {
+    for _ in $(seq 150); do [ ! -S "$1" ] || return 0; sleep 0.2; done
+    tail -n 20 service.log >&2
+    exit 1
+}
+
+# start_podman [PREFIX...]: what runs it, for a user.
+start_podman() {
+    local folder=${XDG_RUNTIME_DIR:-/run}
+    # runc can run in a mixed hierarchy of control groups, crun cannot; limits that need no privilege.
+    cat >containers.conf <<END
+[containers]
+default_ulimits = ["nofile=1024:1024", "nproc=100:100"]
+[engine]
+runtime = "runc"
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+END
+    cat >storage.conf <<END
+[storage]
+driver = "vfs"
+graphroot = "$folder/store"
+runroot = "$folder/run"
+END
+    export CONTAINERS_CONF=$scratch/containers.conf CONTAINERS_STORAGE_CONF=$scratch/storage.conf
+    ln -s "$(command -v podman)" bin/docker
+    "$@" mkdir -p "$folder/podman"
+    "$@" podman system service -t 0 "unix://$folder/podman/podman.sock" >service.log 2>&1 &
+    listens "$folder/podman/podman.sock"
+}
+
+start_docker() {
+    # Its firewall rules would be those of this namespace, and need modules that a host may lack.
+    dockerd --iptables=false --ip6tables=false --storage-driver=vfs --data-root=/run/store \
+        --exec-opt native.cgroupdriver=cgroupfs -H unix:///run/docker.sock >service.log 2>&1 &
+    listens /run/docker.sock
+}
 
 # listed PATTERN [NUMBER]: wait until so many links are listed.
 listed() {
@@ -89,6 +115,58 @@ attached() {
     listed 'container phone.*hsdpa'
 }
 
+# of_containerd: no API that emud knows, so the container is found by its control group; no network, so it gets one here.
+of_containerd() {
+    local id started
+    id=$(od -An -v -tx1 -N 32 /dev/urandom | tr -d ' \n')
+    containerd --root /run/store --state /run/containerd --address /run/containerd/containerd.sock >service.log 2>&1 &
+    listens /run/containerd/containerd.sock
+    for started in "ctr run -d --null-io --cgroup /emud-test/$id --pid-file pid --rootfs image $id /bin/sleep 1000" \
+        "ctr task start -d --null-io --pid-file pid $id"; do
+        $started
+        ip link add w0 type veth peer name eth0 netns "$(cat pid)"
+        ip link set w0 up
+        nsenter -t "$(cat pid)" -n ip link set eth0 up
+        emud attach --container "${id:0:16}" --profile lte
+        listed "container ${id:0:12}.eth0.lte.both"
+        emud show --container "$id" --json | jq -e '.interfaces[0].interface == "eth0"' >/dev/null
+        # The link ends with the container's network.
+        ctr task kill -s KILL "$id"
+        listed container 0
+        ctr task delete "$id" >/dev/null 2>&1
+    done
+    ctr container delete "$id"
+    echo "2 starts with containerd"
+}
+
+# of_rootless: the user and the device that anybody may open are of this namespace of mounts.
+of_rootless() {
+    local uid=4711
+    export SUDO_UID=$uid XDG_RUNTIME_DIR=/run/user/$uid
+    local user=(setpriv --reuid "$uid" --regid "$uid" --clear-groups env "HOME=$XDG_RUNTIME_DIR")
+    { cat /etc/passwd; echo "emud-test:x:$uid:$uid::$XDG_RUNTIME_DIR:/bin/sh"; } >passwd
+    mount --bind passwd /etc/passwd
+    mknod -m 666 /run/tun c 10 200
+    mount --bind /run/tun /dev/net/tun
+    mkdir -p "$XDG_RUNTIME_DIR"
+    chown "$uid:$uid" "$XDG_RUNTIME_DIR"
+    chmod 755 .
+    start_podman "${user[@]}"
+    tar -C image -c . | "${user[@]}" podman import - busybox >/dev/null 2>&1
+    emud watch 2>watch.log &
+    watch=$!
+    "${user[@]}" podman run -d --name web --label emud.profile=lte busybox sleep 1000 2>/dev/null
+    listed 'container web.tap0.lte.both'
+    kill "$watch"
+    watch=
+    listed container 0
+    emud attach --container web --profile dsl
+    listed 'container web.tap0.dsl.both'
+    emud detach --container web
+    listed container 0
+    echo "a container of a user"
+}
+
 # processes: those of emud, which are all in this namespace of processes.
 processes() {
     local process
@@ -97,6 +175,9 @@ processes() {
     done
 }
 
+case $engine in containerd | rootless) "of_$engine"; exit ;; esac
+"start_$engine"
+tar -C image -c . | docker import - busybox >/dev/null 2>&1
 executed=0
 while IFS= read -r command; do
     echo "# $command"
@@ -109,9 +190,9 @@ while IFS= read -r command; do
     "docker restart"*)
         listed 'container tv.*adsl24'
         listed 'container phone.*hsdpa'
-        before=$(podman inspect -f '{{.State.Pid}}' phone)
+        before=$(docker inspect -f '{{.State.Pid}}' phone)
         eval "$command" >/dev/null
-        [ "$(podman inspect -f '{{.State.Pid}}' phone)" != "$before" ]
+        [ "$(docker inspect -f '{{.State.Pid}}' phone)" != "$before" ]
         attached 2
         ;;
     # Its link ends with it; that of the other container stays.
@@ -147,7 +228,7 @@ while IFS= read -r command; do
     *) eval "$command" ;;
     esac
     executed=$((executed + 1))
-done < <(awk '/^```console$/ { on = 1; next } /^```$/ { on = 0 } on && sub(/^# /, "")' "$page")
+done < <(awk '/^```console$/ { on = 1; next } /^```$/ { on = 0 } on && sub(/^# /, "")' "$root/docs/containers.md")
 [ "$executed" -ge 14 ] || { echo "containers.sh: only $executed commands: where is the page?" >&2; exit 1; }
-[ -z "$(podman ps -aq)" ] || { echo "containers.sh: a container remains" >&2; exit 1; }
-echo "$executed commands"
+[ -z "$(docker ps -aq)" ] || { echo "containers.sh: a container remains" >&2; exit 1; }
+echo "$executed commands with $engine"

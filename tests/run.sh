@@ -133,7 +133,9 @@ else
     job unit unit
     job pure "$EMUD_PURE"
     job ci tests/ci.sh "$EMUD_BIN"
-    job containers tests/containers.sh "$EMUD_BIN"
+    for engine in podman rootless docker containerd; do
+        job "containers-$engine" tests/containers.sh "$EMUD_BIN" "$engine"
+    done
     if command -v go >/dev/null; then
         job grafana tests/grafana.sh
     else
