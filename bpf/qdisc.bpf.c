@@ -26,7 +26,7 @@ struct emud_wheel emud_wheels[EMUD_DIRECTIONS];
  * more: the timer then goes off before a packet that would save it. */
 #define EMUD_TIMER_LEAD_NS 1024
 
-/* Packets that are drawn nearer (wheel.h) with each one that leaves: they keep pace with one
+/* Packets that move into the buckets (wheel.h) with each one that leaves: they keep pace with one
  * that comes for each one that leaves, and empty spans. If none leaves, more. */
 #define EMUD_DRAW 2
 #define EMUD_DRAW_MOST 64

@@ -7,8 +7,8 @@
  * list. All others, which overtake, go into a timer wheel: buckets of 4 us, each a list,
  * and three levels of bits that lead to the next bucket that is not empty. The buckets are
  * of two spans of 67 ms: the present one and the next one. What is due later waits in the
- * list of its span, and is drawn into the buckets while the span before passes, some with
- * each packet that leaves. A span that is not drawn to its end is still far for packets that
+ * list of its span, and moves into the buckets while the span before passes, some with
+ * each packet that leaves. A span that has not moved to its end is still far for packets that
  * come: so packets that are due in the same 4 us are in one list, in the order in which they
  * came (those due in more than 68 s share the last list, and are sorted again from there).
  *

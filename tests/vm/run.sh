@@ -15,6 +15,7 @@
 #   --file SRC[:DST]      put a file or folder into the guest, see initramfs.sh (repeatable)
 #   --out GUEST:HOST      copy a file or folder out afterwards (repeatable)
 #   --append ARGUMENTS    more for the kernel command line (repeatable)
+#   --erms                the CPU has `rep stosb`, of which qemu counts each byte as an instruction (see below)
 #   --wire listen:PATH    eth0 on a wire to the guest that has --wire PATH and boots later; each has what passes
 #                         in PATH.02.pcap and PATH.01.pcap
 #
@@ -43,6 +44,7 @@ host_timeout_s=5400
 icount=
 threads=single
 wire=
+erms=,-erms
 append=
 need qemu-system-x86_64 timeout tar
 mkdir -p "$vm_dir/log"
@@ -79,6 +81,7 @@ while [ $# -gt 0 ]; do
         ;;
     --append) append="$append $2"; shift ;;
     --wire) wire=$2; shift ;;
+    --erms) erms= ;;
     -*) usage ;;
     *) break ;;
     esac
@@ -128,7 +131,7 @@ fi
 # cryptomgr.notests: 7.2 tests its ciphers behind a running system, two thirds of the guest's time
 # for minutes after the boot, and up to 3 ms at once.
 # The three ports have separate interrupts; ACPI describes those of the third one to the guest.
-timeout --kill-after=5 "$host_timeout_s" qemu-system-x86_64 "$@" -cpu max,-cx16,-erms -m "$memory_mib" \
+timeout --kill-after=5 "$host_timeout_s" qemu-system-x86_64 "$@" -cpu "max,-cx16$erms" -m "$memory_mib" \
     -nodefaults -no-user-config -display none -no-reboot \
     -kernel "$(kernel_dir "$series")/vmlinuz" -initrd "$work/initramfs" \
     -append "console=ttyS0 loglevel=5 oops=panic panic=-1 tsc=reliable rcupdate.rcu_cpu_stall_timeout=120 watchdog_thresh=60 cryptomgr.notests norandmaps$append" \
