@@ -31,7 +31,7 @@ fn noticed_within() -> Duration {
 pub struct Kind {
     pub name: &'static str,
     /// In namespace `a`; `$H`: the holder's process, `$D`: emud's device of the direction down,
-    /// `$B`: the other namespace.
+    /// `$B`: the other namespace. The time until it is noticed counts from behind [`THEN`].
     pub script: &'static str,
     /// The message about it; `|`: one of several.
     pub said: &'static str,
@@ -58,6 +58,14 @@ const fn of(engine: Engine, kind: Kind) -> Kind {
 }
 
 const DEVICES: &str = "ls /proc/sys/net/ipv4/conf";
+
+/// Behind what is no tampering.
+const THEN: &str = " THEN ";
+
+/// What comes before a change, and the change.
+fn parts(script: &str) -> (&str, &str) {
+    script.split_once(THEN).unwrap_or(("true", script))
+}
 
 /// Stands for a script: guests have no program that detaches one of tcx.
 const BY_TCX: &str = "tcx";
@@ -179,7 +187,7 @@ const KINDS: &[Kind] = &[
     ),
     kind(
         "checksums of the segmenter",
-        "$E set va down.corrupt=1%; ethtool -K emud-sb-${D##*-} tx-checksum-ip-generic on",
+        "$E set va down.corrupt=1% THEN ethtool -K emud-sb-${D##*-} tx-checksum-ip-generic on",
         "tx-checksum-ip-generic of emud-sb-",
     ),
     kind("segmenter gone", "ip link del emud-sa-${D##*-}", "emud-sa-"),
@@ -285,7 +293,11 @@ fn says(what: &Value, expected: &str) -> bool {
 pub fn spoil(lab: &Lab, engine: Engine, kind: &Kind) {
     match kind.script {
         BY_TCX => assert_eq!(detach_tcx(&lab.a), 1),
-        script => drop(lab.in_a(&(variables(lab, engine) + script))),
+        script => {
+            let (before, change) = parts(script);
+            let variables = variables(lab, engine);
+            drop(lab.in_a(&format!("{variables}{before}\n{change}")));
+        }
     }
 }
 
@@ -551,8 +563,9 @@ fn run_with(lab: &Lab, engine: Engine, script: &str) -> (Said, Vec<Value>) {
         BY_TCX => "",
         script => script,
     };
+    let (before, change) = parts(script);
     let script = format!(
-        "{}sleep 0.5\necho NOW\n{script}\nsleep 1",
+        "{}sleep 0.5\n{before}\necho NOW\n{change}\nsleep 1",
         variables(lab, engine)
     );
     let profile = lab.profile(LINK);
@@ -677,7 +690,9 @@ pub fn monitored(engine: Engine) {
                 done_ns
             }
             script => {
-                let script = variables(&lab, engine) + "cat /proc/uptime\n" + script;
+                let (before, change) = parts(script);
+                let variables = variables(&lab, engine);
+                let script = format!("{variables}{before} >/dev/null\ncat /proc/uptime\n{change}");
                 let said = lab.in_a(&script);
                 let s: f64 = said.split(' ').next().unwrap().parse().expect("seconds");
                 (s * 1e9) as u64
