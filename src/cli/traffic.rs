@@ -33,7 +33,8 @@ Examples:
   emud traffic transfer 192.0.2.1:6001 --file image
 
 Each prints one line of JSON when it ends. Delays need both ends on one machine: they are differences
-of its CLOCK_MONOTONIC.")]
+of its CLOCK_MONOTONIC. Jitter (RFC 3550) and, with --each, delay variation (RFC 5481) need one sender a
+port; between two machines the drift of their clocks is in them. docs/reproduction.md")]
 pub struct Args {
     #[command(subcommand)]
     verb: Verb,

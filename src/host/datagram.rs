@@ -2,6 +2,7 @@
 //! Datagrams with what the kernel adds in a control message.
 
 use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
 
 /// What the kernel says of a datagram.
@@ -49,6 +50,19 @@ pub(crate) struct Datagram<C> {
     pub control: Option<C>,
     pub from: libc::sockaddr_storage,
     pub from_len: libc::socklen_t,
+}
+
+impl<C> Datagram<C> {
+    /// Returns who sent it; `None`: not by IPv4.
+    pub fn sender(&self) -> Option<SocketAddr> {
+        if i32::from(self.from.ss_family) != libc::AF_INET {
+            return None;
+        }
+        // SAFETY: of this family, the kernel has written a sockaddr_in, for which there is room.
+        let from = unsafe { (&raw const self.from).cast::<libc::sockaddr_in>().read() };
+        let address = Ipv4Addr::from(from.sin_addr.s_addr.to_ne_bytes());
+        Some((address, u16::from_be(from.sin_port)).into())
+    }
 }
 
 /// Receives a datagram.

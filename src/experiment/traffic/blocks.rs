@@ -84,6 +84,7 @@ pub fn blocks(blocks: &Blocks) -> Result<Transferred, TrafficError> {
         duration_ns: now - begin,
         rtt_ns: rtt.figures(),
         retransmissions: window.retransmissions(),
+        ..Transferred::default()
     })
 }
 

@@ -4,6 +4,7 @@
 //! of CLOCK_MONOTONIC, which all nodes share.
 
 mod blocks;
+mod jitter;
 mod receive;
 mod rtp;
 mod send;
@@ -86,6 +87,14 @@ pub struct Received {
     pub overflowed: u64,
     /// From sending to arrival: the shortest, the mean, and the longest.
     pub delay_ns: [u64; 3],
+    /// Interarrival jitter of RFC 3550 after the last datagram, by the time of sending or, of RTP, by the time
+    /// stamp; null: fewer than two datagrams, or several senders.
+    #[serde(default)]
+    pub jitter_ns: Option<u64>,
+    /// Packet delay variation of RFC 5481, the delay above the shortest one: median, 95th, 99th and 99.9th percentile; null:
+    /// not listed, or several senders.
+    #[serde(default)]
+    pub variation_ns: Option<[u64; 4]>,
     /// Bytes in each interval of [`BIN_NS`]; the first one begins at this multiple of it.
     pub first_bin: u64,
     /// Bytes in each interval, the first one included.
@@ -110,6 +119,16 @@ pub struct Transferred {
     pub rtt_ns: [u64; 3],
     /// Segments or blocks sent again.
     pub retransmissions: u64,
+    /// TCP: the shortest round trip that the kernel has measured, the one of the connection's start among them.
+    #[serde(default)]
+    pub baseline_rtt_ns: Option<u64>,
+    /// TCP: buffer delay of RFC 6349, section 4.3: by how much the mean round trip exceeds the baseline, in % of it.
+    #[serde(default)]
+    pub buffer_delay_percent: Option<f64>,
+    /// TCP: efficiency of RFC 6349, section 4.2: of the bytes sent, those that were not sent again, in %; null: nothing was
+    /// sent, or the kernel is older than 4.19.
+    #[serde(default)]
+    pub efficiency_percent: Option<f64>,
 }
 
 /// What a receiver has stored.
@@ -246,6 +265,9 @@ mod tests {
             assert!(least > 0 && least <= mean && mean <= most, "{received:?}");
             let bins = sent.first_ns / BIN_NS..=crate::host::now_ns() / BIN_NS;
             assert!(bins.contains(&received.first_bin), "{received:?}");
+            let [median, .., long] = received.variation_ns.unwrap();
+            assert!(median <= long && long <= most - least, "{received:?}");
+            assert!(received.jitter_ns.unwrap() <= most - least, "{received:?}");
             // Loopback forwards nothing.
             let each = received.each.iter();
             let times = each.map(|[sent, arrived, ttl]| (arrived - sent, *ttl));
@@ -292,7 +314,16 @@ mod tests {
     fn a_short_transfer_is_counted_too() {
         let sent = transferred(Duration::from_millis(9));
         assert!(sent.bytes > 1 && sent.rtt_ns[0] > 0, "{sent:?}");
+        // A busy host makes TCP send some segments again, on loopback, too.
+        let efficiency = sent.efficiency_percent.unwrap();
+        assert!((50.0..=100.0).contains(&efficiency), "{sent:?}");
+        let [baseline, mean] = [sent.baseline_rtt_ns.unwrap(), sent.rtt_ns[1]];
+        // The kernel rounds the smoothed one down, to 1 us.
+        assert!(baseline > 0 && baseline <= sent.rtt_ns[2] + 1_000, "{sent:?}");
+        let beyond = 100.0 * mean.saturating_sub(baseline) as f64 / baseline as f64;
+        assert_eq!(sent.buffer_delay_percent, Some(beyond), "{sent:?}");
         let none = transferred(Duration::ZERO);
+        assert_eq!(none.efficiency_percent, None, "{none:?}");
         assert!(none.bytes == 0 && none.rtt_ns[0] > 0, "{none:?}");
     }
 

@@ -15,6 +15,7 @@ use crate::host::datagram::{self, Ttl};
 use crate::host::now_ns;
 use crate::socket_option;
 
+use super::jitter::{Jitter, Stamps, variation_ns};
 use super::rtp::Header;
 use super::{BIN_NS, Count, DATAGRAM_MIN, Received, Times, TrafficError, failed, number_and_time};
 
@@ -181,7 +182,8 @@ impl Udp {
         };
         let mut senders = Senders::new();
         let before = without_room(&fs::read_to_string(SNMP)?)?;
-        let mut delays = Times::default();
+        let (mut delays, mut jitter, mut stamps) =
+            (Times::default(), Jitter::default(), Stamps::default());
         let mut data = [0; 2048];
         let mut end = None;
         loop {
@@ -190,8 +192,8 @@ impl Udp {
                 break;
             }
             let arrived = match each {
-                true => with_ttl(socket, &mut data).map(|(len, ttl)| (len, None, Some(ttl))),
-                false => (socket.recv_from(&mut data)).map(|(len, from)| (len, Some(from), None)),
+                true => with_ttl(socket, &mut data),
+                false => (socket.recv_from(&mut data)).map(|(len, from)| (len, from, None)),
             };
             let (len, from, ttl) = match arrived {
                 Ok(datagram) => datagram,
@@ -201,13 +203,19 @@ impl Udp {
             };
             let now = now_ns();
             let own = match kind {
-                Kind::Rtp => Header::read(&data[..len]).map(|(_, rest)| rest),
-                Kind::Plain | Kind::Acknowledged => Some(&data[..len]),
+                Kind::Rtp => Header::read(&data[..len]).map(|(header, rest)| (Some(header), rest)),
+                Kind::Plain | Kind::Acknowledged => Some((None, &data[..len])),
             };
-            let Some((number, sent)) = own.and_then(number_and_time) else {
+            let own = own.and_then(|(header, own)| Some((header, number_and_time(own)?)));
+            let Some((header, (number, sent))) = own else {
                 continue;
             };
-            if let (Kind::Acknowledged, Some(from)) = (kind, from) {
+            let by = match header {
+                Some(header) => stamps.ns(header.timestamp),
+                None => sent.cast_signed(),
+            };
+            jitter.add(from, now.cast_signed().wrapping_sub(by));
+            if *kind == Kind::Acknowledged {
                 // One that cannot be sent is lost, as any other.
                 let _ = socket.send_to(&data[..DATAGRAM_MIN], from);
                 received.repeated += u64::from(!senders.entry(from).or_default().insert(number));
@@ -227,6 +235,11 @@ impl Udp {
             received.bytes += len as u64;
         }
         received.delay_ns = delays.figures();
+        received.jitter_ns = jitter.ns();
+        if jitter.is_of_one_sender() {
+            let transit = |[sent, arrived, _]: &[u64; 3]| arrived.wrapping_sub(*sent).cast_signed();
+            received.variation_ns = variation_ns(received.each.iter().map(transit));
+        }
         // The socket's drops also have datagrams with a wrong checksum (`udp_recvmsg()`), those of the
         // network namespace do not.
         let most = without_room(&fs::read_to_string(SNMP)?)?.saturating_sub(before);
@@ -235,11 +248,12 @@ impl Udp {
     }
 }
 
-/// Receives a datagram: its length and its TTL.
-fn with_ttl(socket: &UdpSocket, data: &mut [u8]) -> io::Result<(usize, u64)> {
+/// Receives a datagram: its length, its sender and its TTL.
+fn with_ttl(socket: &UdpSocket, data: &mut [u8]) -> io::Result<(usize, SocketAddr, Option<u64>)> {
     let datagram = datagram::receive::<Ttl>(socket, data)?;
     let Ttl(ttl) = datagram.control.ok_or(ErrorKind::InvalidData)?;
-    Ok((datagram.len, u64::try_from(ttl).unwrap_or(0)))
+    let from = datagram.sender().ok_or(ErrorKind::InvalidData)?;
+    Ok((datagram.len, from, Some(u64::try_from(ttl).unwrap_or(0))))
 }
 
 /// Returns the last column of the row of a port in `/proc/net/udp`.
@@ -305,6 +319,36 @@ mod tests {
             panic!("{counts:?}")
         };
         assert_eq!((received.packets, received.overflowed), (100, 0));
+    }
+
+    /// Two datagrams at once, with time stamps a second apart: a jitter of up to a sixteenth of it.
+    #[test]
+    fn jitter_of_rtp_is_that_of_its_time_stamps() {
+        let free = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = free.local_addr().unwrap();
+        drop(free);
+        let ports = Ports::bind(&[], &[], &[])
+            .unwrap()
+            .rtp(&[to.port()])
+            .unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for n in 0..2 {
+            let header = Header {
+                marker: true,
+                sequence: n,
+                timestamp: u32::from(n) * 90_000,
+                source: 1,
+            };
+            let datagram = [&header.bytes()[..], &[0; DATAGRAM_MIN]].concat();
+            sender.send_to(&datagram, to).unwrap();
+        }
+        let counts = receive(ports, &AtomicBool::new(true)).unwrap();
+        let [Count::Received(received)] = &counts[..] else {
+            panic!("{counts:?}")
+        };
+        let jitter = received.jitter_ns.unwrap();
+        assert!((40_000_000..=62_500_000).contains(&jitter), "{jitter}");
+        assert_eq!(received.variation_ns, None);
     }
 
     #[test]

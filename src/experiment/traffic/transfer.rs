@@ -92,13 +92,28 @@ pub fn transfer(transfer: &Transfer) -> Result<Transferred, TrafficError> {
     rtt.add(end.rtt_ns());
     // What is in flight is not transferred any more.
     let _ = stream.shutdown(Shutdown::Both);
+    let figures = rtt.figures();
+    let baseline = end.min_rtt_ns();
     Ok(Transferred {
         port,
         bytes: (source.file_bytes()).unwrap_or(end.tcpi_bytes_acked.saturating_sub(before)),
         duration_ns,
-        rtt_ns: rtt.figures(),
+        rtt_ns: figures,
         retransmissions: end.tcpi_total_retrans.into(),
+        baseline_rtt_ns: baseline,
+        buffer_delay_percent: baseline.map(|baseline| buffer_delay(figures[1], baseline)),
+        efficiency_percent: efficiency(end.tcpi_bytes_sent, end.tcpi_bytes_retrans),
     })
+}
+
+/// In % (RFC 6349, section 4.3). The mean is of smoothed round trips, so it may be below the baseline by rounding.
+fn buffer_delay(mean_ns: u64, baseline_ns: u64) -> f64 {
+    100.0 * mean_ns.saturating_sub(baseline_ns) as f64 / baseline_ns as f64
+}
+
+/// In % (RFC 6349, section 4.2); `None`: nothing was sent, or the kernel does not count it.
+fn efficiency(sent: u64, again: u64) -> Option<f64> {
+    (sent > 0).then(|| 100.0 * sent.saturating_sub(again) as f64 / sent as f64)
 }
 
 /// Where the data comes from.
@@ -182,9 +197,23 @@ struct TcpInfo {
     tcpi_total_retrans: u32,
     rates: [u64; 2],
     tcpi_bytes_acked: u64,
+    tcpi_bytes_received: u64,
+    segments: [u32; 3],
+    tcpi_min_rtt: u32,
+    data_segments: [u32; 2],
+    delivery: [u64; 4],
+    delivered: [u32; 2],
+    tcpi_bytes_sent: u64,
+    tcpi_bytes_retrans: u64,
 }
 
 impl TcpInfo {
+    /// `None`: the kernel has not measured any.
+    fn min_rtt_ns(&self) -> Option<u64> {
+        let known = !matches!(self.tcpi_min_rtt, 0 | u32::MAX);
+        known.then_some(u64::from(self.tcpi_min_rtt) * 1_000)
+    }
+
     fn rtt_ns(&self) -> u64 {
         u64::from(self.tcpi_rtt) * 1_000
     }
@@ -207,5 +236,37 @@ fn tcp_info(stream: &TcpStream) -> io::Result<TcpInfo> {
     match done {
         0 => Ok(info),
         _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::offset_of;
+
+    /// Offsets of include/uapi/linux/tcp.h.
+    #[test]
+    fn fields_are_where_the_kernel_writes_them() {
+        let at = [
+            offset_of!(TcpInfo, tcpi_rtt),
+            offset_of!(TcpInfo, tcpi_total_retrans),
+            offset_of!(TcpInfo, tcpi_bytes_acked),
+            offset_of!(TcpInfo, tcpi_min_rtt),
+            offset_of!(TcpInfo, tcpi_bytes_sent),
+            offset_of!(TcpInfo, tcpi_bytes_retrans),
+        ];
+        assert_eq!(at, [68, 100, 120, 148, 200, 208]);
+    }
+
+    /// The examples of sections 4.2 and 4.3: 100,000 bytes of which 2,000 are sent again; 25 ms that become 32.
+    #[test]
+    fn figures_are_those_of_the_rfc() {
+        assert_eq!(
+            efficiency(102_000, 2_000).map(|share| share.round()),
+            Some(98.0)
+        );
+        assert_eq!(efficiency(0, 0), None);
+        assert_eq!(buffer_delay(32_000_000, 25_000_000), 28.0);
+        assert_eq!(buffer_delay(24_000_000, 25_000_000), 0.0);
     }
 }
