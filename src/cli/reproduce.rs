@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use emud::experiment::lab::LabError;
 use emud::experiment::report as page;
-use emud::experiment::reproduce::{Bench, EXPERIMENTS, Experiment, ReproduceError, Reproduction};
+use emud::experiment::reproduce::{
+    Bench, Comparison, EXPERIMENTS, Experiment, ReproduceError, Reproduction,
+};
 use emud::experiment::run::Settings;
 use emud::host::signals::Noted;
 use emud::text::{columns, to_stderr};
@@ -25,6 +27,7 @@ Examples:
   emud reproduce --all --json >all.json
   emud reproduce --json t-tree >t-tree.json
   emud reproduce --from all.json t-tree.json --page all.html
+  emud reproduce --compare monday.json tuesday.json
 
 Experiments with a scenario run as `emud run --scenario NAME` does, and need root. A figure of a run
 whose verdict is not clean is neither within its tolerance nor outside it.
@@ -34,7 +37,7 @@ not measured, 3 the host was contended, 4 the emulation was late or dropped pack
 for `emud run`. docs/reproduction.md")]
 pub struct Args {
     /// Experiments to carry out
-    #[arg(value_name = "NAME", required_unless_present_any = ["all", "list", "from"])]
+    #[arg(value_name = "NAME", required_unless_present_any = ["all", "list", "from", "compare"])]
     names: Vec<String>,
 
     /// Carry out all experiments
@@ -52,6 +55,16 @@ pub struct Args {
         conflicts_with_all = ["names", "all", "list", "quick", "seed", "attempts", "monitor"]
     )]
     from: Vec<PathBuf>,
+
+    /// Compare two results that --json printed: what the seed determines must be identical, the difference of the
+    /// rest within the tolerance. Exit code 0 only then; 1: a figure differs, 2: one cannot be compared
+    #[arg(
+        long, value_name = "FILE", num_args = 2,
+        conflicts_with_all = [
+            "names", "all", "list", "from", "quick", "seed", "attempts", "monitor", "page", "markdown", "json"
+        ]
+    )]
+    compare: Vec<PathBuf>,
 
     /// Shorter runs and fewer variants: about a minute per experiment
     #[arg(long)]
@@ -89,6 +102,9 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         list()?;
         return Ok(super::DONE);
     }
+    if let [one, other] = &args.compare[..] {
+        return compare(one, other);
+    }
     // Before hours of measurement, not behind them.
     check_outputs(args)?;
     let (all, failed) = match &args.from[..] {
@@ -114,6 +130,18 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         report::write(path, &markdown(path, &all)?)?;
     }
     failed.map_or_else(|| Ok(all.exit_code()), Err)
+}
+
+/// Prints two results beside each other, and returns whether they agree.
+fn compare(one: &Path, other: &Path) -> Result<u8, Failure> {
+    let [first, second] = [one, other].map(|path| Reproduction::read(&[path]));
+    let comparison = Comparison::of(&first?, &second?);
+    let comparison = comparison.map_err(|problem| ReproduceError::Saved {
+        path: other.to_owned(),
+        problem,
+    })?;
+    super::out(&comparison.text())?;
+    Ok(comparison.exit_code())
 }
 
 /// Whether the page and the tables have a folder, no result would be overwritten, and the tables

@@ -300,3 +300,43 @@ fn files_are_written_and_nothing_else_is_overwritten() {
     assert_eq!(fs::read_to_string(&results).unwrap(), every_verdict());
     assert_eq!(fs::read_to_string(&md).unwrap(), before);
 }
+
+#[test]
+fn two_results_agree_or_differ() {
+    let folder = Folder::new("compare");
+    let write = |name: &str, seed, scenario: &str, value, verdict| {
+        let mut one = experiment(scenario, seed, &[figure("x", Some(value), verdict)]);
+        // Those in virtual time have no noise.
+        if scenario == "c-aqm" {
+            one["scenarios"] = json!([]);
+        }
+        folder.write(name, &saved(&[one]))
+    };
+    let first = write("first.json", 1, "t-tree", 10.0, "within");
+    let compared = |second: &Path| {
+        let done = reproduce(&[Path::new("--compare"), &first, second]);
+        let text = String::from_utf8_lossy(&done.stdout).into_owned();
+        (
+            done.status.code().unwrap(),
+            text + &String::from_utf8_lossy(&done.stderr),
+        )
+    };
+    for (value, verdict, code, word) in [
+        (10.0, "within", 0, "identical"),
+        (10.4, "within", 0, "within noise"),
+        (10.6, "deviates", 1, "differs"),
+        (10.0, "contended", 2, "not comparable"),
+    ] {
+        let second = write("second.json", 1, "t-tree", value, verdict);
+        let (exit, text) = compared(&second);
+        assert!(exit == code && text.contains(word), "{exit} {text}");
+    }
+    let (exit, text) = compared(&write("second.json", 2, "t-tree", 10.0, "within"));
+    assert!(exit == 65 && text.contains("same --seed"), "{exit} {text}");
+    let (exit, text) = compared(&write("second.json", 1, "s-ring", 10.0, "within"));
+    assert!(exit == 2 && text.contains("s-ring"), "{exit} {text}");
+    let of = |name, value| write(name, 1, "c-aqm", value, "within");
+    let [one, other] = [of("one.json", 10.0), of("other.json", 10.4)];
+    let done = reproduce(&[Path::new("--compare"), &one, &other]);
+    assert_eq!(done.status.code(), Some(1));
+}

@@ -53,6 +53,9 @@ pub struct Figure {
     pub theory: Option<f64>,
     /// Accepted difference from theory, or without theory from the published value.
     pub tolerance: Tolerance,
+    /// The value follows from the seed, so that a run with the same seed has the same one; only if true.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub seeded: bool,
     /// Measured value; null: it could not be measured.
     pub measured: Option<f64>,
     /// How they compare.
@@ -79,6 +82,7 @@ impl Figure {
             published: None,
             theory: None,
             tolerance: Tolerance::Share(0.03),
+            seeded: false,
             measured: None,
             verdict: FigureVerdict::Missing,
             explanation: None,
@@ -102,6 +106,14 @@ impl Figure {
 
     pub(super) fn within(self, tolerance: Tolerance) -> Self {
         Self { tolerance, ..self }
+    }
+
+    /// Its value is a count of fates, which the seed determines: of packets whose number does not depend on time.
+    pub(super) fn seeded(self) -> Self {
+        Self {
+            seeded: true,
+            ..self
+        }
     }
 
     /// A measured value outside the tolerance, but in this range, differs for this reason.

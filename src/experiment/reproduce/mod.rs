@@ -7,6 +7,7 @@ mod air_flows;
 mod c_aqm;
 mod c_diffserv;
 mod c_wireless;
+mod compare;
 mod conditions;
 mod counts;
 mod disk_use;
@@ -44,6 +45,7 @@ use crate::experiment::scenario::ScenarioError;
 use crate::profile::ProfileError;
 use crate::text::closest;
 
+pub use compare::Comparison;
 pub use conditions::Conditions;
 pub use figure::{Figure, FigureVerdict, Tolerance};
 pub(crate) use report::{COLUMNS, counts, row};

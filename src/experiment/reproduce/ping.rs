@@ -96,7 +96,8 @@ impl Class {
             of(|p| p.sd_ms),
         );
         [
-            lost.published(published.loss_percent),
+            // All echo requests between two addresses are one flow, and losses do not depend on times.
+            lost.published(published.loss_percent).seeded(),
             mean.published(published.mean_ms),
             match published.sd_ms {
                 Some(ms) => sd.published(ms),

@@ -254,14 +254,16 @@ pub(crate) fn row(figure: &Figure) -> [String; 7] {
 }
 
 /// Four significant digits.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     let digits = match value.abs() {
         size if size > 0.0 && size < 0.001 => return format!("{value:.2e}"),
         size if size >= 1000.0 => 0,
         size if size >= 100.0 => 1,
         size if size >= 10.0 => 2,
         size if size >= 1.0 => 3,
-        _ => 4,
+        size if size >= 0.1 || size == 0.0 => 4,
+        size if size >= 0.01 => 5,
+        _ => 6,
     };
     let text = format!("{value:.digits$}");
     match text.contains('.') {
@@ -279,6 +281,8 @@ mod tests {
     fn numbers_are_short() {
         let of = [0.0, 7.0, 4.6364, 12.345, 119.54, 9586.4, 0.1375].map(number);
         assert_eq!(of, ["0", "7", "4.636", "12.35", "119.5", "9586", "0.1375"]);
+        let small = [0.012344, -0.0012344, 0.5, 0.01, 3.3e-5].map(number);
+        assert_eq!(small, ["0.01234", "-0.001234", "0.5", "0.01", "3.30e-5"]);
     }
 
     #[test]
