@@ -6,6 +6,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{LoadError, MemoryLoaded, STOPS_WITHIN, failed, sleep_until};
+use crate::host::cgroup::memory_left;
 use crate::host::counters::memory_bytes;
 use crate::host::now_ns;
 
@@ -29,10 +30,10 @@ impl Memory {
     /// Writes until `stop` is set.
     ///
     /// # Errors
-    /// There is not so much memory, or with `swap` not so much memory and swap space.
+    /// There is not so much memory for the control group of this process, or with `swap` not so much memory and swap space.
     pub fn run(&self, stop: &AtomicBool) -> Result<MemoryLoaded, LoadError> {
         let info = fs::read_to_string("/proc/meminfo").map_err(failed("/proc/meminfo"))?;
-        self.fits(&info)?;
+        self.fits(&info, memory_left())?;
         // Only lowered values need a capability.
         let victim = fs::write("/proc/self/oom_score_adj", FIRST_VICTIM);
         victim.map_err(failed("/proc/self/oom_score_adj"))?;
@@ -71,13 +72,14 @@ impl Memory {
         })
     }
 
-    /// Checks the size against /proc/meminfo.
-    fn fits(&self, info: &str) -> Result<(), LoadError> {
+    /// Checks the size against /proc/meminfo, and against what limits of control groups leave.
+    fn fits(&self, info: &str, left: Option<u64>) -> Result<(), LoadError> {
         let bytes = |key: &str| {
             let lacks = || LoadError::Lacks(format!("/proc/meminfo has no {key}"));
             memory_bytes(info, key).ok_or_else(lacks)
         };
         let (available, swap) = (bytes("MemAvailable")?, bytes("SwapFree")?);
+        let available = left.map_or(available, |left| left.min(available));
         let size = self.size;
         if size > available + swap {
             let message = format!(
@@ -122,7 +124,7 @@ mod tests {
     fn what_does_not_fit_is_rejected() {
         let info = "MemTotal: 9000 kB\nMemAvailable:    1000 kB\nSwapFree:  500 kB\n";
         let of = |kib: u64, swap| {
-            let fits = load(kib << 10, swap).fits(info);
+            let fits = load(kib << 10, swap).fits(info, None);
             fits.map_err(|error| (error.exit_code(), error.to_string()))
         };
         assert_eq!(of(1000, false), Ok(()));
@@ -131,6 +133,12 @@ mod tests {
         assert!(code == 64 && text.contains("--swap occupies"), "{text}");
         let (code, text) = of(1501, true).unwrap_err();
         assert!(code == 69 && text.contains("would end processes"), "{text}");
-        assert!(load(1, true).fits("MemTotal: 1 kB").is_err());
+        assert!(load(1, true).fits("MemTotal: 1 kB", None).is_err());
+        // A control group may leave less than the host.
+        let within = |kib: u64, swap| load(kib << 10, swap).fits(info, Some(300 << 10)).is_ok();
+        assert!(
+            within(300, false) && !within(301, false) && within(800, true) && !within(801, true)
+        );
+        assert!(load(1000 << 10, false).fits(info, Some(9000 << 10)).is_ok());
     }
 }
