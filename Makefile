@@ -13,7 +13,7 @@ endif
 BIN := $(DESTDIR)$(PREFIX)/bin
 SHARE := $(DESTDIR)$(PREFIX)/share
 DOC := $(SHARE)/doc/emud
-UNIT := $(DESTDIR)$(PREFIX)/lib/systemd/system/emud@.service
+UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
 RULES := $(DESTDIR)$(PREFIX)/lib/udev/rules.d/90-emud.rules
 EMUD := target/release/emud
 
@@ -69,7 +69,7 @@ dist: ## a static binary, a Debian package, an image and crates: target/dist, ea
 	@tests/setup.sh dist
 	@packaging/dist.sh
 
-install: ## the binary, man pages, completions, docs and unit under PREFIX (/usr/local), after `make build`
+install: ## the binary, man pages, completions, docs and units under PREFIX (/usr/local), after `make build`
 	@test -x $(EMUD) || { echo 'run `make build` first' >&2; exit 1; }
 	install -D -m 755 $(EMUD) $(BIN)/emud
 	install -d $(SHARE)/man/man1 $(SHARE)/man/man5
@@ -86,12 +86,13 @@ install: ## the binary, man pages, completions, docs and unit under PREFIX (/usr
 	install -m 644 LICENSES/* $(DOC)/LICENSES
 	install -m 644 docs/*.md docs/*.json docs/*.svg $(DOC)/docs
 	cp -r contrib/* $(DOC)/contrib
-	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
-	sed 's,/usr/bin/emud,$(PREFIX)/bin/emud,' packaging/emud@.service >$(UNIT)
+	install -d $(UNITS)
+	for unit in packaging/*.service; do sed 's,/usr/bin/emud,$(PREFIX)/bin/emud,' $$unit >$(UNITS)/$${unit#*/} || exit; done
 	install -D -m 644 packaging/90-emud.rules $(RULES)
 
 uninstall: ## what `make install` put there
-	rm -f $(BIN)/emud $(SHARE)/man/man1/emud.1 $(SHARE)/man/man1/emud-*.1 $(SHARE)/man/man5/emud-*.5 $(UNIT) $(RULES)
+	rm -f $(BIN)/emud $(SHARE)/man/man1/emud.1 $(SHARE)/man/man1/emud-*.1 $(SHARE)/man/man5/emud-*.5 $(RULES)
+	rm -f $(patsubst packaging/%,$(UNITS)/%,$(wildcard packaging/*.service))
 	rm -rf $(DOC)
 	rm -f $(SHARE)/bash-completion/completions/emud $(SHARE)/zsh/site-functions/_emud
 	rm -f $(SHARE)/fish/vendor_completions.d/emud.fish

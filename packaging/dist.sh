@@ -46,7 +46,7 @@ for prefix in /usr /usr/local; do
 done
 tar -C "$dist/root/usr/local" --owner=0 --group=0 --numeric-owner --sort=name --transform "s,^\.,$name," -cJf "$dist/$name.tar.xz" .
 
-step "man pages and unit"
+step "man pages and units"
 for page in "$dist"/root/usr/share/man/man[15]/*.[15]; do
     said=$(groff -man -ww -W break -z -K utf8 -rLL=78n "$page" 2>&1) || { echo "$page: groff failed" >&2; exit 1; }
     [ -z "$said" ] || { echo "$said" >&2; exit 1; }
@@ -54,8 +54,11 @@ done
 if command -v systemd-analyze >/dev/null; then
     # It checks that the programs of a unit exist.
     mkdir "$dist/unit"
-    sed "s,/usr/bin/emud,$built/emud," 'packaging/emud@.service' >"$dist/unit/emud@eth0.service"
-    SYSTEMD_LOG_LEVEL=warning systemd-analyze verify --man=no "$dist/unit/emud@eth0.service"
+    for unit in packaging/*.service; do
+        file=${unit#*/}
+        sed "s,/usr/bin/emud,$built/emud," "$unit" >"$dist/unit/${file/@/@eth0}"
+    done
+    SYSTEMD_LOG_LEVEL=warning systemd-analyze verify --man=no "$dist"/unit/*
     rm -r "$dist/unit"
 fi
 
@@ -83,7 +86,7 @@ if [ "${suites[0]}" != none ]; then
         packaging/try.sh "$suite" "$dist"/emud_*.deb "$dist/$name.tar.xz"
     done
     if [ "$machine" = x86_64 ]; then
-        step "try the unit"
+        step "try the units"
         packaging/unit.sh "$dist"/emud_*.deb
     fi
 fi

@@ -66,7 +66,8 @@ for file in man/man1/emud-attach.1.gz man/man5/emud-profile.5.gz man/man5/emud-s
     doc/emud/docs/log.schema.json; do
     [ -e "$system/usr/share/$file" ] || { echo "try.sh: no /usr/share/$file" >&2; exit 1; }
 done
-unit /usr/lib/systemd/system/emud@.service
+units=(emud@ emud-metrics emud-watch)
+for name in "${units[@]}"; do unit "/usr/lib/systemd/system/$name.service"; done
 [ -d "$system/etc/emud" ]
 inside dpkg --purge emud >/dev/null
 [ ! -e "$system/usr/bin/emud" ]
@@ -74,5 +75,5 @@ inside dpkg --purge emud >/dev/null
 tar -C "$system/usr/local" --strip-components=1 -xf "$archive"
 [ -s "$system/usr/local/share/doc/emud/THIRD-PARTY" ]
 inside emud attach v0 --profile dsl >/dev/null
-unit /usr/local/lib/systemd/system/emud@.service
+for name in "${units[@]}"; do unit "/usr/local/lib/systemd/system/$name.service"; done
 inside emud detach v0 >/dev/null

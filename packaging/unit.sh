@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Boot Debian 12 with the package in a guest with kernel 6.1, where systemd runs emud@.service: it follows
-# its interface, with engines fq and hold. Needs root, debootstrap, qemu.
+# Boot Debian 12 with the package in a guest with kernel 6.1, where systemd runs emud@.service, which follows
+# its interface, with engines fq and hold, and emud-metrics and emud-watch. Needs root, debootstrap, qemu.
 #
 # usage: unit.sh PACKAGE
 set -euo pipefail
@@ -97,8 +97,33 @@ systemctl stop 'emud@br\x2dlan' || failed 'stop of br-lan'
 ! systemctl is-failed -q 'emud@*' || failed 'a unit has failed'
 systemctl start 'emud@br\x2dlan' || failed 'start of br-lan'
 emud attach v0 --profile lte || failed 'attach of v0'
+ip netns add far
+ip -n far link add v0 type veth peer name v1
+emud --netns far attach v0 --profile lte || failed 'attach of v0 in far'
+systemctl enable --now emud-metrics emud-watch || failed 'enable of the services'
+scraped() { (exec 3<>/dev/tcp/127.0.0.1/9109 && printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3 && grep -q "$1" <&3); }
+within 120 scraped '^emud_link_info{netns="far",interface="v0",profile="lte"' || failed 'no metrics of v0 in far'
+# The service has a namespace of mounts, to which later names come, too.
+ip netns add later
+ip -n later link add v0 type veth peer name v1
+emud --netns later attach v0 --profile dsl || failed 'attach of v0 in later'
+within 120 scraped '^emud_link_info{netns="later",interface="v0",profile="dsl"' || failed 'no metrics of v0 in later'
+# With what emud-watch leaves to attach: the link ends with the service, that with an end of its own goes on.
+emud --netns far detach v0 && emud --netns later detach v0 || failed 'detach of v0'
+sed 's,^ExecStart=.*,ExecStart=/usr/bin/like,' /usr/lib/systemd/system/emud-watch.service >/run/systemd/system/like.service
+printf '#!/bin/sh\nemud --netns far attach v0 -p lte --while-pid $$ && emud --netns later attach v0 -p lte --for 10min\nexec sleep 1000' >/usr/bin/like
+chmod 755 /usr/bin/like
+systemctl daemon-reload && systemctl start like || failed 'start of a service like emud-watch'
+in_both() { emud list --all | grep -q '^netns far' && emud list --all | grep -q '^netns later'; }
+within 120 in_both || failed 'a service like emud-watch does not attach'
+systemctl stop like
+in_later() { ! emud list --all | grep -q '^netns far'; }
+within 120 in_later || failed 'the link does not end with the service'
+emud list --all | grep -q '^netns later' || failed 'the link ends before its time'
+[ "$(systemctl show -p NRestarts --value emud-watch)" = 0 ] && systemctl is-active -q emud-watch || failed emud-watch
 /root/control/prerm remove
-[ -z "$(emud list)" ] || failed 'a link stays when the package is removed'
+[ -z "$(emud list --all)" ] || failed 'a link stays when the package is removed'
+! systemctl is-active -q emud-metrics emud-watch || failed 'a service stays when the package is removed'
 echo 'RESULT OK'
 systemctl poweroff
 END
@@ -129,4 +154,4 @@ grep -aqx $'RESULT OK\r*' "$scratch/console" || {
     echo "unit.sh: the unit has failed in the guest" >&2
     exit 1
 }
-echo "emud@.service follows its interface, with engines fq and hold"
+echo "emud@.service follows its interface, with engines fq and hold; emud-metrics and emud-watch serve"
