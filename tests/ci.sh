@@ -62,7 +62,23 @@ GITHUB_ACTIONS=true emud run --profile lte --monitor shared --junit f.xml -- sh 
 [ "$status" = 7 ]
 grep -q '^::error title=emud run%3A lte::client: exit code 7' f.err
 grep -q '<failure type="program" message="client: exit code 7">' f.xml
-# What the action calls.
+# What the action calls; another file, another name in the cache.
+mkdir -p action/target
+# named RELEASE: by its first step, as on this release of Ubuntu.
+named() {
+    : >name
+    awk '/^      run: \|$/ { on = 1; next } /^    - / && on { exit } on { print substr($0, 9) }' "$root/action.yml" |
+        sed "s,^\. /etc/os-release\$,VERSION_ID=$1," | ACTION=$PWD/action GITHUB_OUTPUT=$PWD/name bash -s
+}
+named 24.04
+first=$(cat name)
+echo built >action/target/file
+named 24.04
+[ "$(cat name)" = "$first" ]
+echo source >action/file
+named 24.04
+[ "$(cat name)" != "$first" ]
+if named 22.04 >/dev/null; then exit 1; fi
 (cd "$root" && eval "$(grep 'sudo .*tests/setup.sh build' action.yml)")
 grep -q '^install:' "$root/Makefile"
 echo "$executed commands"
