@@ -156,6 +156,11 @@ for page in *.md docs/*.md tests/vm/*.md; do
     done < <(grep -noE '\]\([^):]+\)' "$page" | sed -E 's/\]\(//; s/\)$//')
 done
 
+# The screen of top.md is the one that a unit test of emud top draws.
+checked=$((checked + 1))
+awk '/^```text$/ { on = 1; next } /^```$/ { on = 0 } on' docs/top.md | cmp -s - src/top/pictures/80x24.txt ||
+    fail docs/top.md "its screen" "differs from src/top/pictures/80x24.txt"
+
 # Blocks that are not found are no mistakes.
 if [ "$profiles" -le 15 ] || [ "$scenarios" -lt 3 ] || [ "$commands" -lt 100 ]; then
     fail docs "$profiles profiles, $scenarios whole scenarios and $commands commands" "too few"
