@@ -319,7 +319,10 @@ mod tests {
         assert!((50.0..=100.0).contains(&efficiency), "{sent:?}");
         let [baseline, mean] = [sent.baseline_rtt_ns.unwrap(), sent.rtt_ns[1]];
         // The kernel rounds the smoothed one down, to 1 us.
-        assert!(baseline > 0 && baseline <= sent.rtt_ns[2] + 1_000, "{sent:?}");
+        assert!(
+            baseline > 0 && baseline <= sent.rtt_ns[2] + 1_000,
+            "{sent:?}"
+        );
         let beyond = 100.0 * mean.saturating_sub(baseline) as f64 / baseline as f64;
         assert_eq!(sent.buffer_delay_percent, Some(beyond), "{sent:?}");
         let none = transferred(Duration::ZERO);
