@@ -108,7 +108,7 @@ ip netns add later
 ip -n later link add v0 type veth peer name v1
 emud --netns later attach v0 --profile dsl || failed 'attach of v0 in later'
 within 120 scraped '^emud_link_info{netns="later",interface="v0",profile="dsl"' || failed 'no metrics of v0 in later'
-# With what emud-watch leaves to attach: the link ends with the service, that with an end of its own goes on.
+# With what emud-watch leaves to attach: the link ends with the service, the one with `emud.for` goes on.
 emud --netns far detach v0 && emud --netns later detach v0 || failed 'detach of v0'
 sed 's,^ExecStart=.*,ExecStart=/usr/bin/like,' /usr/lib/systemd/system/emud-watch.service >/run/systemd/system/like.service
 printf '#!/bin/sh\nemud --netns far attach v0 -p lte --while-pid $$ && emud --netns later attach v0 -p lte --for 10min\nexec sleep 1000' >/usr/bin/like
