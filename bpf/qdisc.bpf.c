@@ -104,14 +104,13 @@ static long emud_draw_next(__u32 i, struct emud_draws *draws)
 	return !emud_draw(w, draws->now);
 }
 
-/* Returns whether more has to be drawn before any packet leaves: the time has come to a span
- * that is not near, or no packet leaves anyway. */
+/* `due` is that of the next packet. Returns whether more has to be drawn before any packet
+ * leaves: the time has come to a span that is not near, or no packet leaves anyway. */
 static __always_inline int emud_draw_some(struct emud_wheel *w, __u32 direction,
-					  __u64 now)
+					  __u64 now, __u64 due)
 {
 	struct emud_draws draws = {now, direction};
-	int waits =
-		emud_next_due(w) > now + EMUD_EARLY_NS || emud_present(w, now) > w->near;
+	int waits = due > now + EMUD_EARLY_NS || emud_present(w, now) > w->near;
 	__u32 most = waits ? EMUD_DRAW_MOST : EMUD_DRAW;
 
 	return bpf_loop(most, emud_draw_next, &draws, 0) == most && waits;
@@ -133,7 +132,7 @@ struct sk_buff *BPF_PROG(emud_dequeue, struct Qdisc *sch)
 	if (!now)
 		now = bpf_ktime_get_ns();
 	if (unlikely(w->far)) {
-		if (emud_draw_some(w, direction, now)) {
+		if (emud_draw_some(w, direction, now, due)) {
 			bpf_qdisc_watchdog_schedule(sch, now, 0);
 			return NULL;
 		}

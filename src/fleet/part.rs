@@ -72,13 +72,7 @@ pub fn run(
         to: to.clone(),
     };
     if let Err(e) = part.carry_out(from, setup) {
-        let built = Built::Failed {
-            run: String::new(),
-            message: e.to_string(),
-            code: e.exit_code(),
-            peer: matches!(e, FleetError::Peer(_)),
-        };
-        say(&to, &FromChild::Built(built));
+        say(&to, &FromChild::Built(Built::failed(String::new(), &e)));
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use emud_monitor::log::{ExitLine, Judgement};
 use serde::{Deserialize, Serialize};
 
+use super::FleetError;
 use super::clock::Estimate;
 
 /// A run. All agents receive it; each host's plan has a separate key.
@@ -43,6 +44,18 @@ pub enum Built {
         /// Another host does not answer as it must: that one may be lost.
         peer: bool,
     },
+}
+
+impl Built {
+    /// It could not be built because of this error.
+    pub(super) fn failed(run: String, error: &FleetError) -> Self {
+        Self::Failed {
+            run,
+            message: error.to_string(),
+            code: error.exit_code(),
+            peer: matches!(error, FleetError::Peer(_)),
+        }
+    }
 }
 
 /// All is built.

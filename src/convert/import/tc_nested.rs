@@ -204,8 +204,9 @@ fn both(first: &Filter, second: &Filter) -> Result<Option<Matches>, Mistake> {
                 return Ok(None);
             }
         } else {
-            let title = format!("a filter of a prio in a class compares `{key}` otherwise than");
-            let title = format!("{title} the one that leads there");
+            let title = format!(
+                "a filter of a prio in a class compares `{key}` otherwise than the one that leads there"
+            );
             let help = "write one filter for both at the root, to a class for these packets";
             return Err(Mistake::new(&second.at, title, help));
         }

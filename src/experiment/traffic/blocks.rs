@@ -14,7 +14,10 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use super::window::{Step, Window};
-use super::{DATAGRAM_MIN, Times, TrafficError, Transferred, checked, failed, number_and_time};
+use super::{
+    DATAGRAM_MAX, DATAGRAM_MIN, Times, TrafficError, Transferred, failed, fits, ipv4,
+    number_and_time,
+};
 use crate::host::now_ns;
 use crate::host::timespec;
 
@@ -42,7 +45,9 @@ pub struct Blocks {
 /// error.
 pub fn blocks(blocks: &Blocks) -> Result<Transferred, TrafficError> {
     let to = &blocks.to;
-    let address = checked(to, blocks.size)?;
+    let limits = [DATAGRAM_MIN, DATAGRAM_MAX].map(|bytes| bytes as f64);
+    fits(blocks.size as f64, limits)?;
+    let address = ipv4(to)?;
     let socket = UdpSocket::bind("0.0.0.0:0").map_err(failed("a socket"))?;
     let ready = socket.connect(address).and(socket.set_nonblocking(true));
     ready.map_err(failed(to))?;

@@ -178,12 +178,12 @@ fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> TrafficError {
 }
 
 /// Returns the address, if datagrams of this size fit.
-fn checked(to: &str, size: usize) -> Result<SocketAddr, TrafficError> {
-    if !(DATAGRAM_MIN..=DATAGRAM_MAX).contains(&size) {
-        let message = format!("a datagram of {size} bytes: use {DATAGRAM_MIN} to {DATAGRAM_MAX}");
-        return Err(TrafficError::Usage(message));
+fn fits(bytes: f64, [least, most]: [f64; 2]) -> Result<(), TrafficError> {
+    if (least..=most).contains(&bytes) {
+        return Ok(());
     }
-    ipv4(to)
+    let message = format!("a datagram of {bytes} bytes: use {least} to {most}");
+    Err(TrafficError::Usage(message))
 }
 
 fn ipv4(to: &str) -> Result<SocketAddr, TrafficError> {

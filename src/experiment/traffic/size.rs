@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use super::TrafficError;
+use super::{TrafficError, fits};
 use crate::verify::splitmix::Random;
 
 /// Data per datagram, bytes.
@@ -55,10 +55,7 @@ impl Size {
             Self::Normal { mean, sd } => (mean, sd),
         };
         let [least, most] = [*limits.start() as f64, *limits.end() as f64];
-        if !(least..=most).contains(&mean) {
-            let message = format!("a datagram of {mean} bytes: use {least} to {most}");
-            return Err(TrafficError::Usage(message));
-        }
+        fits(mean, [least, most])?;
         let mut random = Random::new(seed);
         Ok(std::iter::repeat_with(move || {
             let size = if sd > 0.0 {

@@ -177,12 +177,7 @@ impl Agent<'_> {
                 });
             }
             Err(e) => {
-                let built = Built::Failed {
-                    run: revision.id.clone(),
-                    message: e.to_string(),
-                    code: e.exit_code(),
-                    peer: false,
-                };
+                let built = Built::failed(revision.id.clone(), &e);
                 send(outbox, self.keys.built(&self.setup.host), &built);
             }
         }
