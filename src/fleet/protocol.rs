@@ -42,6 +42,7 @@ pub enum Built {
         /// The exit code.
         code: u8,
         /// Another host does not answer as it must: that one may be lost.
+        #[serde(default)]
         peer: bool,
     },
 }
