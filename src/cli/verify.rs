@@ -4,10 +4,15 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use emud::profile::{Time, shipped};
-use emud::verify::{CheckVerdict, Curve, Outcome, Request, table, verify};
+use emud::verify::{
+    CheckVerdict, Curve, Outcome, Request, VerifyError, class_table, classes, table, verify,
+};
 
 use super::progress::Progress;
 use super::{DONE, Failure, INCOMPLETE, OTHERWISE, Place, plot};
+
+/// For 20 samples of classes.
+const LEAST_NS: u64 = 1_000_000_000;
 
 /// Measure whether a link behaves as configured
 #[derive(Debug, clap::Args)]
@@ -17,6 +22,7 @@ Examples:
   emud verify eth0 --peer 192.0.2.7            there and back, ICMP echo
   emud verify eth0 --peer 192.0.2.7 --resolution 5ms
   emud verify veth0 --peer-netns server --against hsdpa --plot hsdpa.svg
+  emud verify eth0 --classes                   classes of bottlenecks under your traffic
 
 Judged: mean, standard deviation and distribution of the delay, loss, duplicates, order, and the rate.
 Five sixths of the duration are small probes well below the rate, one sixth is a train above it.
@@ -38,8 +44,12 @@ pub struct Args {
     peer: Option<IpAddr>,
 
     /// Network namespace of the other end, on this machine
-    #[arg(long, value_name = "NAME|PID|PATH", required_unless_present = "peer")]
+    #[arg(long, value_name = "NAME|PID|PATH", required_unless_present_any = ["peer", "classes"])]
     peer_netns: Option<String>,
+
+    /// Send nothing, and judge the classes of bottlenecks by what they send of the traffic that is there
+    #[arg(long, conflicts_with_all = ["peer", "peer_netns", "json", "plot"])]
+    classes: bool,
 
     /// Profile to judge by (a name or a file) instead of the active one
     #[arg(long, value_name = "PROFILE")]
@@ -66,6 +76,17 @@ pub fn run(args: Args, place: &Place) -> Result<u8, Failure> {
     let interface = place.interface(args.interface.as_deref())?;
     let against = args.against.as_deref().map(shipped::find).transpose()?;
     let progress = Progress::start(Some(&format!("about {}", args.duration)));
+    if args.classes {
+        if args.duration.0 < LEAST_NS {
+            return Err(VerifyError::TooShort(args.duration.to_string()).into());
+        }
+        progress.show("what classes send");
+        let all = classes(&interface, against.as_ref(), args.duration.0)?;
+        drop(progress);
+        let (verdict, text) = class_table(&all);
+        super::out(&text)?;
+        return Ok(code(verdict));
+    }
     let request = Request {
         interface,
         peer_netns: args.peer_netns,
@@ -85,11 +106,15 @@ pub fn run(args: Args, place: &Place) -> Result<u8, Failure> {
     if let Some(path) = &args.plot {
         plot::write(path, &panels(&outcome))?;
     }
-    Ok(match outcome.verdict {
+    Ok(code(outcome.verdict))
+}
+
+fn code(verdict: CheckVerdict) -> u8 {
+    match verdict {
         CheckVerdict::Agrees => DONE,
         CheckVerdict::Disagrees => OTHERWISE,
         CheckVerdict::NotMeasured | CheckVerdict::NotJudged => INCOMPLETE,
-    })
+    }
 }
 
 fn panels(outcome: &Outcome) -> Vec<plot::Panel> {

@@ -8,3 +8,4 @@ mod published;
 mod random;
 mod reference;
 mod traffic;
+mod verified;
