@@ -204,6 +204,12 @@ while IFS= read -r command; do
     "docker start"*)
         eval "$command" >/dev/null
         attached 3
+        # Its process stays, and gets another network.
+        network=$(docker inspect -f '{{range $name, $_ := .NetworkSettings.Networks}}{{$name}}{{end}}' phone)
+        docker network disconnect "$network" phone
+        listed 'container phone' 0
+        docker network connect "$network" phone
+        attached 4
         ;;
     "emud detach --container web")
         listed 'container web.eth0.lte.both'

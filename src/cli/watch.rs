@@ -51,7 +51,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return Err(ContainerError::NotRoot.into());
     }
     let seen = container::watch();
-    // The process of each container whose link is attached: another one after a restart.
+    // The process of each container whose link is attached: another one after a restart. None after a disconnect: the
+    // link may have ended with its interface. If it has not, attach says so at the next network of the container.
     let mut attached: HashMap<String, i32> = HashMap::new();
     let mut pending: Vec<Pending> = vec![];
     loop {
@@ -62,6 +63,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 let (tries, at) = (0, Instant::now());
                 pending.push(Pending { known, tries, at });
             }
+            Ok(Seen::Disconnected(id)) => drop(attached.remove(&id)),
             Ok(Seen::Runs(_)) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(Failure::os("the threads that watch the engines have ended"));

@@ -57,19 +57,40 @@ pub(super) struct Listed {
     pub labels: Option<Labels>,
 }
 
-/// The start of a container: without `id`, `status` and `from`, which Docker no longer sends from API 1.52 on.
+/// A container has started, or a network of it has come or gone: without `id`, `status` and `from`, which Docker no
+/// longer sends from API 1.52 on.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub(super) struct ContainerEvent {
-    pub actor: Actor,
+pub(super) struct Event {
+    #[serde(rename = "Type")]
+    kind: String,
+    action: String,
+    actor: Actor,
 }
 
 /// What an event is about.
 #[derive(Debug, Deserialize)]
-pub(super) struct Actor {
-    /// ID of the container.
+struct Actor {
     #[serde(rename = "ID")]
-    pub id: String,
+    id: String,
+    #[serde(rename = "Attributes")]
+    attributes: Option<Labels>,
+}
+
+impl Event {
+    /// Returns the ID of the container. Docker's events of networks have that of the network, too, Podman's do not;
+    /// those of a container have its labels among the attributes.
+    pub fn container(&self) -> &str {
+        let attributes = self.actor.attributes.as_ref();
+        let beside = attributes.and_then(|all| all.get("container"));
+        let beside = beside.filter(|_| self.kind == "network");
+        beside.unwrap_or(&self.actor.id)
+    }
+
+    /// Returns whether a network of the container is gone.
+    pub fn is_disconnect(&self) -> bool {
+        self.action == "disconnect"
+    }
 }
 
 /// Whose API a socket has.
@@ -91,7 +112,7 @@ pub(super) fn list(socket: &Path, patience: Duration) -> io::Result<(Server, Vec
         .ok_or_else(|| bad("it has no list of containers: is this the socket of Docker or Podman?"))
 }
 
-/// A stream of the containers that start.
+/// A stream of the containers that start, or whose networks change.
 #[derive(Debug)]
 pub(super) struct Events {
     stream: BufReader<UnixStream>,
@@ -99,11 +120,12 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Opens the stream: every start from now on is in it.
+    /// Opens the stream: every event from now on is in it.
     pub(super) fn open(socket: &Path) -> io::Result<Self> {
-        // {"type":["container"],"event":["start"]}. Podman compares a label with its value, which
-        // differs here, so labels are left to the reader.
-        let filter = "%7B%22type%22%3A%5B%22container%22%5D%2C%22event%22%3A%5B%22start%22%5D%7D";
+        // {"type":["container","network"],"event":["start","connect","disconnect"]}. Podman compares a label with
+        // its value, which differs here, so labels are left to the reader.
+        let filter = "%7B%22type%22%3A%5B%22container%22%2C%22network%22%5D%2C%22event%22%3A%5B%22start%22\
+                      %2C%22connect%22%2C%22disconnect%22%5D%7D";
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.map_or(0, |now| now.as_secs());
         let path = format!("/events?since={now}&filters={filter}");
@@ -116,7 +138,7 @@ impl Events {
     }
 
     /// Waits for the next event; `None`: the engine has ended.
-    pub fn wait(&mut self) -> io::Result<Option<ContainerEvent>> {
+    pub fn wait(&mut self) -> io::Result<Option<Event>> {
         // The server may send its head with the first event.
         if !self.begun {
             match head(&mut self.stream)? {

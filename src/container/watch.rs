@@ -14,13 +14,16 @@ const RETRY: Duration = Duration::from_secs(2);
 /// What a watch reports.
 #[derive(Debug)]
 pub enum Seen {
-    /// A running container; the same start may be reported twice.
+    /// A running container; the same start may be reported several times.
     Runs(Known),
+    /// ID of a container with a network less.
+    Disconnected(String),
     /// A sentence about an engine.
     Note(String),
 }
 
-/// Starts a thread for each engine, which reports the containers that run and then those that start.
+/// Starts a thread for each engine, which reports the containers that run and then those that
+/// start or get another network.
 pub fn watch() -> Receiver<Seen> {
     let (sender, receiver) = channel();
     for engine in sockets::engines() {
@@ -74,7 +77,10 @@ fn once(engine: &Engine, sender: &Sender<Seen>) -> Result<(), ContainerError> {
         }
     }
     while let Some(event) = events.wait().map_err(|e| engine.failed(e))? {
-        report(&event.actor.id)?;
+        match event.container() {
+            id if event.is_disconnect() => drop(sender.send(Seen::Disconnected(id.to_owned()))),
+            id => report(id)?,
+        }
     }
     Ok(())
 }

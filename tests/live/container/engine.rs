@@ -23,6 +23,14 @@ struct State {
     subscribers: Vec<UnixStream>,
 }
 
+impl State {
+    fn report(&mut self, event: &Value) {
+        let line = format!("{event}\n");
+        self.subscribers
+            .retain_mut(|s| s.write_all(line.as_bytes()).is_ok());
+    }
+}
+
 /// An engine of containers.
 pub struct Engine {
     pub socket: PathBuf,
@@ -114,13 +122,19 @@ impl Engine {
             "Type": "container", "Action": "start",
             "Actor": {"ID": id, "Attributes": labels},
         });
-        let line = format!("{event}\n");
         if process.is_some() {
-            state
-                .subscribers
-                .retain_mut(|s| s.write_all(line.as_bytes()).is_ok());
+            state.report(&event);
         }
         id
+    }
+
+    /// Reports `connect` or `disconnect` of a network as Docker does; Podman has the ID of the container instead of
+    /// the network's.
+    pub fn network(&self, action: &str, container: &str) {
+        let attributes = json!({"container": container, "name": "bridge", "type": "bridge"});
+        let actor = json!({"ID": "f".repeat(64), "Attributes": attributes});
+        let event = json!({"Type": "network", "Action": action, "Actor": actor});
+        self.state.lock().unwrap().report(&event);
     }
 
     /// emud, which finds this engine as that of Docker.
@@ -158,7 +172,8 @@ fn answer(state: &Mutex<State>, mut stream: UnixStream) {
     let mut state = state.lock().unwrap();
     let mut head = "HTTP/1.0 200 OK\r\nServer: Libpod/4.3.1 (linux)\r\n".to_owned();
     if path.starts_with("/events?") {
-        assert!(path.contains("%22event%22%3A%5B%22start%22%5D"), "{path}");
+        let starts = "%22event%22%3A%5B%22start%22%2C%22connect%22%2C%22disconnect%22%5D";
+        assert!(path.contains(starts), "{path}");
         stream
             .write_all(format!("{head}\r\n").as_bytes())
             .expect("write");

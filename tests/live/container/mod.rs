@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Containers: found by an API and by control groups, entered, listed, watched. The API is recorded;
-//! `tests/containers.sh` runs real ones.
+//! `tests/containers.sh` runs real ones of Docker, Podman and containerd.
 
 mod engine;
 
@@ -363,7 +363,8 @@ mod watched {
         }
     }
 
-    /// One that runs, one that starts later, one that starts again elsewhere; and the end by a kill.
+    /// One that runs, one that starts later, one that starts again elsewhere, one with another network; and the end by a
+    /// kill.
     pub fn restarted() {
         let (lab, engine) = (Lab::new(), Engine::new());
         let [in_a, in_b] = [&lab.a, &lab.b].map(|space| Process::start(space));
@@ -400,9 +401,15 @@ mod watched {
         });
         assert_eq!(link(&lab.b), "");
         // The same container with another process, in another namespace.
-        engine.add("web", Some(&in_b), &labels);
+        let web = engine.add("web", Some(&in_b), &labels);
         wait_until("restarted", SOON, || link(&lab.b).contains("vb\tlte\tboth"));
         wait_until("reported", SOON, || said("seed 7") == 2);
+        // The same process with another network.
+        engine.network("disconnect", &web);
+        let mut detach = Command::new(lab::emud_path());
+        run(detach.args(["--netns", &lab.b, "detach", "vb"])).expect(0);
+        engine.network("connect", &web);
+        wait_until("connected", SOON, || said("seed 7") == 3);
         // All from one stream of events.
         let text = fs::read_to_string(&log).expect("read");
         let socket = engine.socket.display().to_string();
