@@ -32,8 +32,8 @@ use std::thread;
 
 pub use asked::compiled;
 pub use cdf::Cdf;
-pub use classes::{OfBottlenecks, class_table, classes};
 pub use check::{Check, CheckVerdict, FALSE_ALARM, Unit, What};
+pub use classes::{OfBottlenecks, class_table, classes};
 pub use error::VerifyError;
 pub(crate) use simulate::moments;
 

@@ -379,3 +379,42 @@ pub fn verified() {
     verdict.same("rate", "disagrees", rate["verdict"].as_str().unwrap());
     verdict.end();
 }
+
+/// What loaded classes send agrees with their weights, and not with others.
+pub fn classes_verified() {
+    let mut verdict = Verdict::default();
+    let text = profile("drr", ["weight = 3", "weight = 2"]).replace("50p", "300p");
+    let (lab, (agreed, other)) = held(&text, |lab| {
+        let file = lab.profile(&text.replace("weight = 3", "weight = 2"));
+        thread::scope(|scope| {
+            scope.spawn(|| both(lab, 11.0));
+            // The first sender has 1.55 Mbit/s above its share, and 150 ms of the rate have to wait.
+            thread::sleep(Duration::from_secs(3));
+            let verify = |more: &[&str]| {
+                let said =
+                    lab.emud(&[&["verify", "va", "--classes", "--duration", "3s"], more].concat());
+                println!("{}{}", said.out, said.err);
+                said
+            };
+            (verify(&[]), verify(&["--against", &file]))
+        })
+    });
+    verdict.same("exit code", 0, agreed.code);
+    for check in ["hub rate", "hub.first share", "hub.second share"] {
+        verdict.same(check, true, agreed.out.contains(check));
+    }
+    verdict.same("with other weights: exit code", 1, other.code);
+    verdict.same(
+        "without a load: exit code",
+        2,
+        lab.emud(&["verify", "va", "--classes", "--duration", "1s"])
+            .code,
+    );
+    lab.detach();
+    verdict.same(
+        "without a link: exit code",
+        66,
+        lab.emud(&["verify", "va", "--classes"]).code,
+    );
+    verdict.end();
+}

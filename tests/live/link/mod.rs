@@ -206,7 +206,7 @@ pub fn tests() -> Vec<Trial> {
         let test = || senders::a_flood_of_stamps_stops_nobody(Engine::Hold);
         add(When::HereAndFull, name, test);
         // What packets wait for is measured on every kernel; the rest is the same, or about many CPUs.
-        let bottlenecks: [(When, &str, fn()); 10] = [
+        let bottlenecks: [(When, &str, fn()); 11] = [
             (When::HereAndFull, "priority", bottleneck::priority),
             (When::HereAndFull, "weights", bottleneck::weights),
             (When::HereAndFull, "one_fate", bottleneck::one_fate),
@@ -221,6 +221,7 @@ pub fn tests() -> Vec<Trial> {
             (When::HereAndFull, "trains", bottleneck::trains),
             (When::HereAndFull, "marks", ecn::marks_in_a_class),
             (When::Full, "verified", bottleneck::verified),
+            (When::Full, "classes_verified", bottleneck::classes_verified),
         ];
         for (when, name, test) in bottlenecks {
             add(when, &format!("link::hold::bottleneck::{name}"), test);
