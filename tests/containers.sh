@@ -218,7 +218,8 @@ while IFS= read -r command; do
         listed 'container' 0
         ;;
     "docker rm"*)
-        listed 'container phone.eth0.hsdpa'
+        # Docker gives the interface of the second network another name.
+        listed 'container phone.eth[01].hsdpa'
         listed 'container tv.eth0.adsl24'
         # What ends with emud watch, or by itself, ends without any process of emud, too. The next one cleans up.
         emud attach --container web --profile lte --for 10s 2>/dev/null
