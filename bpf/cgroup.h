@@ -199,7 +199,7 @@ static __always_inline void emud_key_cgroups(struct __sk_buff *skb, struct emud_
 		return;
 	if (groups & EMUD_FORGOT)
 		count->learned_forgotten++;
-	/* A flow that this host has not begun is nobody's. */
+	/* A flow that this host has not begun has no group. */
 	if (groups & EMUD_UNKNOWN && p->is_ip && !p->is_neighbour &&
 	    (p->direction == EMUD_UP || groups & EMUD_NO_FLOW))
 		count->unattributed += p->segments;

@@ -910,7 +910,7 @@ struct emud_piece {
 	/* Of key 0 only, which says which pieces are in force: keys `first`, `first` + 1, ... */
 	__u32 first; /* 1 or 1 + EMUD_PIECES */
 	__u32 len; /* bytes in all of them */
-	__u32 writes; /* so far: a reader begins anew if it has changed meanwhile */
+	__u32 writes; /* so far: a reader starts again if it has changed meanwhile */
 	__u8 bytes[EMUD_PIECE_LEN];
 };
 

@@ -139,7 +139,7 @@ emud_enqueue(struct emud_packet *p, const struct emud_link *l, struct emud_state
 
 	if (((s->ring_pos ^ v->pos) | (oldest ^ v->oldest_pos)) >= EMUD_RING_STEP)
 		return EMUD_AGAIN;
-	/* Of the last so many packets the first has not left. */
+	/* Full if the packet this far back has not left yet. */
 	first = *emud_ring_at(v->oldest, oldest);
 	/* Also without a manager: entries may be from the time of RIO, before a change. */
 	if (emud_uses(SIGNALS))
@@ -149,7 +149,7 @@ emud_enqueue(struct emud_packet *p, const struct emud_link *l, struct emud_state
 	if (managed && emud_uses(SIGNALS) && l->queueing.aqm)
 		verdict = emud_aqm(p, l, s, offer, t);
 	else if (emud_uses(SIGNALS))
-		/* A manager that comes back starts anew: its time has passed. */
+		/* A manager that comes back starts again: its time has passed. */
 		s->aqm.aqm = EMUD_AQM_NONE;
 	if (verdict == EMUD_DROP)
 		return verdict;

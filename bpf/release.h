@@ -123,8 +123,8 @@ static __always_inline void emud_send_copy(const struct emud_exit *e, __u32 ifin
 {
 	long failed = bpf_clone_redirect(e->skb, ifindex, flags);
 
-	/* What a qdisc drops (NET_XMIT_DROP) it counts. For what netif_rx() drops
-	 * (NET_RX_DROP, the CPU's backlog is full) nobody does. */
+	/* A qdisc counts the packets that it drops (NET_XMIT_DROP). No counter has those
+	 * that netif_rx() drops (NET_RX_DROP, the CPU's backlog is full). */
 	if (failed < 0 || (flags & BPF_F_INGRESS && failed))
 		e->count->unaltered += e->p->segments;
 	else

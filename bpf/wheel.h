@@ -70,7 +70,7 @@ struct emud_wheel {
 	__u64 owner; /* address of the struct Qdisc that uses it; 0: none */
 	__u64 now; /* when the last packet came, if it was just now; 0: read the clock */
 
-	__u64 line_due; /* of the first in line; EMUD_NEVER: nobody is */
+	__u64 line_due; /* of the first in line; EMUD_NEVER: the line is empty */
 	__u64 line_last; /* of the last */
 	struct emud_list line;
 

@@ -27,7 +27,7 @@ struct emud_offer {
 	__u64 busy_limit; /* ns */
 	__u32 segments; /* counted one by one */
 	__u32 packets; /* limit; 0: any */
-	__u32 behind; /* so many packets before the queue's end is one that must have left */
+	__u32 behind; /* the packet this far before the queue's end must have left */
 	__u32 assured; /* by its DSCP, for RIO */
 	__u64 wait_limit; /* ns */
 	__u32 limited; /* there is a limit in packets */

@@ -171,7 +171,7 @@ static __always_inline void emud_disk_clear(struct emud_disk *d, __u32 i, __u64 
 	emud_tell(&clear);
 }
 
-/* So many requests have ended; lost: some time ago. */
+/* Counts `ended` completions; lost: the kernel did not report when they completed. */
 static __always_inline void emud_disk_left(struct emud_disk *d, __u32 i, __u32 ended,
 					   enum emud_hook hook, int lost)
 {

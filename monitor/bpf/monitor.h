@@ -267,7 +267,7 @@ struct emud_counters {
 	__u64 suppressed[EMUD_RESOURCES];
 	__u64 disks; /* slots in use, a bit each */
 	__u64 disks_unknown; /* no room for the device, or for the request */
-	__u64 faults; /* so many slots of emud_faults have been used */
+	__u64 faults; /* number of slots of emud_faults that have been used */
 	__u64 failing; /* an episode of a late or dropped packet may be open */
 };
 

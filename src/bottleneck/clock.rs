@@ -4,7 +4,7 @@
 /// ns of a second, times bits of a byte.
 const BIT_NS: u64 = 8_000_000_000;
 
-/// A moment in ns, and the rest of a division by the rate behind it.
+/// A moment in ns, and the remainder of the division by the rate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Clock {
     pub at_ns: u64,
@@ -12,28 +12,28 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Not before `ns`.
+    /// Raises the moment to `ns` if it is earlier.
     pub fn raise(&mut self, ns: u64) {
         if self.at_ns < ns {
             *self = Self { at_ns: ns, rest: 0 };
         }
     }
 
-    /// Not after `ns`.
+    /// Lowers the moment to `ns` if it is later.
     pub fn lower(&mut self, ns: u64) {
         if self.at_ns > ns {
             *self = Self { at_ns: ns, rest: 0 };
         }
     }
 
-    /// Later by the time that so many bytes take at `rate` bit/s.
+    /// Adds the time that `bytes` take at `rate` bit/s.
     pub fn add(&mut self, bytes: u64, rate: u64) {
         let work = bytes * BIT_NS + self.rest;
         self.at_ns += work / rate;
         self.rest = work % rate;
     }
 
-    /// Another rate: the rest is of the former one.
+    /// Drops the remainder when the rate changes: it belongs to the former one.
     pub fn drop_rest(&mut self) {
         self.rest = 0;
     }
@@ -48,7 +48,7 @@ impl Clock {
     }
 }
 
-/// ns that so many bytes take, rounded down.
+/// Returns the time that `bytes` take at `rate` bit/s, in ns, rounded down.
 pub(super) fn duration(bytes: u64, rate: u64) -> u64 {
     bytes * BIT_NS / rate
 }

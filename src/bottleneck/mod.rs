@@ -22,7 +22,7 @@
 //!    no guarantee), to the `ceil` of the leaf and all above it, and to the deficits between.
 //!
 //! A manager of a queue judges a packet when it arrives or, as CoDel, when it is chosen: a packet
-//! dropped then is charged to nobody, and the choice is made again.
+//! dropped then is charged to no class, and the server chooses again.
 //!
 //! The order of levels is that of HTB (Devera 2002); other than there, a guarantee and a ceil are
 //! exact clocks in place of buckets, and no class exceeds the ceil of one above it.

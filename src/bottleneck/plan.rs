@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a bottleneck is to be.
+//! Configuration of a bottleneck.
 
 use super::aqm::Choice;
 
@@ -13,13 +13,13 @@ pub struct Plan {
     pub rate: u64,
     /// How the server chooses between classes.
     pub schedule: Schedule,
-    /// Of what the managers of its classes draw.
+    /// Seed of the random decisions of its classes' managers.
     pub seed: u64,
-    /// At least one; a class stands behind its parent.
+    /// At least one; a class follows its parent.
     pub classes: Vec<Class>,
 }
 
-/// Who is served next.
+/// Which class is served next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Schedule {
     /// In the order of arrival, whatever the class.
@@ -84,10 +84,9 @@ pub enum Signals {
     /// Only by drops of a full queue.
     #[default]
     None,
-    /// Packets that have waited for longer than so many ns are marked when they are sent.
+    /// Packets that have waited for longer than this, in ns, are marked when they are sent.
     MarkAbove(u64),
-    /// A manager, which drops; `marks`: it marks packets whose sender understands that.
-    /// By a manager.
+    /// A manager (AQM) drops or marks packets.
     Managed {
         /// The manager with its figures.
         by: Choice,
@@ -97,13 +96,13 @@ pub enum Signals {
 }
 
 impl Plan {
-    /// What a class counts for among those beside it.
+    /// Returns the share of a class, relative to the classes with the same parent.
     fn share(&self, class: &Class) -> u64 {
         let rate = class.rate.filter(|_| self.schedule == Schedule::Htb);
         rate.unwrap_or(class.weight.into()).max(1)
     }
 
-    /// Priority as the schedule sees it.
+    /// Returns the priority of a class, 0 for all if the schedule has no priorities.
     pub(super) fn priority(&self, class: &Class) -> u8 {
         match self.schedule {
             Schedule::Priority | Schedule::Htb => class.priority,
@@ -111,7 +110,7 @@ impl Plan {
         }
     }
 
-    /// Bytes of a class in a round of those beside it that have the same priority.
+    /// Returns the bytes that a class may send in a round of the classes with its parent and priority.
     pub fn quantum(&self, class: &Class) -> u64 {
         let beside = self.classes.iter().filter(|other| {
             other.parent == class.parent && self.priority(other) == self.priority(class)
@@ -121,7 +120,7 @@ impl Plan {
         u64::try_from(quantum).unwrap_or(u64::MAX).min(1 << 48)
     }
 
-    /// How many classes are above one.
+    /// Returns the number of classes above a class.
     pub(super) fn depth(&self, mut index: usize) -> usize {
         let mut depth = 0;
         while let Some(parent) = self.classes[index].parent {

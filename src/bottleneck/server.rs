@@ -222,7 +222,7 @@ impl<T> Server<T> {
         self.next().map(|(at, _)| at.max(self.wire.at_ns))
     }
 
-    /// ns that so many bytes take on the wire, rounded down.
+    /// Returns the time that `bytes` take on the wire, in ns, rounded down.
     pub fn wire_ns(&self, bytes: u32) -> u64 {
         duration(bytes.into(), self.plan.rate)
     }

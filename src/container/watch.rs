@@ -63,7 +63,7 @@ fn follow(engine: &Engine, sender: &Sender<Seen>) {
 fn once(engine: &Engine, sender: &Sender<Seen>) -> Result<(), ContainerError> {
     let report = |id: &str| -> Result<(), ContainerError> {
         if let Some(known) = engine.running(id)? {
-            // Nobody receives only when the process ends.
+            // The receiver is gone only when the process ends.
             let _ = sender.send(Seen::Runs(known));
         }
         Ok(())
@@ -72,7 +72,7 @@ fn once(engine: &Engine, sender: &Sender<Seen>) -> Result<(), ContainerError> {
     let mut events = engine.events()?;
     for (id, ..) in engine.list(PATIENCE)? {
         if let Err(e) = report(&id) {
-            // One that the engine is removing must not hold up those behind it.
+            // A container that the engine is removing must not hold up the next ones.
             let _ = sender.send(Seen::Note(format!("container {}: {e}", short(&id))));
         }
     }

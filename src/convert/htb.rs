@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where classes of htb send more than those above them have, for import and export.
 
-/// Up to so many bit/s a class of htb is guaranteed one packet of 1514 bytes in a minute: what it owes for longer is
-/// forgotten (`HTB_MBUFFER`). It borrows all that it sends but for this packet, by its `prio` and `quantum`.
+/// A class of htb with this rate or less, in bit/s, is guaranteed one packet of 1514 bytes a minute: htb forgets a
+/// debt of more than a minute (`HTB_MBUFFER`). It borrows all that it sends but for this packet, by its `prio` and `quantum`.
 pub(super) const NO_GUARANTEE: u64 = 200;
 
 /// A class; rates in bit/s.

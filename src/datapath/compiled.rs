@@ -113,7 +113,7 @@ fn compile_direction(
     Ok(links)
 }
 
-/// Lets the time of compiled links begin so much later, as if they had been attached then.
+/// Shifts the start of compiled links by `later_ns`, as if they had been attached then.
 pub(super) fn begin_later(both: &mut [Vec<Compiled>; 2], later_ns: u64) {
     for compiled in both.iter_mut().flatten() {
         let link = &mut compiled.link;
@@ -122,7 +122,7 @@ pub(super) fn begin_later(both: &mut [Vec<Compiled>; 2], later_ns: u64) {
     }
 }
 
-/// Traces, phases and background begin so much later; jitter in order does not.
+/// Shifts the start of traces, phases and background by `later_ns`, but not that of jitter in order.
 fn shift(link: &mut abi::emud_link, later_ns: u64) {
     timeline::shift(&mut link.timeline, later_ns);
     if link.background.count > 0 {
@@ -130,7 +130,7 @@ fn shift(link: &mut abi::emud_link, later_ns: u64) {
     }
 }
 
-/// Sets what a link has to know about the other links and about the rules.
+/// Sets the fields of each link that depend on the other links and on the rules.
 pub fn matching(profile: &Profile, direction: u32, links: &mut [Compiled]) {
     for ((number, link), of) in (0..).zip(links.iter_mut()).zip(profile.links_of(direction)) {
         link.link.bottleneck = profile.bottleneck(direction, number);

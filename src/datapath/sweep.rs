@@ -40,7 +40,7 @@ pub fn sweep(nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
             Err(e) => return Err(e),
         }
     }
-    // One that stays harms nobody, and the next emud tries again.
+    // A copy that stays has no effect, and the next emud tries again.
     let _ = undo::sweep(nl);
     Ok(swept)
 }

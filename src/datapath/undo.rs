@@ -21,8 +21,8 @@ use crate::host::lock;
 use crate::mount;
 use crate::netlink::{self, Link, Netlink};
 
-/// So many copies of interfaces that are not in the namespace of their attach are kept, the newest:
-/// such an interface may be in another namespace.
+/// Number of copies kept, the newest, of interfaces that are not in the namespace of their attach any more:
+/// such an interface may be in another one.
 const MOVED: usize = 4;
 
 /// The copy.

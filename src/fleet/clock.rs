@@ -265,8 +265,8 @@ impl Prober {
         }
     }
 
-    /// All times are those of CLOCK_MONOTONIC: somebody may set the time of day, in which the kernel
-    /// stamps arrivals, between two probes, so that each one is converted at once.
+    /// Takes an answer. All times are those of CLOCK_MONOTONIC. The time of day, in which the kernel stamps
+    /// arrivals, may be set between two probes, so each one is converted at once.
     fn answer(&mut self) -> io::Result<()> {
         let mut answer = [0; ANSWER];
         let arrival = receive(&self.socket, &mut answer)?;

@@ -27,7 +27,7 @@ pub enum FleetError {
         /// The answer.
         message: String,
     },
-    /// Somebody may not read or write the keys.
+    /// etcd does not allow this user to read or write the keys.
     #[error(
         "etcd: no permission for {attempted}: {message} (--etcd-user and --etcd-password name a user of etcd)"
     )]
@@ -99,11 +99,11 @@ pub enum LeaseEnd {
     Expired,
     /// etcd answers that it has no such lease.
     #[error(
-        "etcd has ended the lease, though it answers: somebody revoked it, or the member that leads hung \
+        "etcd has ended the lease, though it answers: another client revoked it, or the leading member hung \
          (`etcdctl endpoint status`)"
     )]
     Revoked,
-    /// etcd takes a key of a report never.
+    /// etcd rejects a key of a report.
     #[error("the lease is given up: etcd rejected a report")]
     GivenUp,
 }

@@ -406,7 +406,7 @@ fn watch_agent(heard: &watch::Receiver<Heard>) {
         };
         last = alive;
     }
-    // The process ends: nobody is left to hear of an error.
+    // The process ends, and an error cannot be reported any more.
     let _ = writeln!(
         std::io::stderr(),
         "emud: the agent showed no sign of life for {} s",

@@ -37,7 +37,7 @@ const EVERY: Duration = Duration::from_millis(100);
 const WINDOW: usize = 100;
 /// Fewer probes at the end of the phase say nothing.
 const ENOUGH: usize = 20;
-/// So many lost probes, and this share of them, are more than chance.
+/// At least this number of lost probes, and more than this share, are more than chance.
 const LOST: usize = 3;
 const LOST_SHARE: f64 = 0.02;
 
@@ -243,7 +243,7 @@ impl Probes {
                 count += 1;
             }
             let until = now_ns();
-            // A lost host does not answer, and nobody needs the others' answers.
+            // A lost host does not answer, and the others' answers are not needed.
             if count < ENOUGH || hear.borrow().lost {
                 break;
             }

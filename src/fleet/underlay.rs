@@ -229,7 +229,7 @@ pub fn change(
     reduce(&asked, added, tolerance_ns, &mut vec![]).map_err(LinkError::BetweenHosts)
 }
 
-/// Returns a profile without what [`split`] has added for each of so many hosts.
+/// Returns a profile without the links and rules that [`split`] has added for each of `hosts`.
 fn joined(reduced: &Profile, hosts: usize) -> Profile {
     let is_added = |name: &String| {
         let from = |link: &NamedLink| (0..hosts).any(|n| *name == split_name(n, &link.name));

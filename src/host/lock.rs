@@ -42,9 +42,9 @@ pub enum About {
 /// Whether others may hold a lock at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sharing {
-    /// Those that share it may.
+    /// Other processes may hold it too, if they share it.
     Shared,
-    /// Nobody may.
+    /// No other process may hold it.
     Exclusive,
 }
 

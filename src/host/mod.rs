@@ -57,7 +57,7 @@ pub(crate) fn wall_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// Returns a time or a duration of so many ns.
+/// Returns a time or a duration in ns as a `timespec`.
 pub(crate) fn timespec(ns: u64) -> rustix::time::Timespec {
     rustix::time::Timespec {
         tv_sec: (ns / 1_000_000_000) as i64,

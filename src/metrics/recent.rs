@@ -87,7 +87,7 @@ mod tests {
         lines.collect()
     }
 
-    /// Beside the packets of 20 ms since attach, so many of 90 ms.
+    /// Returns a snapshot that has, besides the packets of 20 ms since attach, `packets` of 90 ms.
     fn later(s: u64, packets: u64) -> Snapshot {
         let mut snapshot = snapshot(s * S, 1000);
         let counters = &mut snapshot.links[0].directions[0].streams[0].counters;
@@ -115,7 +115,7 @@ mod tests {
         // No packet since then.
         assert_eq!(shown(&mut recent, snapshot(2 * S, 1000)), [] as [f64; 0]);
         assert_near(&shown(&mut recent, later(3, 7)), 0.09);
-        // Another client, which shortens nobody's interval.
+        // Another client does not shorten the interval of the first.
         assert_near(&shown(&mut recent, later(3, 7)), 0.09);
         assert_near(&shown(&mut recent, later(31, 7)), 0.09);
         // The first reading with them is 30 s old.

@@ -126,7 +126,7 @@ impl NetlinkError {
     pub(crate) fn io(attempted: impl Into<String>, err: &io::Error) -> Self {
         let (errno, message) = match err.raw_os_error() {
             Some(errno) => (errno, String::new()),
-            // A folder of root's belongs to nobody in another user namespace.
+            // In another user namespace, a folder of root's belongs to the user `nobody`.
             None if err.kind() == io::ErrorKind::PermissionDenied => {
                 (libc::EACCES, err.to_string())
             }

@@ -68,7 +68,7 @@ impl Socket {
         })
     }
 
-    /// Returns the first of so many sequence numbers that no other request has.
+    /// Returns the first of `count` sequence numbers that no other request has.
     pub fn reserve(&mut self, count: u32) -> u32 {
         let first = self.sequence;
         self.sequence = first.wrapping_add(count);
@@ -126,7 +126,7 @@ impl Socket {
         Ok(ended.refused)
     }
 
-    /// Reads until so many requests have ended: the unread rest of a dump would keep the socket busy.
+    /// Sends requests and reads until all have ended: the unread rest of a dump would keep the socket busy.
     fn exchange(
         &mut self,
         requests: &[u8],

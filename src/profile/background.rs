@@ -23,7 +23,7 @@ pub(super) fn usual_queue() -> Queue {
     }
 }
 
-/// All sources together may send so many times the rate of the link.
+/// Maximum of the sources' total rate, as a multiple of the link's rate.
 const PEAK_MAX: f64 = 50.0;
 /// Times are whole ns: a packet that takes less is off by a large part of it.
 const SERVICE_MIN_NS: u64 = 100;

@@ -170,7 +170,7 @@ fn no_assignment(source: usize, text: &str) -> Mistake {
     let (title, help) = match text.trim().ends_with("trace.restart") {
         true => (
             "one link cannot restart alone",
-            "all traces and phases of the interface begin anew at one moment: emud set IFACE \
+            "all traces and phases of the interface restart at one moment: emud set IFACE \
              trace.restart",
         ),
         false => (

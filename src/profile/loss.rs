@@ -224,18 +224,18 @@ impl Loss {
         }
     }
 
-    /// The share of packets lost in the long run, of frames of so many bytes.
+    /// Returns the share of packets lost in the long run, of frames of `frame_bytes`.
     pub fn share_of(&self, frame_bytes: u32) -> f64 {
         self.of_model(frame_bytes) * (1.0 - loss_runs::let_through(self, frame_bytes))
     }
 
-    /// The share of packets lost in the long run; `None` where it depends on their length.
+    /// Returns the share of packets lost in the long run; `None` where it depends on their length.
     pub fn share(&self) -> Option<f64> {
         let share = self.of_model_of_any_length()?;
         Some(share * (1.0 - loss_runs::let_through(self, 0)))
     }
 
-    /// What the model loses of frames of so many bytes, runs of any length.
+    /// Returns the share that the model loses of frames of `frame_bytes`, without a limit of runs.
     pub(super) fn of_model(&self, frame_bytes: u32) -> f64 {
         match &self.model {
             LossModel::BitError { ber } => {

@@ -4,7 +4,7 @@
 use crate::profile::quantile::{delay_table, table_moments};
 use crate::profile::{Link, LinkState, Loss, Profile, TraceRow, TraceSource};
 
-/// At most so many points of a curve.
+/// Maximum number of points of a curve.
 const POINTS: usize = 2000;
 /// Points of a ramp.
 const RAMP: u32 = 50;

@@ -38,7 +38,7 @@ table! {
         time_ns: Option<u64> = None, "time" as TimeLimit;
     }
     beside {
-        /// Packets that wait for longer than so many ns are marked; only without `aqm`.
+        /// Packets that wait for longer than this, in ns, are marked; only without `aqm`.
         #[serde(skip)]
         ecn_above_ns: Option<u64> = None;
         #[serde(skip)]

@@ -10,7 +10,7 @@ use super::phase_read::{PhaseDraft, PhasesDraft, mistake};
 use crate::abi::mix;
 use crate::text::{Entry, Kind, Located, Mistake, Percent, Reader, Span, Value, closest, quantity};
 
-/// The chain begins again after so many states.
+/// Number of states after which the chain begins again.
 pub const STATES_IN_A_ROUND: usize = 1 << 16;
 /// States in a plot.
 const STATES_SHOWN: usize = 100;

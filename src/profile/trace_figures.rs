@@ -58,7 +58,7 @@ pub(crate) fn figures(trace: &Trace) -> Summary {
     }
 }
 
-/// The longest queue, in bytes, that rows with so many fraction bits count: its backlog and a packet
+/// Returns the longest queue, in bytes, that rows with `frac` fraction bits count: its backlog and a packet
 /// are a difference of 64 bits (`emud_backlog()`).
 pub(crate) fn longest_queue(frac: u32) -> u64 {
     ((1u64 << 63) >> frac).saturating_sub(UNLIMITED_BYTES + 1)
@@ -76,7 +76,7 @@ pub(crate) fn delay(link: &Link) -> Delay {
     if let Some(jitter_ns) = summary.max_jitter_ns.filter(|ns| *ns > 0) {
         let jitter = delay.jitter.get_or_insert_with(Jitter::default);
         jitter.sd_ns = jitter.distribution.sd_of(jitter_ns as f64);
-        // The rows say about which mean it is to be.
+        // The rows give the mean of this jitter.
         while largest_sd_ns(jitter.distribution.clone(), delay.mean_ns) < jitter.sd_ns {
             delay.mean_ns = delay.mean_ns.max(1) * 2;
         }

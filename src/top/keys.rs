@@ -62,7 +62,7 @@ impl Asked {
         match self {
             Self::Delay => "such as 80ms",
             Self::Loss => "such as 1%",
-            Self::Profile => "shipped name or file; attached anew, so counters begin anew",
+            Self::Profile => "shipped name or file; emud attaches again, so counters restart at 0",
         }
     }
 }

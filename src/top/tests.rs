@@ -100,7 +100,7 @@ fn what_passes_as_documented_did_not_fail() {
     assert_eq!(top.rows()[0].measured.as_ref().unwrap().failed, 111);
 }
 
-/// Counters that begin anew are not a difference.
+/// A restart of the counters is no difference.
 #[test]
 fn a_link_that_is_attached_again_has_no_interval() {
     let mut top = top();

@@ -30,7 +30,7 @@ impl Clock {
     }
 
     /// RFC 3339, UTC, ns. One offset for a whole run: `time` less `mono_ns` is the same in
-    /// all lines, also when somebody sets the clock meanwhile.
+    /// all lines, also when the clock is set meanwhile.
     pub fn time(&self, mono_ns: u64) -> String {
         let ns = i128::from(mono_ns) + i128::from(self.realtime_minus_mono_ns);
         // Before 1970 only on a machine whose clock was never set.

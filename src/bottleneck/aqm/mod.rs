@@ -65,7 +65,7 @@ pub enum Verdict {
 
 /// A manager of one queue.
 pub trait Aqm {
-    /// When [`Aqm::update`] is to be called next; `None`: never.
+    /// Returns when to call [`Aqm::update`] next; `None`: never.
     fn due_ns(&self) -> Option<u64> {
         None
     }

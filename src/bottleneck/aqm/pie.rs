@@ -127,7 +127,7 @@ impl Aqm for Pie {
         self.next_ns += self.figures.tupdate_ns;
     }
 
-    /// After so many, an empty queue has no probability left.
+    /// Skips the updates that are due. After so long, the probability of an empty queue is 0.
     fn skip(&mut self, now_ns: u64, backlog: u64) {
         if backlog == 0 {
             self.probability = 0;

@@ -22,7 +22,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Whether they are those of RED, of a file that was written by somebody else.
+    /// Validates figures of RED read from a file.
     pub fn is_consistent(&self) -> bool {
         self.min < self.max
             && self.max < 1 << 33

@@ -111,7 +111,7 @@ impl Shaper {
 
     /// The same of a class whose class above sends `lent`, 0 for the highest: it sends its own rate whatever that
     /// one has (`htb_dequeue` serves a class with tokens at its own level), and borrows the rest up to its ceil; the
-    /// highest has nobody to borrow from (`htb_activate_prios`).
+    /// highest has no class to borrow from (`htb_activate_prios`).
     pub fn most(&self, lent: f64) -> f64 {
         let rate = self.rate.unwrap_or_else(|| self.bits());
         rate.max(lent).min(self.bits())

@@ -176,7 +176,7 @@ impl<'a> Tree<'a> {
             read.id = of_qdisc(class.handle.as_deref().unwrap_or(""), own);
             read.parent = parent.filter(|parent| !parent.ends_with(':'));
             if read.parent.is_none() {
-                // Nobody lends to it, whatever its ceil (`htb_activate_prios`): at a rate of 500 and a ceil of
+                // No class lends to it, whatever its ceil (`htb_activate_prios`): at a rate of 500 and a ceil of
                 // 2000 kbit/s, Linux 7.2 sent 504 kbit/s, also of a class below it with that ceil.
                 read.ceil = read.rate.or(read.ceil);
             }

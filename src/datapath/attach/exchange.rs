@@ -30,7 +30,7 @@ pub fn again(interface: &str) -> Result<Request, LinkError> {
 ///
 /// # Errors
 /// The link is as before: with all that can be examined before it is detached, nothing has changed; otherwise
-/// it was attached again, and its counters begin anew ([`LinkError::NotExchanged`]). In the worst case there is none
+/// it was attached again, and its counters restart at 0 ([`LinkError::NotExchanged`]). In the worst case there is none
 /// ([`LinkError::NotAttachedAgain`]).
 pub fn exchange(
     mut request: Request,

@@ -9,7 +9,7 @@ const REQUESTED: &str = "as requested";
 /// The engine that the user requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EngineChoice {
-    /// qdisc if it can be had and is right for the link, otherwise fq, otherwise hold.
+    /// qdisc if it is available and suits the link, otherwise fq, otherwise hold.
     Auto,
     /// fq, or an error.
     Fq,
@@ -41,7 +41,7 @@ pub trait Host {
     /// A sentence about the missing feature.
     fn has_qdisc(&mut self) -> Result<(), String>;
 
-    /// Loads emud's qdisc for so many packets that wait in a direction.
+    /// Loads emud's qdisc with room for `packets` that wait in a direction.
     ///
     /// # Errors
     /// A sentence about the step that failed.
@@ -61,7 +61,7 @@ pub struct Chosen {
     pub engine: Engine,
     /// Not of hold: how ingress packets reach the ifb.
     pub to_ifb: fq::ToIfb,
-    /// Why this engine, if there is more to say than why no other one.
+    /// Why this engine was taken, beyond the reasons in `passed_over`.
     pub why: Option<String>,
     /// The engines that were considered before it, and why each was not taken.
     pub passed_over: Vec<(Engine, String)>,
@@ -96,7 +96,7 @@ impl Chosen {
 /// Chooses the engine of a link.
 ///
 /// # Errors
-/// The user requests qdisc or fq, and it cannot be had: why.
+/// Why qdisc or fq, if the user requests it, is not available.
 pub fn choose(wanted: EngineChoice, needs: &Needs, host: &mut impl Host) -> Result<Chosen, String> {
     let engine = match wanted {
         EngineChoice::Auto => return Ok(best(needs, host)),

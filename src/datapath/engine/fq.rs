@@ -263,7 +263,7 @@ pub fn resize(nl: &mut Netlink, link: &Link, options: &FqOptions) -> Result<bool
     Ok(true)
 }
 
-/// Returns whether another process changed an fq with room for so many packets: it would send packets
+/// Returns whether another process changed an fq that had room for `room` packets: it would send packets
 /// early, drop or mark some.
 pub(crate) fn is_altered(now: &FqOptions, room: u32) -> bool {
     let kept = FqOptions {

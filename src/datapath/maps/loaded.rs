@@ -113,7 +113,7 @@ impl Loaded {
     }
 
     /// Loads other programs for the maps of a loaded one, whose sizes these are. Maps that only the new
-    /// features use are made anew.
+    /// features use are created.
     ///
     /// # Errors
     /// As [`Self::load`], and if there is no such program.

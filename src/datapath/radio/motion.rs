@@ -10,7 +10,7 @@ use super::record::{STEP_NS, Setting};
 use crate::host::now_ns;
 use crate::medium::phy::Matrix;
 
-/// Positions are handed over by so much before their time.
+/// How long before their time positions are handed over, in ns.
 const LEAD_NS: u64 = 3 * STEP_NS;
 
 /// How positions get to the thread.

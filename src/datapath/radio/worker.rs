@@ -19,7 +19,7 @@ use super::status::Status;
 use crate::host::{now_ns, sleep_until, timespec};
 use crate::medium::air::{Air, Frame, Outcome, To};
 
-/// Virtual time stays so much behind the clock: a packet is stamped, and then put into the TAP by
+/// How far virtual time stays behind the clock, in ns: a packet is stamped, and then put into the TAP by
 /// its CPU, which a softirq or the hypervisor may interrupt.
 const MARGIN_NS: u64 = 30_000;
 /// Interval of copies of the stations' counts.

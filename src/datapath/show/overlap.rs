@@ -9,7 +9,7 @@ use crate::profile::{Match, Ports, Rule};
 /// Number of rules hiding a part of another that are reported at most, besides one that hides all
 /// of it.
 pub const MOST_REPORTED: usize = 32;
-/// Only the first so many rules are compared with later ones: the comparison is one for each pair.
+/// Number of rules, from the first, that are compared with later ones: each pair takes a comparison.
 pub const COMPARED: usize = 1024;
 
 /// Returns a note if there are more rules than are compared.

@@ -52,7 +52,7 @@ pub struct Offered {
 }
 
 impl Offered {
-    /// Returns the bytes since an earlier time; `None` after a change or a restart of the trace, which counts anew.
+    /// Returns the bytes since an earlier time; `None` after a change or a restart of the trace, which counts from 0.
     pub fn since(self, before: Self) -> Option<f64> {
         (self.id == before.id).then_some(self.bytes - before.bytes)
     }

@@ -178,7 +178,7 @@ impl Compiled {
     }
 
     /// The delay that one packet of a million exceeds: a Pareto distribution has longer ones by
-    /// orders of magnitude, for which nobody wants memory.
+    /// orders of magnitude, for which memory would be wasted.
     pub fn millionth_delay_ns(&self) -> u64 {
         self.delay_at(MILLIONTH)
     }

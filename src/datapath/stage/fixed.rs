@@ -38,7 +38,7 @@ pub(crate) fn of_chance(chance: &abi::emud_chance) -> (f64, f64) {
     (of_probability(chance.probability), correlation)
 }
 
-/// The number to so many digits: what the user wrote, without the error of the fixed point.
+/// Rounds a number to `digits` significant digits: the value that the user wrote, without the error of the fixed point.
 pub(crate) fn decimal(number: f64, digits: usize) -> f64 {
     format!("{number:.*e}", digits - 1)
         .parse()

@@ -134,8 +134,8 @@ pub(crate) fn decode(link: &abi::emud_link, recorded: Option<&abi::emud_pattern>
     }
 }
 
-/// So that `emud set` of something else leaves the model where it is, and another
-/// model starts anew.
+/// Returns the identity of a model: `emud set` of another key leaves the state of a model
+/// unchanged, and a different model starts from its first state.
 fn id(out: &abi::emud_link, pattern: Option<&abi::emud_pattern>) -> u64 {
     let bits = pattern.map_or(&[][..], |pattern| &pattern.bits);
     let all = out.loss_param.iter().chain(bits);

@@ -76,7 +76,7 @@ fn limits(out: &mut abi::emud_link, queue: &profile::Queue, rate: u64) {
     out.queue_busy_ns = queue.bytes.map_or(u64::MAX, |bytes| ns(bytes, rate));
 }
 
-/// So many bytes' time on the wire.
+/// Returns the time that `bytes` take on the wire at `rate` bit/s, in ns.
 pub(super) fn ns(bytes: u64, rate: u64) -> u64 {
     let ns = u128::from(bytes) * 8_000_000_000 / u128::from(rate.max(1));
     u64::try_from(ns).unwrap_or(u64::MAX)

@@ -99,23 +99,23 @@ impl Sizes {
         }
     }
 
-    /// What of `wanted` does not fit, and how it is called.
+    /// Returns the first part of `wanted` that does not fit, as a message names it.
     pub fn lacks(&self, wanted: &Self) -> Option<&'static str> {
         [
-            (self.rules, wanted.rules, "so many rules"),
-            (self.rule_keys, wanted.rule_keys, "so many rules"),
+            (self.rules, wanted.rules, "this many rules"),
+            (self.rule_keys, wanted.rule_keys, "this many rules"),
             (self.instances, wanted.instances, "a rule with `per`"),
             (self.learned, wanted.learned, "a rule with `cgroup`"),
             (self.addresses, wanted.addresses, "a rule with `answer`"),
             (
                 self.instance_rings,
                 wanted.instance_rings,
-                "so many packets in the queues of a rule with `per`",
+                "this many packets in the queues of a rule with `per`",
             ),
             (
                 self.pair_rings,
                 wanted.pair_rings,
-                "so many packets in the queues of pairs",
+                "this many packets in the queues of pairs",
             ),
         ]
         .into_iter()
@@ -162,7 +162,7 @@ impl Sizes {
     }
 }
 
-/// Pieces of a ring that remembers so many packets: a power of two, or none.
+/// Returns the pieces of a ring that remembers `packets`: a power of two, or 0.
 fn pieces(packets: u32) -> u32 {
     match packets {
         0 => 0,

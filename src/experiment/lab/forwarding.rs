@@ -122,7 +122,7 @@ pub fn keep(ifindex: u32) -> Result<(), LabError> {
         .take(range, Sharing::Exclusive, OTHERS)
         .map_err(failed)?
     {}
-    // In the meantime somebody may have made the host a router: then the setting is theirs.
+    // In the meantime the administrator may have made the host a router: then the setting stays.
     if before != for_all().map_err(failed)? {
         return Ok(());
     }

@@ -30,7 +30,7 @@ impl Memory {
     /// Writes until `stop` is set.
     ///
     /// # Errors
-    /// There is not so much memory for the control group of this process, or with `swap` not so much memory and swap space.
+    /// The control group of this process has less memory than `size`, or with `swap` less memory and swap space.
     pub fn run(&self, stop: &AtomicBool) -> Result<MemoryLoaded, LoadError> {
         let info = fs::read_to_string("/proc/meminfo").map_err(failed("/proc/meminfo"))?;
         self.fits(&info, memory_left())?;

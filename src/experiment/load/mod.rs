@@ -136,7 +136,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
 
-    /// Runs a load for so many milliseconds.
+    /// Runs a load for `ms` milliseconds.
     pub fn for_a_while<T>(ms: u64, run: impl FnOnce(&AtomicBool) -> T) -> T {
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {

@@ -35,7 +35,7 @@ pub(super) struct Flows {
 }
 
 impl Flows {
-    /// A flow for each DS field, with an application that writes so many bit/s; none: it writes as
+    /// Creates a flow for each DS field, with an application that writes `rate` bit/s; none: it writes as
     /// much as it can. One of `every` segments is acknowledged.
     pub fn new(plan: Plan, matrix: Matrix, ds: &[u8], rate: Option<f64>, every: u64) -> Self {
         let gap_ns = rate.map_or(0, |rate| (PAYLOAD as f64 * 8e9 / rate) as u64);

@@ -165,7 +165,7 @@ impl Row {
         Ok(self.judged(fewest.map(f64::from), &runs))
     }
 
-    /// Returns the verdict of a run with so many nodes, and whether the criterion alarms.
+    /// Returns the verdict of a run with `count` nodes, and whether the criterion alarms.
     fn run(&self, bench: &Bench<'_>, count: u32) -> Result<(RunVerdict, bool), ReproduceError> {
         let disk = Some(self.criterion).filter(|of| *of == Resource::Disk);
         let disk = disk.and_then(|_| DiskUse::watch(DISK_FOLDER));

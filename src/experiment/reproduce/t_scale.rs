@@ -105,7 +105,7 @@ impl Packets {
     }
 
     /// Share that the links lost, share that did not arrive beyond that, and share of the latter that
-    /// nobody counted.
+    /// no counter has.
     fn shares(&self) -> [f64; 3] {
         let (sent, link) = (self.sum(0), &self.link);
         let beyond = sent - self.sum(1) - link.lost as f64;

@@ -149,7 +149,7 @@ impl TTest {
     /// `of_error`: distribution of a difference of none, in its standard errors.
     fn by(of_error: &impl ContinuousCDF<f64, f64>, difference: f64, error: f64) -> Option<Self> {
         if error == 0.0 {
-            // Without any variance in a few runs nobody knows how far chance reaches: of 2 and 2 runs with 1 loss of 100
+            // Without any variance a few runs do not show how far chance reaches: of 2 and 2 runs with 1 loss of 100
             // packets, one in 17 has 1, 1 and 2, 2.
             let interval = [difference; 2];
             return (difference == 0.0).then_some(Self { interval, p: 1.0 });

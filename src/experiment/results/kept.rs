@@ -3,9 +3,9 @@
 
 use std::collections::VecDeque;
 
-/// Up to so many alarms, changes or files are kept one by one; the others are only counted.
+/// Maximum number of alarms, changes or files that are kept one by one; the others are only counted.
 const MOST: usize = 1000;
-/// Lines of a program's output: the first ones say how it began, the last ones what came of it.
+/// Lines of a program's output that are kept: the first ones show how it began, the last ones how it ended.
 const FIRST: usize = 100;
 const LAST: usize = 400;
 /// Characters of such a line.

@@ -52,7 +52,7 @@ pub enum Said {
 pub struct Heard {
     /// Begin of the measured phase in ns of this host's CLOCK_MONOTONIC.
     pub start_at_ns: Option<u64>,
-    /// Nodes of other hosts for which nobody needs to wait any more.
+    /// Nodes of other hosts whose programs have ended: no node waits for them any more.
     pub done: BTreeSet<String>,
     /// Whether the measured phase is over.
     pub over: bool,
@@ -163,7 +163,7 @@ impl Together {
     }
 
     pub(super) fn say(&self, what: Said) {
-        // Nobody listens any more if the process is about to end.
+        // The receiver is gone if the process is about to end.
         let _ = self.say.send(what);
     }
 }

@@ -27,7 +27,7 @@ pub(crate) const MAX_MEDIA: usize = 16;
 /// Of a medium: every frame has a decision for each of them.
 pub(crate) const MAX_STATIONS: u32 = 256;
 
-/// Returns why one host cannot take so many nodes and wires; `None`: it can.
+/// Returns why one host cannot take `nodes` and `wires`; `None`: it can.
 pub fn beyond_a_host(nodes: usize, wires: usize) -> Option<String> {
     let (number, what) = match nodes > wires {
         true => (nodes, "nodes"),

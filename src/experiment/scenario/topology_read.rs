@@ -91,7 +91,7 @@ fn fits(reading: &mut Reading, topology: &Topology, number: &Located<u32>) {
     let title = format!("`{key}` of {} is out of range", number.value);
     let more = match topology.kind {
         Kind::Mesh if topology.on_air.is_none() => "; more on a medium",
-        Kind::Switches => " for so many switches",
+        Kind::Switches => " for this many switches",
         _ => "",
     };
     let help = format!("write a whole number from {least} to {most}{more}");

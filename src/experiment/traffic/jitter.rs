@@ -59,7 +59,7 @@ impl Stamps {
 }
 
 /// Returns the median, the 95th, the 99th and the 99.9th percentile of the delays above the shortest one (PDV of
-/// RFC 5481, section 4.2), each the smallest one that so many do not exceed; `None`: there are none.
+/// RFC 5481, section 4.2), each the smallest one that this share does not exceed; `None`: there are none.
 pub(super) fn variation_ns(transits_ns: impl Iterator<Item = i64>) -> Option<[u64; 4]> {
     let mut all: Vec<_> = transits_ns.collect();
     all.sort_unstable();

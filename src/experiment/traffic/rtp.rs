@@ -64,7 +64,7 @@ impl Frames {
         u64::try_from(bits / u128::from(self.rate)).unwrap_or(u64::MAX)
     }
 
-    /// Returns the time of a frame in units of which a second has so many.
+    /// Returns the time of a frame in units of 1/`units` s.
     pub fn time(self, frame: u64, units: u64) -> u64 {
         let time = u128::from(frame) * u128::from(units) / u128::from(self.fps);
         u64::try_from(time).unwrap_or(u64::MAX)

@@ -30,7 +30,7 @@ pub struct Store {
     pub port: u16,
     /// File to create.
     pub file: PathBuf,
-    /// HOST:PORT that receives the same data; `None`: nobody.
+    /// HOST:PORT that receives the same data; `None`: it is only stored.
     pub to: Option<String>,
     /// Send buffer of that connection, bytes.
     pub window: usize,
@@ -96,7 +96,7 @@ impl Store {
         next: Option<TcpStream>,
     ) -> Result<Stored, TrafficError> {
         let (queue, blocks) = sync_channel(self.memory / self.block);
-        // It ends with the writers: nobody waits for one that has failed.
+        // It ends with the writers: the reader does not wait for one that has failed.
         let blocks = Arc::new(Mutex::new(blocks));
         thread::scope(|scope| {
             let writers: Vec<_> = std::iter::repeat_n(blocks, self.writers)

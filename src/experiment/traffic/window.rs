@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A late sender catches up with this much of its rate at once.
 const CATCH_UP_NS: u64 = 10_000_000;
 
-/// At most so many blocks wait for their acknowledgement. A block is sent again if none arrived in
+/// A sender with a limit of unacknowledged blocks. It sends a block again if no acknowledgement arrived in
 /// time, and no two transmissions are closer to each other than the rate allows. Blocks do not wait
 /// for the order: one that is lost holds up its own position of the window only.
 ///
@@ -39,7 +39,7 @@ pub enum Step {
 }
 
 impl Window {
-    /// Returns a window of so many blocks; the rate is a block per `interval_ns`.
+    /// Returns a window of `blocks`; the rate is a block per `interval_ns`.
     pub fn new(blocks: usize, interval_ns: u64, timeout_ns: u64) -> Self {
         Self {
             blocks: blocks.max(1),

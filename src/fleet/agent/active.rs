@@ -17,7 +17,7 @@ use crate::fleet::{ALIVE_EVERY, FleetError, LEASE};
 
 /// An agent confirms the start so long after it was written: what dies until then ends the run before it.
 const CONFIRM: Duration = Duration::from_millis(500);
-/// A part that does not answer so many signs of life of the agent hangs, or is stopped.
+/// A part that leaves more than this number of the agent's signs of life unanswered hangs, or is stopped.
 const SILENT: u32 = 5;
 /// Bytes of the log in one key: etcd's limit for a request is 1.5 MiB, and base64 adds a third.
 const CHUNK: usize = 768 * 1024;

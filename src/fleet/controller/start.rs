@@ -158,7 +158,7 @@ impl Controller<'_> {
     ///
     /// # Errors
     /// One has not, in time for the others to end before the start. Only if etcd wrote all the time: while it
-    /// elects a leader, or waits for its disk, nobody can confirm, and the verdict names a host that was late
+    /// elects a leader, or waits for its disk, no agent can confirm, and the verdict names a host that was late
     /// or lost.
     pub(super) async fn confirmed(
         &mut self,

@@ -6,7 +6,7 @@ use super::{Air, Plan, To};
 use crate::medium::set::{Set, members};
 
 impl Plan {
-    /// Whether an RTS is in front of a data frame with so many packets and octets.
+    /// Returns whether an RTS precedes a data frame with `packets` and `octets`.
     pub(super) fn has_rts(&self, to: To, packets: u32, octets: u32) -> bool {
         let bytes = octets - packets * self.timing.overhead;
         to != To::All && self.rts_bytes.is_some_and(|least| bytes >= least)

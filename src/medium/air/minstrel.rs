@@ -133,7 +133,7 @@ impl Minstrel {
         }
     }
 
-    /// So many packets were sent in a mode, and so many of them acknowledged.
+    /// Counts `attempts` packets sent in a mode, and `successes` of them acknowledged.
     pub fn result(&mut self, mode: usize, attempts: u32, successes: u32) {
         self.is_pending = false;
         let mut rates = self.rates.iter_mut();

@@ -3,11 +3,11 @@
 //!
 //! # What is modelled
 //!
-//! - Backoff of 0..=window slots behind DIFS, doubled window per failure, frozen while busy, drawn
-//!   also behind every frame (post-backoff); immediate access when the medium has been idle for
+//! - Backoff of 0..=window slots after DIFS, doubled window per failure, frozen while busy, drawn
+//!   also after every frame (post-backoff); immediate access when the medium has been idle for
 //!   DIFS and no backoff is left.
-//! - EIFS behind a frame that was sensed but not decoded; NAV; RTS and CTS; a limit of attempts.
-//! - A failed sender waits a full DIFS behind its timeout, which ends when EIFS of the others turns
+//! - EIFS after a frame that was sensed but not decoded; NAV; RTS and CTS; a limit of attempts.
+//! - A failed sender waits a full DIFS after its timeout, which ends when EIFS of the others turns
 //!   into their DIFS: it counts no slots that they do not count. The timeout of an RTS is a CTS and a slot,
 //!   up to two slots shorter.
 //! - An access due within one CCA time of another's start cannot be called off.
@@ -21,8 +21,8 @@
 //! gap, plus the slots left; full slots that have passed are subtracted when it becomes busy.
 //! Stations that hear the same count as a group (`countdown`). The others have one timer, whose
 //! meaning follows from what the station does: the end of its transmission, the beginning of its
-//! answer, or the end of its patience (`timers`). What a transmission changes at those it reaches,
-//! it changes in sets of stations, 64 at a time (`ears`).
+//! answer, or its timeout (`timers`). A transmission changes the state of the stations that it
+//! reaches in sets, 64 at a time (`ears`).
 
 mod access;
 mod aggregate;
@@ -81,7 +81,7 @@ pub struct Plan {
     pub timing: Timing,
     /// How stations access the medium.
     pub access: Access,
-    /// Unicast packets of this many bytes and more are sent behind RTS and CTS.
+    /// Unicast packets of this many bytes and more are sent after RTS and CTS.
     pub rts_bytes: Option<u32>,
     /// Transmissions of a frame before it is given up, 1 or more.
     pub attempts: u32,
@@ -106,7 +106,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Whether its figures are possible, of a file that was written by somebody else.
+    /// Validates figures read from a file.
     pub fn is_consistent(&self) -> bool {
         self.timing.is_consistent()
             && self.discipline.is_consistent()
@@ -114,7 +114,7 @@ impl Plan {
     }
 }
 
-/// A medium with its stations; `T` is what the caller knows a packet by.
+/// A medium with its stations; `T` identifies a packet to the caller.
 #[derive(Debug)]
 pub struct Air<T> {
     plan: Plan,

@@ -30,7 +30,7 @@ pub enum Discipline {
 }
 
 impl Discipline {
-    /// Whether its figures are possible, of a file that was written by somebody else.
+    /// Validates figures read from a file.
     pub fn is_consistent(&self) -> bool {
         match self {
             Self::Fifo | Self::Priority | Self::Edca => true,
@@ -48,7 +48,7 @@ fn band(ds: u8) -> usize {
 
 #[derive(Debug)]
 pub(super) struct Queue<T> {
-    /// What the radio has is first; behind it those that wait, without a server.
+    /// Packets that the radio has are first; after them those that wait, without a server.
     pub(super) packets: VecDeque<Waiting<T>>,
     /// The positions of those in the frame on air.
     pub(super) aboard: Vec<u32>,

@@ -92,7 +92,7 @@ impl Rates {
 }
 
 impl<T: Clone> Air<T> {
-    /// The mode of unicast data to a receiver behind so many attempts, and whether the packet is sent
+    /// Returns the mode of unicast data to a receiver after `tries` attempts, and whether the packet is sent
     /// alone, because it tries this mode.
     pub(super) fn mode_to(&mut self, station: usize, to: u16, tries: u32) -> (usize, bool) {
         let timing = &self.plan.timing;
@@ -114,7 +114,7 @@ impl<T: Clone> Air<T> {
         }
     }
 
-    /// So many packets of the data of a station were acknowledged.
+    /// Takes the number of acknowledged packets of a station's data frame.
     pub(super) fn rate_result(&mut self, station: usize, acknowledged: u32) {
         let this = &mut self.stations[station];
         let (data, timing) = (&this.data, &self.plan.timing);

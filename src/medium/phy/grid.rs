@@ -84,7 +84,7 @@ impl Grid {
         Some(f64::from(loss) / 100.0)
     }
 
-    /// Whether its figures fit together, of a file that was written by somebody else.
+    /// Validates figures read from a file.
     pub fn is_consistent(&self) -> bool {
         let finite = [self.cell_m, self.corner[0], self.corner[1]];
         let cells = u64::from(self.columns) * u64::from(self.rows);

@@ -245,7 +245,7 @@ impl Timing {
         self.modes[mode].ack_ns
     }
 
-    /// Returns the time on air of the answer to a frame in `mode` with so many packets.
+    /// Returns the time on air of the answer to a frame in `mode` with `packets`, in ns.
     pub fn answer_ns(&self, mode: usize, packets: u32) -> u64 {
         match packets {
             0 | 1 => self.modes[mode].ack_ns,
@@ -276,7 +276,7 @@ impl Timing {
         self.eifs_ns - self.difs_ns
     }
 
-    /// Returns the octets of the answer to so many packets.
+    /// Returns the octets of the answer to a frame with `packets`.
     pub fn answer_octets(&self, packets: u32) -> u32 {
         match packets {
             0 | 1 => ACK_OCTETS,

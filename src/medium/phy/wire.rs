@@ -29,7 +29,7 @@ pub struct Wire {
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 impl Wire {
-    /// Returns the matrix of so many stations. A line that loses everything joins nothing.
+    /// Returns the matrix of `stations`. A line that loses every frame connects no pair.
     pub fn matrix(&self, stations: usize) -> Matrix {
         Matrix::new(stations, |from, to| {
             let own = self

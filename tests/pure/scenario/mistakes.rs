@@ -291,7 +291,7 @@ const MISTAKES: &[Case] = &[
         3,
         "16",
         "`nodes` of 16 is out of range",
-        "1 to 15 for so many switches",
+        "1 to 15 for this many switches",
     ),
     Case(
         "[topology]\nkind = \"switches\"\nnodes = 4\nswitches = 1\n",

@@ -9,11 +9,11 @@ use super::queue::Frame;
 use crate::abi;
 use crate::bottleneck::{Arrival, ClassCount, Decision, Plan, Server};
 
-/// By so much the clock is ahead of what has certainly been read, in ns: a frame is stamped, and
+/// Frames stamped earlier than this before now have certainly been read, in ns: a frame is stamped, and
 /// then put into the TAP by its CPU, which a softirq or the hypervisor may interrupt.
 pub(super) const MARGIN_NS: u64 = 50_000;
 
-/// A decision waits for at most so long, in ns, if what it is about departs later anyway: one wake-up
+/// The longest delay of a decision, in ns, if the packets that it is about depart later anyway: one wake-up
 /// then decides on many packets, or on one that it sends.
 const LONGEST_LAG_NS: u64 = 1_000_000;
 

@@ -66,7 +66,7 @@ pub fn waiting(
     all.max().unwrap_or(0)
 }
 
-/// Returns the room to reserve for so many packets.
+/// Returns the number of packets to reserve room for, if `waiting` packets may wait.
 pub fn room(waiting: u64) -> u32 {
     let most = u32::try_from(waiting).unwrap_or(u32::MAX);
     most.clamp(ROOM_MIN, ROOM_MAX)

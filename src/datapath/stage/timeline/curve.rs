@@ -4,7 +4,7 @@
 use super::{OPPORTUNITY, Rate, Step, phase_steps};
 use crate::profile::{Profile, TraceRow, TraceSource};
 
-/// At most so many points of a curve.
+/// Maximum number of points of a curve.
 const POINTS: usize = 2000;
 
 /// What a direction's rate is by time: (s, bit/s; infinite: no limit) and its end, s; of a rate

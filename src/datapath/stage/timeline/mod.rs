@@ -122,7 +122,7 @@ pub(crate) fn compile(out: &mut abi::emud_link, link: &Link, epoch_ns: u64) -> O
     })
 }
 
-/// Time begins so much later.
+/// Shifts the start of a timeline by `later_ns`.
 pub fn shift(timeline: &mut abi::emud_timeline, later_ns: u64) {
     if timeline.count > 0 {
         timeline.epoch_ns = timeline.epoch_ns.wrapping_add(later_ns);

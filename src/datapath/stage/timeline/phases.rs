@@ -7,7 +7,7 @@ use crate::datapath::stage::compile::Compiled;
 use crate::datapath::stage::fixed::probability;
 use crate::profile::{Link, Phases, Profile};
 
-/// A ramp has at least so many rows, and so many that none is longer than this, up to a limit.
+/// Fewest rows of a ramp. It has more if a row would be longer than [`RAMP_ROW_NS`], up to [`RAMP_ROWS_MAX`].
 const RAMP_ROWS: u64 = 100;
 const RAMP_ROW_NS: u64 = 10_000_000;
 const RAMP_ROWS_MAX: u64 = 10_000;

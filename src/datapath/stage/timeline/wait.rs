@@ -96,7 +96,7 @@ pub(super) fn worst_ns(built: &Built, bytes: u64) -> u64 {
         .saturating_add(last)
 }
 
-/// So many bytes' time at the rate of a row; 0 if it has none or sends nothing.
+/// Returns the time that `bytes` take at the rate of a row, in ns; 0 if it has no rate or sends nothing.
 fn time_ns(row: &abi::emud_row, bytes: u64) -> u64 {
     if row.rate_mult == STOPPED {
         return 0;

@@ -6,7 +6,7 @@ use crate::experiment::results::Place;
 
 /// A map shows a run in this time at most, s.
 const LONGEST_S: f64 = 24.0;
-/// A point of a straight line may be off by so much, px.
+/// Largest distance of a point from a straight line, px.
 const OFF: f64 = 0.4;
 
 /// How long a map shows a run of a duration, s.

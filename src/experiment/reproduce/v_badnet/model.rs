@@ -24,7 +24,7 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    /// Returns the blocks acknowledged in so many seconds, per second.
+    /// Returns the blocks acknowledged per second, over `seconds`.
     pub fn blocks(self, mut window: Window, seconds: u64) -> f64 {
         let mut random = Random { draws: 0 };
         let mut coming = BinaryHeap::new();

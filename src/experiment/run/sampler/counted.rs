@@ -154,7 +154,7 @@ fn failed(before: &Counts, now: &Counts, offload: Offload) -> [Failing; 6] {
 }
 
 /// Protocols of the network itself, such as LLDP and spanning trees, send a packet now and then. More
-/// of them, and more than a hundredth of all, are somebody's traffic: in a second or more, whatever the interval of
+/// of them, and more than a hundredth of all, are traffic of a program: in a second or more, whatever the interval of
 /// samples, and in what is left at the last one. Returns since when, too.
 fn foreign(since: &mut Counts, now: &Counts, last: bool) -> (u64, Failing) {
     const SECOND_NS: u64 = 1_000_000_000;
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(of_a_second(10, 0, 1), [10]);
         assert_eq!(of_a_second(10, 1_000, 1), [0]);
         assert_eq!(of_a_second(11, 1_000, 1), [11]);
-        // However often somebody checks.
+        // The number of checks makes no difference.
         for checks in [2, 10, 100] {
             let found: u64 = of_a_second(200, 1_000, checks).iter().sum();
             assert_eq!(found, 200, "{checks}");
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(foreign(&mut since, &now, false).1.0, 0);
     }
 
-    /// What is found in a second with so many packets, at each of so many checks.
+    /// Returns what each of `checks` checks finds in a second with `packets`.
     fn of_a_second(not_ip: u64, packets: u64, checks: u64) -> Vec<u64> {
         let mut since = Counts::default();
         let check = |check: u64| {
