@@ -40,7 +40,7 @@ pub fn address_words(bytes: [u8; 16]) -> [u64; 2] {
     [u64::from_ne_bytes(words[0]), u64::from_ne_bytes(words[1])]
 }
 
-/// The inverse of [`address_words`].
+/// Returns the inverse of [`address_words`].
 pub fn address_bytes(words: [u64; 2]) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&words[0].to_ne_bytes());

@@ -120,7 +120,7 @@ impl Decoder {
         self.hooks.get(hook as usize).cloned().unwrap_or_default()
     }
 
-    /// The share of each group, over all tables of the record.
+    /// Returns the share of each group, over all tables of the record.
     fn shares(&mut self, a: &emud_alarm) -> (Vec<Share>, f64) {
         // Those of another CPU's alarm may be between this one and its tables.
         let own = |table: &mut Box<emud_table>| table.episode == a.episode;
@@ -205,7 +205,7 @@ mod tests {
 
     const WINDOW_NS: u64 = 10_000_000;
 
-    /// The rest of an alarm, half of the way through interval 7, about a table in which one command and
+    /// Returns the rest of an alarm, half of the way through interval 7, about a table in which one command and
     /// the groups without a slot had the same amount in these intervals.
     fn rest(resource: u32, slot_in: u32, elsewhere_in: u32) -> f64 {
         let window_ns = [WINDOW_NS; abi::EMUD_WINDOWS as usize];

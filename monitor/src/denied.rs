@@ -9,7 +9,7 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
     successors(Some(error), |&error| error.source())
 }
 
-/// Whether the kernel denied permission: this is not root, or root of another user namespace.
+/// Returns whether the kernel denied permission: this is not root, or root of another user namespace.
 pub fn is_denied(error: &(dyn Error + 'static)) -> bool {
     chain(error)
         .filter_map(|error| error.downcast_ref::<io::Error>())

@@ -98,7 +98,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Whether a packet finds no room, in front of a wire of this rate.
+    /// Returns whether a packet finds no room, in front of a wire of this rate.
     pub fn is_full(&self, bytes: u32, now_ns: u64, rate: u64) -> bool {
         let packets = self.waiting.len() + usize::from(self.sent.at_ns > now_ns);
         let above = |limit| self.backlog(now_ns, rate) + u64::from(bytes) > limit;

@@ -192,7 +192,7 @@ impl<T> Server<T> {
         arrival.at_ns >= self.now_ns
     }
 
-    /// The next decision, if it is at `until_ns` at the latest: all that arrives by then has been
+    /// Returns the next decision, if it is at `until_ns` at the latest: all that arrives by then has been
     /// handed over.
     pub fn decide(&mut self, until_ns: u64) -> Option<Decision<T>> {
         while let Some((at, event)) = self.next() {
@@ -216,7 +216,7 @@ impl<T> Server<T> {
         None
     }
 
-    /// When the next packet may be sent, as far as is known now: what happens before the wire is free
+    /// Returns when the next packet may be sent, as far as is known now: what happens before the wire is free
     /// is in time for that.
     pub fn next_ns(&self) -> Option<u64> {
         self.next().map(|(at, _)| at.max(self.wire.at_ns))

@@ -96,7 +96,7 @@ impl Node {
         self.waits_since = None;
     }
 
-    /// When, after now, its state changes by itself.
+    /// Returns when, after now, its state changes by itself.
     fn next_change(&self, now: u64) -> Option<u64> {
         let open = self.is_open(now);
         let next = match open {
@@ -224,12 +224,12 @@ impl Tree {
         }
     }
 
-    /// Whether anything can be sent.
+    /// Returns whether anything can be sent.
     pub fn is_ready(&self) -> bool {
         !self.nodes[ROOT].round.is_empty()
     }
 
-    /// When the state of a class changes by itself.
+    /// Returns when the state of a class changes by itself.
     pub fn next_timer(&self) -> Option<u64> {
         self.timers.first().map(|(at, _)| *at)
     }
@@ -241,7 +241,7 @@ impl Tree {
         }
     }
 
-    /// The leaf that is next, and its lender.
+    /// Returns the leaf that is next, and its lender.
     pub fn choose(&mut self) -> Option<(usize, usize)> {
         if !self.is_ready() {
             return None;

@@ -49,7 +49,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The thresholds of a text, or those of `emud run`. By control group, as the reader of the verdict does not
+/// Returns the thresholds of a text, or those of `emud run`. By control group, as the reader of the verdict does not
 /// know what else runs on a host: all programs of the experiment are in that of the agent.
 fn config(text: Option<&str>) -> Result<Config, String> {
     match text {

@@ -73,7 +73,7 @@ fn names() -> String {
         .replace("@SCENARIOS@", &scenarios.join(" "))
 }
 
-/// The command line without internal verbs, which clap_complete would complete.
+/// Returns the command line without internal verbs, which clap_complete would complete.
 fn shown() -> clap::Command {
     let all = Cli::command();
     let verbs = all.get_subcommands().filter(|verb| !verb.is_hide_set());

@@ -301,7 +301,7 @@ fn csv(args: Csv) -> Result<(), Failure> {
     written(&imported, &[args.file], args.output.as_deref())
 }
 
-/// The file for rows, beside the file to write.
+/// Returns the file for rows, beside the file to write.
 fn beside(output: Option<&Path>) -> Option<PathBuf> {
     output.map(|file| file.with_extension("csv"))
 }

@@ -128,7 +128,7 @@ fn log_keys(page: &mut Roff) {
     }
 }
 
-/// The type of a value, or the name of its definition.
+/// Returns the type of a value, or the name of its definition.
 fn kind(value: &Value) -> Option<String> {
     if let Some(of) = value["$ref"].as_str() {
         return Some(escaped(of.rsplit('/').next()?));

@@ -248,7 +248,7 @@ fn write_link(out: &mut String, name: &str, l: &LinkReport) {
     }
 }
 
-/// The rate, and what there is only with one.
+/// Returns the rate, and what there is only with one.
 fn bottleneck(l: &LinkReport) -> Vec<String> {
     let mut parts = Vec::new();
     if let Some(rate) = l.rate_bit_s {

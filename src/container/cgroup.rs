@@ -94,7 +94,7 @@ fn of_line(line: &str) -> Option<(&'static str, String)> {
     })
 }
 
-/// The engine, by what is before the ID, as `docker-ID.scope` of systemd and `/docker/ID` without it.
+/// Returns the engine, by what is before the ID, as `docker-ID.scope` of systemd and `/docker/ID` without it.
 fn engine(prefix: &str, above: &[&str]) -> &'static str {
     let names = [
         ("docker", "docker"),

@@ -36,7 +36,7 @@ pub(super) fn promised_twice(server: Option<u64>, classes: &[Promise]) -> Vec<St
     all.filter_map(differs).collect()
 }
 
-/// The sum of what those directly below send at least: their rate, or more if that of those below them is.
+/// Returns the sum of what those directly below send at least: their rate, or more if that of those below them is.
 fn promised(classes: &[Promise], parent: Option<&str>, levels: u32) -> u64 {
     let below = classes.iter().filter(|class| class.parent == parent);
     let least = |class: &Promise| match levels {

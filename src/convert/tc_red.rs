@@ -4,7 +4,7 @@
 /// tc-red(8) recommends it.
 pub(crate) const AVERAGE_PACKET: u32 = 1000;
 
-/// The exponent of the largest power of 1/2 with which the average of a queue that grows by one packet
+/// Returns the exponent of the largest power of 1/2 with which the average of a queue that grows by one packet
 /// at a time reaches `min` only after `burst` packets: `tc_red_eval_ewma()`.
 pub(crate) fn log_of(min: u32, burst: u32, average_packet: u32) -> Option<u32> {
     let burst = f64::from(burst);

@@ -170,7 +170,7 @@ fn record(link: &Link, there: &mut Attachment, profiles: [&Profile; 2]) -> Resul
     there.saved.write(&mut there.maps)
 }
 
-/// Whether only what follows the activation has failed.
+/// Returns whether only what follows the activation has failed.
 fn is_in_force(error: &LinkError) -> bool {
     matches!(error, LinkError::Datapath(DatapathError::GracePeriod(_)))
 }

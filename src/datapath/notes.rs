@@ -132,7 +132,7 @@ pub(super) fn steering(link: &Link, engine: Engine, [_, down]: [bool; 2]) -> Opt
     })
 }
 
-/// Whether /proc/net/pppoe lists a session of the device: an id, an address, and the device.
+/// Returns whether /proc/net/pppoe lists a session of the device: an id, an address, and the device.
 fn has_pppoe(sessions: &str, device: &str) -> bool {
     let sessions = sessions.lines().skip(1);
     let mut devices = sessions.filter_map(|line| line.split_whitespace().nth(2));

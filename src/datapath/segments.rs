@@ -16,7 +16,7 @@ use crate::abi::DIRECTIONS;
 use crate::netlink::{Gso, Link, Netlink, Offloads, Peer, RECEIVE_MERGING};
 use crate::profile::{self, Offload, Profile, Reorder};
 
-/// Whether segmentation must be off. The TAP splits super-packets in any case, after the
+/// Returns whether segmentation must be off. The TAP splits super-packets in any case, after the
 /// classifier.
 fn one_by_one(engine: Engine, link: &profile::Link) -> bool {
     engine == Engine::Hold || decides(link)

@@ -116,7 +116,7 @@ pub fn serve(
 }
 
 impl Account {
-    /// The profile that is in the kernel, and its seed.
+    /// Returns the profile that is in the kernel, and its seed.
     fn in_force(&self) -> Result<(Profile, u64), HoldError> {
         let failed =
             |e: String| HoldError::system("the profile in the kernel", io::Error::other(e));
@@ -151,7 +151,7 @@ impl Classes for InForce<'_> {
     }
 }
 
-/// The version whose figures are to be read. The profile of a change that is ahead is written already: until
+/// Returns the version whose figures are to be read. The profile of a change that is ahead is written already: until
 /// then what is known stays, if anything is.
 fn to_read(word: &abi::emud_control, version: u64, now_ns: u64) -> Option<u64> {
     let in_force = u64::from(word.generation) + 1;

@@ -63,7 +63,7 @@ fn text(lines: Vec<(u64, String)>) -> Vec<u8> {
     lines.collect::<String>().into_bytes()
 }
 
-/// The same with a last line: the verdict over all hosts, also those that were lost.
+/// Returns the same with a last line: the verdict over all hosts, also those that were lost.
 ///
 /// # Errors
 /// serde cannot write the line: a fault of emud's.

@@ -46,7 +46,7 @@ pub(crate) static FIELDS: LazyLock<Fields> = LazyLock::new(|| {
 const MAGIC: u16 = 0xeb9f;
 const STRUCT: u32 = 4;
 
-/// The offsets of fields, each of a structure.
+/// Returns the offsets of fields, each of a structure.
 fn offsets<const N: usize>(btf: &[u8], fields: [(&str, &str); N]) -> [Option<u32>; N] {
     let mut found = [None; N];
     // What was found before an end that makes no sense is right.
@@ -109,7 +109,7 @@ fn search<const N: usize>(
     None
 }
 
-/// The 32-bit numbers of a type behind its first three; `None` for a kind this does not know.
+/// Returns the 32-bit numbers of a type behind its first three; `None` for a kind this does not know.
 fn extra(kind: u32, members: usize) -> Option<usize> {
     match kind {
         1 | 14 | 17 => Some(1),               // int, variable, tag of a declaration

@@ -37,7 +37,7 @@ unsafe impl Control for Stamp {
 }
 
 impl Stamp {
-    /// The time of day in ns, as [`super::wall_ns`].
+    /// Returns the time of day in ns, as [`super::wall_ns`].
     pub(crate) fn wall_ns(self) -> u64 {
         self.0.tv_sec as u64 * 1_000_000_000 + self.0.tv_nsec as u64
     }

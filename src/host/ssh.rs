@@ -52,7 +52,7 @@ pub fn session() -> io::Result<Ends> {
     }
 }
 
-/// The first established connection that a process opened: that of its session. Those after it are what
+/// Returns the first established connection that a process opened: that of its session. Those after it are what
 /// the session forwards (`ssh -L`), which may be the traffic of an experiment.
 fn of_process(pid: u32) -> io::Result<Option<Ends>> {
     let mut sockets: Vec<(u32, u64)> = fs::read_dir(format!("/proc/{pid}/fd"))?
@@ -72,7 +72,7 @@ fn of_process(pid: u32) -> io::Result<Option<Ends>> {
     Ok(ours.next().map(|(ends, _)| *ends))
 }
 
-/// All established TCP connections in the network of a process, with the inodes of their sockets.
+/// Returns all established TCP connections in the network of a process, with the inodes of their sockets.
 fn established(pid: u32) -> io::Result<Vec<(Ends, u64)>> {
     let mut all = vec![];
     for file in ["tcp", "tcp6"] {
@@ -132,7 +132,7 @@ fn of_variable(text: &str) -> Option<Ends> {
     ))
 }
 
-/// The name of a process and its parent; the name may contain any character.
+/// Returns the name of a process and its parent; the name may contain any character.
 fn of_stat(stat: &str) -> Option<(&str, u32)> {
     let (_, rest) = stat.split_once('(')?;
     let (name, rest) = rest.rsplit_once(") ")?;

@@ -50,7 +50,7 @@ impl Set {
         self.0.fill(0);
     }
 
-    /// The members below a station.
+    /// Returns the members below a station.
     pub fn below(&self, station: usize) -> usize {
         let (word, bit) = (station / BITS, station % BITS);
         let whole: u32 = self.0[..word].iter().map(|word| word.count_ones()).sum();
@@ -90,7 +90,7 @@ impl Set {
         }
     }
 
-    /// The members, ascending.
+    /// Returns the members, ascending.
     pub fn iter(&self) -> impl Iterator<Item = usize> {
         let words = self.0.iter().enumerate();
         words.flat_map(|(n, word)| members(n, *word))
@@ -104,7 +104,7 @@ impl Set {
     }
 }
 
-/// The members of a set among the `n`-th 64 stations, ascending.
+/// Returns the members of a set among the `n`-th 64 stations, ascending.
 #[inline]
 pub(crate) fn members(n: usize, word: u64) -> impl Iterator<Item = usize> {
     let rest = std::iter::successors(Some(word), |word| Some(word & (word - 1)));

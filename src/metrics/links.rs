@@ -352,7 +352,7 @@ impl Links {
     }
 }
 
-/// Sum in s, packets, and packets by bound in s.
+/// Returns the sum in s, packets, and packets by bound in s.
 fn histogram(counters: &Counters) -> (f64, u64, Vec<(f64, u64)>) {
     let mut buckets: Vec<(f64, u64)> = BOUNDS_LOG2
         .map(|log2| ((1u64 << log2) as f64 / 1e9, 0))

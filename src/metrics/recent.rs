@@ -70,7 +70,7 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    /// The median and the 99th percentile that a scrape shows for `v0`, in s.
+    /// Returns the median and the 99th percentile that a scrape shows for `v0`, in s.
     fn shown(recent: &mut Recent, mut now: Snapshot) -> Vec<f64> {
         recent.fill(&mut now);
         let mut registry = registry();

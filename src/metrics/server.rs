@@ -32,7 +32,7 @@ pub trait Source: Clone + Send + Sync + 'static {
     /// Measures now. The error is a sentence for the client.
     fn measure(&self) -> impl Future<Output = Result<Registry, String>> + Send;
 
-    /// Whether the next measurement can succeed. The error is a sentence for the client.
+    /// Returns whether the next measurement can succeed. The error is a sentence for the client.
     fn healthy(&self) -> impl Future<Output = Result<(), String>> + Send;
 }
 

@@ -144,7 +144,7 @@ fn is_set_down(body: &[u8]) -> bool {
         && has(CHANGE_OFFSET).is_some_and(|change| change & up != 0)
 }
 
-/// The classic BPF program that accepts messages of these interfaces.
+/// Returns the classic BPF program that accepts messages of these interfaces.
 fn filter(indexes: &[u32]) -> Vec<libc::sock_filter> {
     let step = |code: u32, jt: usize, k: u32| libc::sock_filter {
         code: code as u16,

@@ -131,7 +131,7 @@ impl Rate {
         })
     }
 
-    /// Number of ticks that `len` bytes take.
+    /// Returns the number of ticks that `len` bytes take.
     fn ticks(&self, len: u32) -> u128 {
         let mut len = u128::from(len) + u128::from(self.overhead);
         if self.atm {
@@ -140,7 +140,7 @@ impl Rate {
         ((len * u128::from(self.mult)) >> self.shift) >> PSCHED_SHIFT
     }
 
-    /// The largest number of bytes that take exactly `ticks`, if any do.
+    /// Returns the largest number of bytes that take exactly `ticks`, if any do.
     fn longest(&self, ticks: u32) -> Option<u32> {
         let (mut fits, mut too_long) = (0u32, u32::MAX);
         while too_long - fits > 1 {
@@ -299,7 +299,7 @@ pub(super) fn names_interfaces(kind: &str, options: &[u8]) -> bool {
     indev || filter_attrs(kind).is_some_and(|n| find(options, n.actions).is_some())
 }
 
-/// The list of actions of a filter.
+/// Returns the list of actions of a filter.
 fn actions(list: &[u8]) -> Result<Vec<u8>, Refusal> {
     const TCA_ACT_KIND: u16 = 1;
     const TCA_ACT_OPTIONS: u16 = 2;

@@ -82,7 +82,7 @@ pub(super) struct FilterRecord {
 }
 
 impl ClassRecord {
-    /// The same before it had children.
+    /// Returns the same before it had children.
     fn as_created(&self) -> Self {
         let mut created = self.clone();
         if let ("htb", Some(options)) = (&*self.kind, &mut created.options) {
@@ -294,12 +294,12 @@ fn differing<T: Ord>(
     Some(format!("{what} {}", name(changed)))
 }
 
-/// The kernel's hash of a handle into the 16 lists of a device's qdiscs.
+/// Returns the kernel's hash of a handle into the 16 lists of a device's qdiscs.
 fn bucket(handle: u32) -> u32 {
     handle.wrapping_mul(0x61c8_8647) >> 28
 }
 
-/// The root and the qdiscs under it that a user configured, in an order of creation: parents first,
+/// Returns the root and the qdiscs under it that a user configured, in an order of creation: parents first,
 /// and within a list of the kernel the last first, because the kernel lists its newest member
 /// first.
 fn below_root(mut qdiscs: Vec<Qdisc>) -> Vec<Qdisc> {

@@ -51,19 +51,19 @@ table! {
 }
 
 impl Duplicate {
-    /// The share, and what else there is to say: `1% correlation 25%`.
+    /// Returns the share, and what else there is to say: `1% correlation 25%`.
     pub fn summary(&self) -> String {
         Percent(self.probability).to_string() + &self.plain_text(&["probability"])
     }
 }
 
 impl Corrupt {
-    /// Whether it leaves wrong checksums, so that receivers notice the damage.
+    /// Returns whether it leaves wrong checksums, so that receivers notice the damage.
     pub fn keeps_checksums(&self) -> bool {
         self.probability > 0.0 && self.checksum == ChecksumAfter::Keep
     }
 
-    /// The share, and what else there is to say: `1% bits 3`.
+    /// Returns the share, and what else there is to say: `1% bits 3`.
     pub fn summary(&self) -> String {
         Percent(self.probability).to_string() + &self.plain_text(&["probability"])
     }
@@ -82,7 +82,7 @@ words! {
 }
 
 impl Reader {
-    /// The finished value; meaningless if that adds a mistake.
+    /// Returns the finished value; meaningless if that adds a mistake.
     pub(super) fn finish_duplicate(&mut self, draft: &DuplicateDraft) -> Duplicate {
         if draft.at.is_none() || draft.broken {
             return Duplicate::default();
@@ -97,7 +97,7 @@ impl Reader {
         }
     }
 
-    /// The finished value; meaningless if that adds a mistake.
+    /// Returns the finished value; meaningless if that adds a mistake.
     pub(super) fn finish_corrupt(&mut self, draft: &CorruptDraft) -> Corrupt {
         if draft.at.is_none() || draft.broken {
             return Corrupt::default();

@@ -15,7 +15,7 @@ use crate::text::{At, Kind, Located, Mistake, Reader, Time, Value, number, table
 /// The limit of the queue where the profile does not say.
 const QUEUE_BYTES: u32 = DEFAULT_QUEUE_PACKETS * PACKET_BYTES;
 
-/// The queue of a link with a background where the profile does not say.
+/// Returns the queue of a link with a background where the profile does not say.
 pub(super) fn usual_queue() -> Queue {
     Queue {
         bytes: Some(QUEUE_BYTES.into()),
@@ -52,17 +52,17 @@ table! {
 }
 
 impl Background {
-    /// The share of the time in which a source sends.
+    /// Returns the share of the time in which a source sends.
     pub fn on_share(&self) -> f64 {
         self.on_ns as f64 / (self.on_ns as f64 + self.off_ns as f64)
     }
 
-    /// The share of the rate that all sources send together.
+    /// Returns the share of the rate that all sources send together.
     pub fn peak(&self) -> f64 {
         self.load / self.on_share()
     }
 
-    /// The time of a packet on a wire with this rate (bit/s), in whole ns.
+    /// Returns the time of a packet on a wire with this rate (bit/s), in whole ns.
     pub fn service_ns(&self, rate: u64) -> u64 {
         let (bits_ns, rate) = (
             u128::from(self.packet_bytes) * 8_000_000_000,
@@ -114,7 +114,7 @@ impl Kind for ParetoShape {
 }
 
 impl Reader {
-    /// The finished background, for which the queue gets its usual limit; meaningless if that adds a
+    /// Returns the finished background, for which the queue gets its usual limit; meaningless if that adds a
     /// mistake.
     pub(super) fn finish_background(
         &mut self,

@@ -8,7 +8,7 @@ use super::read::Draft;
 use super::shipped;
 use crate::text::{At, Entry, Located, Mistake, Reader, Value, document, is_file, read_file, utf8};
 
-/// The links of the profile that is named, up and down, as if they had been written here.
+/// Returns the links of the profile that is named, up and down, as if they had been written here.
 pub(super) fn links(reader: &mut Reader, value: &Located<Value>) -> Option<[LinkDraft; 2]> {
     let Value::Text(name) = &value.value else {
         let help = "write a shipped profile's name, or a file: profile = \"lte\"";

@@ -119,7 +119,7 @@ impl Word for Schedule {
     ];
 }
 
-/// The bottleneck that packets name, and the class in it; `None`: it has no classes.
+/// Returns the bottleneck that packets name, and the class in it; `None`: it has no classes.
 pub(crate) fn parts(class: &str) -> (&str, Option<&str>) {
     match class.split_once('.') {
         Some((bottleneck, class)) => (bottleneck, Some(class)),
@@ -128,7 +128,7 @@ pub(crate) fn parts(class: &str) -> (&str, Option<&str>) {
 }
 
 impl Profile {
-    /// The number of a class by which packets name it, from 1: those of the first bottleneck, then
+    /// Returns the number of a class by which packets name it, from 1: those of the first bottleneck, then
     /// of the next; one without classes counts as one.
     pub fn service(&self, class: &str) -> Option<u32> {
         let names = self.bottlenecks.iter().flat_map(Bottleneck::services);
@@ -136,12 +136,12 @@ impl Profile {
         place.map(|(number, _)| number)
     }
 
-    /// How many numbers [`Profile::service`] gives.
+    /// Returns how many numbers [`Profile::service`] gives.
     pub fn services(&self) -> usize {
         self.bottlenecks.iter().map(|b| b.services().count()).sum()
     }
 
-    /// Whether packets of both directions wait in one bottleneck.
+    /// Returns whether packets of both directions wait in one bottleneck.
     pub fn joins_directions(&self) -> bool {
         let mut used = [Vec::new(), Vec::new()];
         for (direction, used) in crate::abi::DIRECTIONS.into_iter().zip(&mut used) {
@@ -163,14 +163,14 @@ impl Bottleneck {
         classes.chain(alone)
     }
 
-    /// Whether there are classes below one.
+    /// Returns whether there are classes below one.
     pub(crate) fn is_inner(&self, class: &str) -> bool {
         self.classes
             .iter()
             .any(|c| c.parent.as_deref() == Some(class))
     }
 
-    /// Whether a plan differs in figures alone.
+    /// Returns whether a plan differs in figures alone.
     pub fn has_the_tree_of(&self, other: &Self) -> bool {
         let tree = |b: &Self| {
             let class = |c: &ServiceClass| (c.name.clone(), c.parent.clone());

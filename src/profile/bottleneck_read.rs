@@ -144,7 +144,7 @@ impl Reader {
         }
     }
 
-    /// The finished bottlenecks; meaningless if that adds a mistake.
+    /// Returns the finished bottlenecks; meaningless if that adds a mistake.
     pub(super) fn finish_bottlenecks(&mut self, drafts: &[BottleneckDraft]) -> Vec<Bottleneck> {
         drafts.iter().map(|draft| self.finish_one(draft)).collect()
     }

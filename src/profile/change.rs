@@ -213,7 +213,7 @@ fn named(keys: &mut Vec<Located<String>>) -> Result<Option<Located<String>>, Mis
     Ok(Some(keys.remove(0)))
 }
 
-/// The dotted parts of `path`, at least one.
+/// Returns the dotted parts of `path`, at least one.
 fn split(source: usize, path: &str) -> Vec<Located<String>> {
     let mut start = 0;
     let part = |part: &str| {

@@ -6,7 +6,7 @@ use super::draft::LinkDraft;
 use crate::text::{At, Located, Reader};
 
 impl Reader {
-    /// The finished link; meaningless if that adds a mistake.
+    /// Returns the finished link; meaningless if that adds a mistake.
     pub(super) fn finish(&mut self, draft: &LinkDraft) -> Link {
         let trace = self.finish_trace(&draft.trace);
         let wire = self.finish_wire(draft, trace.as_ref());

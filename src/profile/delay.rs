@@ -231,7 +231,7 @@ impl Reader {
         });
     }
 
-    /// The finished delay; meaningless if that adds a mistake.
+    /// Returns the finished delay; meaningless if that adds a mistake.
     pub(super) fn finish_delay(&mut self, draft: &DelayDraft, trace: Option<&Trace>) -> Delay {
         let samples = draft.jitter.samples.as_ref();
         let mean_ns = value(&draft.mean_ns)
@@ -382,7 +382,7 @@ impl Reader {
     }
 }
 
-/// The configured or measured distribution; without one, the default.
+/// Returns the configured or measured distribution; without one, the default.
 fn shape_of(draft: &JitterDraft, spread: Spread) -> Shape {
     let measured = draft.samples.as_ref().and_then(|s| s.value.table.as_ref());
     match (&draft.distribution, measured, spread) {
@@ -452,7 +452,7 @@ fn shape_text(shape: &Shape) -> String {
     }
 }
 
-/// The half-width that a uniform distribution was written with, if it was; else `sd`.
+/// Returns the half-width that a uniform distribution was written with, if it was; else `sd`.
 fn spread_text(jitter: &Jitter) -> String {
     let half = (jitter.sd_ns * 3f64.sqrt()).round();
     let uniform = jitter.distribution == Distribution::Uniform.into();

@@ -79,7 +79,7 @@ impl Reader {
     }
 }
 
-/// The mistake for kilometres in place of a delay. Metres are none: `5m` is a misspelt `5ms`.
+/// Returns the mistake for kilometres in place of a delay. Metres are none: `5m` is a misspelt `5ms`.
 pub(super) fn instead_of_a_delay(value: &Located<Value>) -> Option<Mistake> {
     let Value::Text(text) = &value.value else {
         return None;

@@ -21,7 +21,7 @@ impl ProfileError {
         }
     }
 
-    /// The message, with colours if it goes to a terminal; `Display` gives it without.
+    /// Returns the message, with colours if it goes to a terminal; `Display` gives it without.
     pub fn render(&self, terminal: bool) -> String {
         match self {
             Self::Text(error) => error.render(terminal),

@@ -230,7 +230,7 @@ fn numbers(name: &Located<String>, text: &str) -> Result<Vec<(usize, f64)>, Mist
         .collect()
 }
 
-/// The numbers of one column, each with its line. A first line of text is a header.
+/// Returns the numbers of one column, each with its line. A first line of text is a header.
 fn column(
     file: &Located<String>,
     column: &Column,
@@ -279,7 +279,7 @@ fn column(
     Ok(values)
 }
 
-/// The lines that say something, with their numbers.
+/// Returns the lines that say something, with their numbers.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..)
         .zip(text.lines())
@@ -346,7 +346,7 @@ fn path(value: &Located<Value>) -> Result<Located<String>, Mistake> {
     })
 }
 
-/// The text of a file; a relative path starts at the profile's folder.
+/// Returns the text of a file; a relative path starts at the profile's folder.
 pub(super) fn contents(reader: &Reader, file: &Located<String>) -> Result<String, Mistake> {
     let path = reader.folder.join(Path::new(&file.value));
     let shown = path.display();

@@ -23,7 +23,7 @@ pub struct NamedLink {
 }
 
 impl Profile {
-    /// All links of a direction by number: the profile's own is 0, then the named ones, then
+    /// Returns all links of a direction by number: the profile's own is 0, then the named ones, then
     /// those of the phases.
     pub fn links_of(&self, direction: u32) -> impl Iterator<Item = &Link> {
         let named = self
@@ -36,13 +36,13 @@ impl Profile {
             .chain(phases)
     }
 
-    /// Whether anything depends on the time since the start.
+    /// Returns whether anything depends on the time since the start.
     pub fn is_timed(&self) -> bool {
         let traced = |direction| self.links_of(direction).any(|link| link.trace.is_some());
         !self.phases.list.is_empty() || traced(abi::EMUD_UP) || traced(abi::EMUD_DOWN)
     }
 
-    /// The number of a named link.
+    /// Returns the number of a named link.
     pub fn number_of(&self, name: &str) -> Option<u32> {
         let place = self.links.iter().position(|named| named.name == name);
         place.and_then(|place| u32::try_from(place + 1).ok())

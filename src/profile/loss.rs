@@ -175,7 +175,7 @@ impl LossModel {
         }
     }
 
-    /// The figures as numbers, by their keys; a flag is 0 or 1, a pattern its length.
+    /// Returns the figures as numbers, by their keys; a flag is 0 or 1, a pattern its length.
     fn parameters(&self) -> serde_json::Result<BTreeMap<String, f64>> {
         let mut figures = self.figures();
         match self {
@@ -300,7 +300,7 @@ fn four_state_share(p13: f64, p31: f64, p32: f64, p23: f64, p14: f64) -> f64 {
 }
 
 impl LossModel {
-    /// The figures with which it is written; a pattern writes its own.
+    /// Returns the figures with which it is written; a pattern writes its own.
     fn figures(&self) -> Figures {
         let none = Figures::default();
         match *self {
@@ -359,7 +359,7 @@ impl LossModel {
 }
 
 impl Loss {
-    /// The share in the long run, and how it comes about: `1% (burst: probability 0.2% length 5)`.
+    /// Returns the share in the long run, and how it comes about: `1% (burst: probability 0.2% length 5)`.
     pub fn summary(&self) -> String {
         let share = self.share().map_or("by length".to_owned(), |share| {
             Percent((share * 1e8).round() / 1e8).to_string()

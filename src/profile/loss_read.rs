@@ -83,7 +83,7 @@ impl Reader {
         }
     }
 
-    /// The finished loss; meaningless if that adds a mistake.
+    /// Returns the finished loss; meaningless if that adds a mistake.
     pub(super) fn finish_loss(&mut self, draft: &LossDraft) -> Loss {
         let Some(at) = draft.at.as_ref().filter(|_| !draft.broken) else {
             return Loss::default();

@@ -162,7 +162,7 @@ fn four_state([p13, p31, p32, p23, p14]: [f64; 5]) -> Chain {
 }
 
 impl Chain {
-    /// Where it is in the long run, beginning in the first state.
+    /// Returns where it is in the long run, beginning in the first state.
     fn in_the_long_run(&self) -> Vec<f64> {
         let n = self.moves.len();
         // Half as fast, so that it settles even where it would go round for ever.
@@ -222,7 +222,7 @@ fn lost_of(pattern: &Pattern) -> Vec<bool> {
     lost
 }
 
-/// The runs of a sequence; `round`: its end continues at its beginning.
+/// Returns the runs of a sequence; `round`: its end continues at its beginning.
 fn counted(lost: &[bool], round: bool, cut: Cut) -> Option<Vec<f64>> {
     // So that no run goes over the end.
     let start = match round {

@@ -65,7 +65,7 @@ impl Profile {
         self.matrix.as_ref().map_or(&[], |matrix| &matrix.pairs)
     }
 
-    /// The number of the link that pairs are based on.
+    /// Returns the number of the link that pairs are based on.
     pub fn matrix_link(&self, matrix: &Matrix) -> u32 {
         let named = matrix.link.as_ref();
         named.and_then(|name| self.number_of(name)).unwrap_or(0)
@@ -149,7 +149,7 @@ fn in_file(value: &Located<Value>, error: &ProfileError) -> Mistake {
 }
 
 impl MatrixDraft {
-    /// Where its link is named, or else the table.
+    /// Returns where its link is named, or else the table.
     pub(super) fn at(&self) -> &At {
         let link = self.link.as_ref().map(|link| &link.at);
         link.or(self.at.as_ref()).unwrap_or(&At::START)
@@ -157,7 +157,7 @@ impl MatrixDraft {
 }
 
 impl Reader {
-    /// The finished matrix; meaningless if that adds a mistake.
+    /// Returns the finished matrix; meaningless if that adds a mistake.
     pub(super) fn finish_matrix(&mut self, draft: &MatrixDraft, named: &[NamedLink]) -> Matrix {
         let link = draft.link.as_ref().filter(|link| link.value != OWN);
         if let Some(link) = link

@@ -54,7 +54,7 @@ pub struct Profile {
 pub const DEFAULT_INSTANCES: u32 = 4096;
 
 impl Profile {
-    /// The link of a direction (`EMUD_UP`, `EMUD_DOWN`).
+    /// Returns the link of a direction (`EMUD_UP`, `EMUD_DOWN`).
     pub fn direction(&self, direction: u32) -> &Link {
         if direction == crate::abi::EMUD_UP {
             &self.up
@@ -73,7 +73,7 @@ impl Profile {
         named.map_or(Vec::new(), |named| vec![&named.up, &named.down])
     }
 
-    /// The longest queue in packets that the link of a rule ever has, also in a phase.
+    /// Returns the longest queue in packets that the link of a rule ever has, also in a phase.
     pub fn queue_packets_of_rule(&self, rule: &Rule) -> u32 {
         let phases: &[_] = match rule.target {
             Target::Own => &self.phases.list,
@@ -84,7 +84,7 @@ impl Profile {
         links.map(Link::queue_packets).max().unwrap_or(0)
     }
 
-    /// Whether packets of a link wait in more queues than its own: of instances (`per`), or of pairs.
+    /// Returns whether packets of a link wait in more queues than its own: of instances (`per`), or of pairs.
     pub fn has_more_queues(&self, number: u32, direction: u32) -> bool {
         let named = number.checked_sub(1);
         let name = named.and_then(|n| Some(&self.links.get(n as usize)?.name));
@@ -100,7 +100,7 @@ impl Profile {
         self.matrix.as_ref().is_some_and(has_pairs) || self.rules.iter().any(has_instances)
     }
 
-    /// The same link seen from its other end.
+    /// Returns the same link seen from its other end.
     pub fn reversed(self) -> Self {
         Self {
             up: self.down,
@@ -114,7 +114,7 @@ impl Profile {
 }
 
 impl Link {
-    /// The limit in packets of the queue; 0: none, or there is no rate and so no queue.
+    /// Returns the limit in packets of the queue; 0: none, or there is no rate and so no queue.
     pub fn queue_packets(&self) -> u32 {
         match super::rate_with_trace(self) {
             None => 0,
@@ -205,7 +205,7 @@ impl Shape {
 }
 
 impl Shape {
-    /// The standard deviation of a jitter: the half-width of a uniform distribution, a factor of
+    /// Returns the standard deviation of a jitter: the half-width of a uniform distribution, a factor of
     /// the values of a table, and of others the deviation itself.
     pub(crate) fn sd_of(&self, jitter: f64) -> f64 {
         match self {

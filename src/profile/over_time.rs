@@ -42,7 +42,7 @@ fn delay_of_row(row: &TraceRow) -> Option<f64> {
     row.delay_ns.map(|ns| ns as f64)
 }
 
-/// The share of packets that a direction loses by time; of a bit-error rate those of `frame` bytes.
+/// Returns the share of packets that a direction loses by time; of a bit-error rate those of `frame` bytes.
 pub fn losses(profile: &Profile, direction: u32, frame: u32) -> Steps {
     let of_link = |link: &Link| -> Figure<'_> {
         let (state, max_run) = (link.state, link.loss.max_run);
@@ -105,7 +105,7 @@ fn steps<'a>(
     steps
 }
 
-/// The highest of as many as one can see, for a plot: what is short and bad must not go away. Means
+/// Returns the highest of as many as one can see, for a plot: what is short and bad must not go away. Means
 /// need all steps.
 pub fn thinned(steps: Steps) -> Steps {
     let each = steps.len().div_ceil(POINTS).max(1);

@@ -55,7 +55,7 @@ impl Pair {
         )
     }
 
-    /// The line that says what the columns are.
+    /// Returns the line that says what the columns are.
     pub fn csv_header() -> String {
         COLUMNS.join(",") + "\n"
     }
@@ -137,7 +137,7 @@ impl Rows<'_> {
         at
     }
 
-    /// The columns, if this is a line of names.
+    /// Returns the columns, if this is a line of names.
     fn header(&mut self, record: &csv::StringRecord, start: usize) -> Option<Columns> {
         let known = |field: &str| COLUMNS.iter().position(|name| *name == field);
         if !record.iter().any(|field| known(field).is_some()) {

@@ -183,7 +183,7 @@ pub(super) fn from_file(
     }
 }
 
-/// The numbers of a line, each below `length`.
+/// Returns the numbers of a line, each below `length`.
 fn indices(line: &str, length: u64) -> Result<Vec<u64>, PatternError> {
     let words = line.split(|c: char| c.is_whitespace() || c == ',');
     let index = |word: &str| {

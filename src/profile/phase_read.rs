@@ -37,7 +37,7 @@ pub(super) struct PhaseDraft {
 }
 
 impl PhasesDraft {
-    /// Where the first of them is.
+    /// Returns where the first of them is.
     pub fn at(&self) -> Option<&At> {
         self.list.first().map(|phase| &phase.at)
     }
@@ -152,7 +152,7 @@ impl PhasesDraft {
         }
     }
 
-    /// The finished phases; meaningless if that adds a mistake.
+    /// Returns the finished phases; meaningless if that adds a mistake.
     pub fn finish(&self, reader: &mut Reader, own: [&Link; 2]) -> Phases {
         let repeat = value(&self.repeat).unwrap_or_default();
         let one = |reader: &mut Reader, draft: &PhaseDraft| Phase {

@@ -156,7 +156,7 @@ fn no_bare_bytes(text: &str) -> Result<(), UnitError> {
     Err(UnitError::new(format!("`{number}` has no unit"), help))
 }
 
-/// Whether it is 0 of some unit.
+/// Returns whether it is 0 of some unit.
 pub(super) fn is_nothing(text: &str) -> bool {
     KIND.read(text).is_ok_and(|value| value == 0.0)
 }

@@ -54,7 +54,7 @@ table! {
 pub(super) const OTHER_KEYS: &[&str] = &["ecn", "aqm", "full"];
 
 impl Queue {
-    /// Whether a limit is given; without any there is a usual one.
+    /// Returns whether a limit is given; without any there is a usual one.
     pub fn is_limited(&self) -> bool {
         self.packets.is_some() || self.bytes.is_some() || self.time_ns.is_some()
     }
@@ -81,7 +81,7 @@ impl From<Limit> for Queue {
 }
 
 impl Queue {
-    /// The limit in packets in front of a link with a rate; 0: none. RIO has one always: the classifier
+    /// Returns the limit in packets in front of a link with a rate; 0: none. RIO has one always: the classifier
     /// knows the assured ones of the packets that it remembers.
     pub fn limit_packets(&self) -> u32 {
         let usual = match (self.is_limited(), self.aqm) {
@@ -91,7 +91,7 @@ impl Queue {
         self.packets.unwrap_or(usual).min(abi::EMUD_RING_LEN)
     }
 
-    /// The same in front of a pair of addresses, whose limit is usually one in bytes.
+    /// Returns the same in front of a pair of addresses, whose limit is usually one in bytes.
     pub fn pair_limit_packets(&self) -> u32 {
         let usual = match self.aqm {
             Some(Aqm::Rio(_)) => DEFAULT_QUEUE_PACKETS,
@@ -120,7 +120,7 @@ impl fmt::Display for Queue {
 }
 
 impl QueueDraft {
-    /// Where the queue is described.
+    /// Returns where the queue is described.
     pub fn place(&self) -> Option<&At> {
         let limits = self.places().next().map(|(_, at)| at);
         limits
@@ -193,7 +193,7 @@ impl Reader {
         self.mistake(&value.at, title, help);
     }
 
-    /// The finished queue; meaningless if that adds a mistake.
+    /// Returns the finished queue; meaningless if that adds a mistake.
     pub(super) fn finish_queue(&mut self, link: &LinkDraft, wire: &Wire) -> Queue {
         self.holds_a_packet(link, wire);
         self.managed_queue(&link.queue)

@@ -223,7 +223,7 @@ impl Draft {
         Ok(profile)
     }
 
-    /// The profile; meaningless if that adds a mistake.
+    /// Returns the profile; meaningless if that adds a mistake.
     fn judge(mut self, reader: &mut Reader) -> Profile {
         self.share(reader);
         let (up, down) = (reader.finish(&self.up), reader.finish(&self.down));
@@ -292,7 +292,7 @@ impl Draft {
     }
 }
 
-/// The entries of a link's table.
+/// Returns the entries of a link's table.
 pub(super) fn section<'a>(reader: &mut Reader, entry: &'a Entry) -> Option<&'a [Entry]> {
     if let Value::Table(entries) = &entry.value.value {
         return Some(entries);

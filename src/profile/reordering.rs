@@ -29,7 +29,7 @@ table! {
 }
 
 impl Reordering {
-    /// The share, and what else there is to say: `1% gap 5`.
+    /// Returns the share, and what else there is to say: `1% gap 5`.
     pub fn summary(&self) -> String {
         Percent(self.probability).to_string() + &self.plain_text(&["probability"])
     }
@@ -59,7 +59,7 @@ impl Kind for Undelayed {
 }
 
 impl Reader {
-    /// The finished reordering; `None` also where nothing is reordered.
+    /// Returns the finished reordering; `None` also where nothing is reordered.
     pub(super) fn finish_reorder(&mut self, draft: &ReorderDraft) -> Option<Reordering> {
         let at = draft.at.as_ref().filter(|_| !draft.broken)?;
         if draft.probability.is_none() {

@@ -115,7 +115,7 @@ pub fn distinct(rules: &[Rule], field: impl Fn(&Match) -> Option<&String>) -> Ve
     out
 }
 
-/// How many keys the direction has that has most of them.
+/// Returns how many keys the direction has that has most of them.
 pub fn entries(compiled: &Compiled) -> usize {
     compiled
         .tables
@@ -193,7 +193,7 @@ impl Builder {
         Ok(())
     }
 
-    /// The number of a mask.
+    /// Returns the number of a mask.
     fn mask(
         &mut self,
         table: &mut Table,
@@ -215,7 +215,7 @@ impl Builder {
     }
 }
 
-/// The masks and keys that are a rule together: a range of ports is several.
+/// Returns the masks and keys that are a rule together: a range of ports is several.
 fn expanded(m: &Match) -> Vec<(abi::emud_key, abi::emud_key)> {
     let (bits, key) = without_ports(m);
     let mut out = Vec::new();

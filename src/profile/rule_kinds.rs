@@ -103,7 +103,7 @@ fn name(value: &Located<Value>, key: &str) -> Result<String, Mistake> {
     Ok(name.to_owned())
 }
 
-/// The path of a control group, without a slash at begin and end.
+/// Returns the path of a control group, without a slash at begin and end.
 fn cgroup(value: &Located<Value>, key: &str) -> Result<String, Mistake> {
     const EXAMPLE: &str = "\"/system.slice/nginx.service\"";
     const MOUNT: &str = "/sys/fs/cgroup";

@@ -119,7 +119,7 @@ pub(super) const PROTOCOLS: &[(&str, u8)] = &[
 ];
 
 impl Rule {
-    /// The same rule seen from the other end of the link.
+    /// Returns the same rule seen from the other end of the link.
     pub(super) fn reversed(self) -> Self {
         let other = |d| match d {
             abi::EMUD_UP => abi::EMUD_DOWN,
@@ -131,7 +131,7 @@ impl Rule {
         }
     }
 
-    /// Whether it is for packets of a direction.
+    /// Returns whether it is for packets of a direction.
     pub fn is_for(&self, direction: u32) -> bool {
         self.direction.is_none_or(|only| only == direction)
     }

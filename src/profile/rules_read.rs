@@ -130,7 +130,7 @@ fn never<'a>(reader: &mut Reader, m: &Match, find: &impl Fn(&str) -> Option<&'a 
 }
 
 impl Reader {
-    /// The finished rules; meaningless if that adds a mistake.
+    /// Returns the finished rules; meaningless if that adds a mistake.
     pub(super) fn finish_rules(
         &mut self,
         drafts: &[RuleDraft],

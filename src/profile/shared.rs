@@ -43,7 +43,7 @@ impl Kind for SharedName {
 }
 
 impl Profile {
-    /// The number of the link whose queue a link has: the first that shares it.
+    /// Returns the number of the link whose queue a link has: the first that shares it.
     pub fn bottleneck(&self, direction: u32, number: u32) -> u32 {
         let links: Vec<&Link> = self.links_of(direction).collect();
         let name = links.get(number as usize).and_then(|l| l.shared.as_ref());

@@ -37,7 +37,7 @@ pub const SHIPPED: &[Shipped] = shipped!["../../profiles/":
     "wifi",
 ];
 
-/// The profile `what`: a file if it has a `/` or ends in `.toml`, else a shipped one by its name.
+/// Returns the profile `what`: a file if it has a `/` or ends in `.toml`, else a shipped one by its name.
 ///
 /// # Errors
 /// As [`Profile::load`], and where no shipped profile has that name.

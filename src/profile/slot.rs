@@ -26,7 +26,7 @@ table! {
 }
 
 impl Slot {
-    /// The distances, and what else there is to say: `min 10ms max 20ms packets 3`.
+    /// Returns the distances, and what else there is to say: `min 10ms max 20ms packets 3`.
     pub fn summary(&self) -> String {
         self.plain_text(&[]).trim_start().to_owned()
     }
@@ -42,7 +42,7 @@ impl Slot {
 }
 
 impl Reader {
-    /// The finished slots; meaningless if that adds a mistake.
+    /// Returns the finished slots; meaningless if that adds a mistake.
     pub(super) fn finish_slot(&mut self, draft: &SlotDraft) -> Option<Slot> {
         let at = draft.at.as_ref().filter(|_| !draft.broken)?;
         let Some(min) = &draft.min_ns else {

@@ -101,7 +101,7 @@ fn is_spare(pair: &[Rule]) -> bool {
         && up.matches == opposite(&down.matches)
 }
 
-/// The same traffic in the other direction.
+/// Returns the same traffic in the other direction.
 fn opposite(matches: &Match) -> Match {
     Match {
         source: matches.destination,

@@ -28,7 +28,7 @@ pub struct Chain {
 pub(super) type NextDraft = Option<Located<Vec<(Located<String>, f64)>>>;
 
 impl Phases {
-    /// The phases in the order in which they come, each with its duration in ns (0: for ever). States
+    /// Returns the phases in the order in which they come, each with its duration in ns (0: for ever). States
     /// are random: exponential times with each one's mean, and the next one from the chain.
     pub fn sequence(&self, seed: u64) -> Vec<(usize, u64)> {
         let durations: Vec<u64> = (self.list.iter())
@@ -64,7 +64,7 @@ impl Phases {
         sequence
     }
 
-    /// How many phases there are in a sequence.
+    /// Returns how many phases there are in a sequence.
     pub fn turns(&self) -> usize {
         match self.chain {
             Some(_) => STATES_IN_A_ROUND,
@@ -124,7 +124,7 @@ pub(super) fn dwell(value: &Located<Value>) -> Result<u64, Mistake> {
 }
 
 impl PhasesDraft {
-    /// The chain; meaningless if that adds a mistake.
+    /// Returns the chain; meaningless if that adds a mistake.
     pub(super) fn finish_chain(&self, reader: &mut Reader) -> Option<Chain> {
         if !self.states {
             return None;

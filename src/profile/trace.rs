@@ -79,7 +79,7 @@ pub struct Summary {
 }
 
 impl Trace {
-    /// Whether each row has a rate, or is an opportunity.
+    /// Returns whether each row has a rate, or is an opportunity.
     pub fn has_rate(&self) -> bool {
         match &self.source {
             TraceSource::Rows { rows, .. } => rows.iter().any(|row| row.rate.is_some()),
@@ -88,7 +88,7 @@ impl Trace {
         }
     }
 
-    /// How many rows or opportunities.
+    /// Returns how many rows or opportunities.
     pub fn len(&self) -> usize {
         match &self.source {
             TraceSource::Rows { rows, .. } => rows.len(),
@@ -102,7 +102,7 @@ impl Trace {
         self.len() == 0
     }
 
-    /// The rows as a CSV file; nothing of opportunities.
+    /// Returns the rows as a CSV file; nothing of opportunities.
     pub(crate) fn csv(&self) -> String {
         match &self.source {
             TraceSource::Rows { rows, .. } => rows_text(rows, '\n') + "\n",
@@ -110,7 +110,7 @@ impl Trace {
         }
     }
 
-    /// The value of `trace` as text that reads back to it.
+    /// Returns the value of `trace` as text that reads back to it.
     pub(crate) fn text(&self) -> String {
         let mut out = match &self.source {
             TraceSource::Rows { rows, period_ns } => {

@@ -9,7 +9,7 @@ const OPPORTUNITY: u64 = abi::EMUD_OPPORTUNITY as u64;
 /// Capacity of a row without a limit, bytes: more than any packet has.
 pub(crate) const UNLIMITED_BYTES: u64 = 1 << 22;
 
-/// All of the summary but what it takes the rows for.
+/// Returns all of the summary but what it takes the rows for.
 pub(crate) fn figures(trace: &Trace) -> Summary {
     match &trace.source {
         TraceSource::InForce(summary) => *summary,
@@ -64,7 +64,7 @@ pub(crate) fn longest_queue(frac: u32) -> u64 {
     ((1u64 << 63) >> frac).saturating_sub(UNLIMITED_BYTES + 1)
 }
 
-/// The delay whose table serves all rows: as the link's, with the widest of their jitters.
+/// Returns the delay whose table serves all rows: as the link's, with the widest of their jitters.
 pub(crate) fn delay(link: &Link) -> Delay {
     let Some(summary) = link.trace.as_ref().map(figures) else {
         return link.delay.clone();
@@ -84,7 +84,7 @@ pub(crate) fn delay(link: &Link) -> Delay {
     delay
 }
 
-/// The link's own mean, where rows of jitter without delay have to say it: the table is about
+/// Returns the link's own mean, where rows of jitter without delay have to say it: the table is about
 /// another one, since their jitter is wider than it could be about this.
 pub fn own_mean(link: &Link) -> Option<u64> {
     let alone = |s: &Summary| s.max_jitter_ns.is_some() && s.max_delay_ns.is_none();
@@ -93,7 +93,7 @@ pub fn own_mean(link: &Link) -> Option<u64> {
     (delay(link).mean_ns != own_ns).then_some(own_ns)
 }
 
-/// The rate for what is reckoned in time although it is bytes: the link's own, else the mean.
+/// Returns the rate for what is reckoned in time although it is bytes: the link's own, else the mean.
 pub(crate) fn rate(link: &Link) -> Option<u64> {
     let trace = link.trace.as_ref().filter(|trace| trace.has_rate());
     link.rate.or_else(|| trace.map(|t| figures(t).mean_rate))

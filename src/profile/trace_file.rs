@@ -80,7 +80,7 @@ const COLUMNS: &str = "columns are time (required), rate, delay, jitter, loss, w
                        cells (1.5s, 3Mbit, 2%), or bare numbers and the unit in the name: time_s, \
                        rate_Mbit, delay_ms, loss_%";
 
-/// Whether a rate is 0, bare or in a unit of rates.
+/// Returns whether a rate is 0, bare or in a unit of rates.
 fn outage(text: &str) -> Result<bool, Wrong> {
     let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     if number.trim().parse::<f64>() != Ok(0.0) {
@@ -340,7 +340,7 @@ pub(crate) fn mahimahi(text: &str) -> Result<Vec<u32>, Wrong> {
     in_order(lines.map(|(number, line)| (number, line.trim(), 1)))
 }
 
-/// The same as emud writes it: times with blanks between, with `x3` behind a time for three of it.
+/// Returns the same as emud writes it: times with blanks between, with `x3` behind a time for three of it.
 pub(super) fn opportunities(text: &str) -> Result<Vec<u32>, Wrong> {
     in_order(text.split_whitespace().map(|word| {
         let (ms, times) = word.split_once('x').unwrap_or((word, "1"));

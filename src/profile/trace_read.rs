@@ -108,7 +108,7 @@ impl Reader {
         }
     }
 
-    /// The text itself, and what to call it.
+    /// Returns the text itself, and what to call it.
     fn trace_text(&self, entry: &Entry) -> Result<(Located<String>, String), Mistake> {
         let key = &entry.key.value;
         let Value::Text(text) = &entry.value.value else {
@@ -131,7 +131,7 @@ impl Reader {
         Ok((name, text.clone()))
     }
 
-    /// The finished trace; meaningless if that adds a mistake.
+    /// Returns the finished trace; meaningless if that adds a mistake.
     pub(super) fn finish_trace(&mut self, draft: &TraceDraft) -> Option<Trace> {
         let at = draft.at.as_ref().filter(|_| !draft.broken)?;
         let Some(source) = &draft.source else {

@@ -107,7 +107,7 @@ impl Cells {
         }
     }
 
-    /// Whether the last cell is filled up.
+    /// Returns whether the last cell is filled up.
     pub fn padded(self) -> bool {
         self != Self::Ptm
     }
@@ -159,7 +159,7 @@ impl Reader {
         }
     }
 
-    /// The finished wire; meaningless if that adds a mistake.
+    /// Returns the finished wire; meaningless if that adds a mistake.
     pub(super) fn finish_wire(&mut self, draft: &LinkDraft, trace: Option<&Trace>) -> Wire {
         if draft.rate.is_none() && !trace.is_some_and(Trace::has_rate) {
             for (key, at) in draft.wire.places() {

@@ -10,7 +10,7 @@ pub fn columns<R: AsRef<[String]>>(rows: impl IntoIterator<Item = R>) -> String 
     within(&rows, terminal_width())
 }
 
-/// The width of standard output in characters; `None`: it is no terminal.
+/// Returns the width of standard output in characters; `None`: it is no terminal.
 fn terminal_width() -> Option<usize> {
     let stdout = io::stdout();
     let size = stdout

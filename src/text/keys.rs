@@ -45,7 +45,7 @@ pub(crate) struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// The mistake for a key that `section` does not have.
+    /// Returns the mistake for a key that `section` does not have.
     pub fn unknown(&self, key: &Located<String>, section: &Section) -> Mistake {
         let word = key.value.as_str();
         let title = format!("there is no key `{word}` {}", section.place);
@@ -68,7 +68,7 @@ impl Vocabulary {
         Mistake::new(&key.at, title, help)
     }
 
-    /// The key that `word` stands for: another name of it, or a misspelling, of this section first.
+    /// Returns the key that `word` stands for: another name of it, or a misspelling, of this section first.
     fn meant(&self, word: &str, section: &Section) -> Option<&'static str> {
         let by_alias = |word: &str| {
             self.aliases
@@ -83,7 +83,7 @@ impl Vocabulary {
             .or_else(|| by_alias(closest(word, self.aliases.iter().map(|(alias, _)| *alias))?))
     }
 
-    /// Where else `word` is a key, unless it is one here.
+    /// Returns where else `word` is a key, unless it is one here.
     fn elsewhere(&self, word: &str, section: &Section) -> Option<String> {
         let others: Vec<_> = self.sections.iter().filter(|s| s.has(word)).collect();
         if others.is_empty() || others.contains(&section) {

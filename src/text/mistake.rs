@@ -172,7 +172,7 @@ impl Mistakes {
     }
 }
 
-/// The beginning of a text from a file, which may have any length.
+/// Returns the beginning of a text from a file, which may have any length.
 pub(crate) fn clipped(word: &str) -> String {
     const MOST: usize = 60;
     match word.char_indices().nth(MOST) {

@@ -203,7 +203,7 @@ macro_rules! table {
             /// The keys of the table.
             pub const KEYS: &[&str] = &[$($key),*];
 
-            /// The written values, with defaults for missing ones.
+            /// Returns the written values, with defaults for missing ones.
             pub fn values(&self) -> $Table {
                 $Table {
                     $( $field: match &self.$field {
@@ -214,7 +214,7 @@ macro_rules! table {
                 }
             }
 
-            /// The positions of the written keys.
+            /// Returns the positions of the written keys.
             pub fn places(&self) -> impl Iterator<Item = (&'static str, &$crate::text::At)> {
                 [$( ($key, self.$field.as_ref().map(|given| &given.at)) ),*]
                     .into_iter()

@@ -20,7 +20,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// The kind, with its article.
+    /// Returns the kind, with its article.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Text(_) => "text",
@@ -101,7 +101,7 @@ fn syntax(source: usize, text: &str, within: std::ops::Range<usize>, error: &Err
     )
 }
 
-/// The range extended to whole characters, so that it can be sliced and displayed.
+/// Returns the range extended to whole characters, so that it can be sliced and displayed.
 fn on_characters(text: &str, start: usize, end: usize) -> std::ops::Range<usize> {
     let mut start = start.min(text.len());
     let mut end = end.clamp(start, text.len());

@@ -25,7 +25,7 @@ pub(super) fn draw_map(medium: &FollowedMedium, selected: usize, frame: &mut Fra
     frame.render_widget(map, area);
 }
 
-/// The distance that the map is wide, m.
+/// Returns the distance that the map is wide, m.
 pub(super) fn across_m(medium: &FollowedMedium, area: Rect) -> f64 {
     let [[left, right], _] = bounds(medium.area_m, area);
     right - left

@@ -147,7 +147,7 @@ impl Links {
         }
     }
 
-    /// The share of packets that the engine has reported as late since then, in the worse of both
+    /// Returns the share of packets that the engine has reported as late since then, in the worse of both
     /// directions: 0 under fq, which does not report it.
     pub fn late_share(&self, interface: &str, direction: &str) -> Result<f64, VerifyError> {
         let after = attachment::reports(Some(interface))?;
@@ -247,7 +247,7 @@ impl Asked {
     }
 }
 
-/// Whether a link ends while it is measured. A shorter time may be a lease, which its process renews.
+/// Returns whether a link ends while it is measured. A shorter time may be a lease, which its process renews.
 fn ends_first(ends_in_s: f64, duration_ns: u64) -> bool {
     let duration_s = duration_ns as f64 / 1e9;
     ends_in_s > LEASE.as_secs_f64() && ends_in_s < duration_s

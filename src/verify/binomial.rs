@@ -80,7 +80,7 @@ fn ln_exactly(x: u64, n: u64, p: f64, q: f64) -> f64 {
         + 0.5 * (all / (2.0 * PI * yes * no)).ln()
 }
 
-/// The remainder of Stirling's formula for ln(n!).
+/// Returns the remainder of Stirling's formula for ln(n!).
 fn stirling(n: f64) -> f64 {
     if n < 16.0 {
         return libm::lgamma(n + 1.0) - (n + 0.5) * n.ln() + n - 0.5 * (2.0 * PI).ln();

@@ -23,7 +23,7 @@ pub struct Bottleneck<'a> {
 }
 
 impl<'a> Bottleneck<'a> {
-    /// The direction that passes the fewest packets, in the order in which packets pass them;
+    /// Returns the direction that passes the fewest packets, in the order in which packets pass them;
     /// `None`: no direction has a rate.
     pub fn of(ways: &[&'a Asked], bytes: usize) -> Option<Self> {
         let kept = |ways: &[&Asked]| ways.iter().map(|w| 1.0 - w.loss).product::<f64>();
@@ -52,7 +52,7 @@ impl<'a> Bottleneck<'a> {
         })
     }
 
-    /// The largest share of the time for which this queue may be idle while the train is sent, with
+    /// Returns the largest share of the time for which this queue may be idle while the train is sent, with
     /// all the pauses of the sender; the losses before it are simulated `runs` times.
     pub fn idle(&self, sent: &[Sent], bytes: usize, runs: usize) -> f64 {
         let each = self.way.serialisation_ns(bytes);
@@ -97,7 +97,7 @@ impl Queue {
     }
 }
 
-/// Share of the time from the first packet to the last departure in which a queue with room for
+/// Returns the share of the time from the first packet to the last departure in which a queue with room for
 /// `room` packets, `each_ns` apart, is empty (Lindley's recursion).
 fn idle(sent: &[Sent], each_ns: f64, room: f64, mut comes: impl FnMut() -> bool) -> f64 {
     let mut first = None;

@@ -58,7 +58,7 @@ impl Cdf {
         }
     }
 
-    /// The share of delays up to this one.
+    /// Returns the share of delays up to this one.
     pub fn at(&self, ns: f64) -> f64 {
         let place = (ns - self.low_ns) / self.step_ns;
         if place < 0.0 {
@@ -72,12 +72,12 @@ impl Cdf {
         a + (b - a) * (place - i as f64)
     }
 
-    /// The share with the shortest delay: above 0 if only some packets are delayed.
+    /// Returns the share with the shortest delay: above 0 if only some packets are delayed.
     pub fn atom(&self) -> f64 {
         self.below[0]
     }
 
-    /// The delay below which this share of delays lies.
+    /// Returns the delay below which this share of delays lies.
     pub fn quantile(&self, share: f64) -> f64 {
         let i = self.below.partition_point(|b| *b < share);
         let Some((a, b)) = i.checked_sub(1).map(|h| (self.below[h], self.below.get(i))) else {

@@ -129,12 +129,12 @@ impl Check {
     }
 }
 
-/// The standard normal value of the power of a check.
+/// Returns the standard normal value of the power of a check.
 pub fn z_power() -> f64 {
     normal_quantile(POWER)
 }
 
-/// The smallest loss above the requested one that is detected.
+/// Returns the smallest loss above the requested one that is detected.
 pub fn noticed_loss(asked: f64, n: u64) -> Option<f64> {
     // The first count that disagrees.
     let (mut low, mut high) = ((asked * n as f64) as u64, n + 1);

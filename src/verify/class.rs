@@ -75,7 +75,7 @@ impl Asked {
 }
 
 impl Profile {
-    /// The bottleneck of a direction, and the name of its class; `None`: that of one without classes.
+    /// Returns the bottleneck of a direction, and the name of its class; `None`: that of one without classes.
     fn served(&self, direction: u32) -> Option<(&Bottleneck, Option<&str>)> {
         let (name, class) = parts_of_class(self.direction(direction).class.as_deref()?);
         let bottleneck = self.bottlenecks.iter().find(|b| b.name == name)?;

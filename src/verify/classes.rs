@@ -93,7 +93,7 @@ fn counts(report: &BottleneckReport, class: &str) -> Option<(u64, u64)> {
     Some((found.sent_bytes, found.backlog_bytes))
 }
 
-/// The verdict on all, and a table.
+/// Returns the verdict on all, and a table.
 pub fn class_table(all: &OfBottlenecks) -> (CheckVerdict, String) {
     let head = ["", "promised", "measured", "interval", "verdict"].map(str::to_owned);
     let bits = |bits: f64| Rate(bits.round() as u64).to_string();

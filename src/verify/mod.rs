@@ -303,7 +303,7 @@ impl Way<'_> {
         each.fold(0.0, f64::max)
     }
 
-    /// The time after which a probe counts as lost.
+    /// Returns the time after which a probe counts as lost.
     fn longest_ns(&self) -> f64 {
         // One in 3.5 million is later.
         let each = self.ways.iter().map(|w| w.delay_ns(5.0));

@@ -171,7 +171,7 @@ impl Judge<'_> {
         }
     }
 
-    /// The statistical value of the delays.
+    /// Returns the statistical value of the delays.
     pub(super) fn note(&self, plan: Plan, stream: &Stream) -> Vec<String> {
         let mut notes = Vec::new();
         let mut delays = stream.delays_ns();

@@ -25,13 +25,13 @@ const ETHERNET_HEADER: usize = 14;
 /// counted. Such a gap is independent of the link.
 const LONGEST_SEND_NS: u64 = 500_000;
 
-/// Length of the IP header and the transport header.
+/// Returns the length of the IP header and the transport header.
 const fn headers(peer: IpAddr) -> usize {
     let ip = if peer.is_ipv4() { 20 } else { 40 };
     ip + TRANSPORT_HEADER
 }
 
-/// Length on the wire as the classifier counts it.
+/// Returns the length on the wire as the classifier counts it.
 pub fn wire_bytes(payload: usize, peer: IpAddr, l3: bool) -> usize {
     let ethernet = if l3 { 0 } else { ETHERNET_HEADER };
     ethernet + headers(peer) + payload
@@ -206,7 +206,7 @@ impl Stream {
         delays
     }
 
-    /// Which probes arrived, and have a known time of transmission.
+    /// Returns which probes arrived, and have a known time of transmission.
     pub fn known(&self) -> Vec<bool> {
         let mut known = vec![false; self.sent.len()];
         for arrival in &self.came {
@@ -216,7 +216,7 @@ impl Stream {
         known
     }
 
-    /// Number of distinct probes that arrived.
+    /// Returns the number of distinct probes that arrived.
     pub fn different(&self) -> usize {
         let mut numbers: Vec<u32> = self.came.iter().map(|a| a.number).collect();
         numbers.sort_unstable();
@@ -228,12 +228,12 @@ impl Stream {
         self.sent.len() - self.different()
     }
 
-    /// Number of copies that arrived.
+    /// Returns the number of copies that arrived.
     pub fn copies(&self) -> usize {
         self.came.len() - self.different()
     }
 
-    /// Number of packets that arrived after one that was sent later.
+    /// Returns the number of packets that arrived after one that was sent later.
     pub fn overtaken(&self) -> usize {
         let mut latest = 0;
         let late = self.came.iter().filter(|arrival| {
@@ -244,7 +244,7 @@ impl Stream {
         late.count()
     }
 
-    /// Time from the first arrival to the last.
+    /// Returns the time from the first arrival to the last.
     pub fn span_ns(&self) -> f64 {
         let times = || self.came.iter().map(|a| a.at_ns);
         let (first, last) = (times().min(), times().max());

@@ -115,7 +115,7 @@ fn own_networks(interface: &str) -> Result<Vec<Network>, VerifyError> {
     addresses(Some(interface))
 }
 
-/// The first address at the other end that is in a network of this interface; IPv4 before IPv6.
+/// Returns the first address at the other end that is in a network of this interface; IPv4 before IPv6.
 fn find(ours: &[Network], theirs: &[Network]) -> Option<IpAddr> {
     let mut near: Vec<IpAddr> = theirs
         .iter()
@@ -126,7 +126,7 @@ fn find(ours: &[Network], theirs: &[Network]) -> Option<IpAddr> {
     near.first().copied()
 }
 
-/// The MTU of the interface in this thread's namespace that has the address.
+/// Returns the MTU of the interface in this thread's namespace that has the address.
 fn mtu_at(address: IpAddr) -> Result<u32, VerifyError> {
     let mut nl = Netlink::open()?;
     for link in nl.links()? {
@@ -139,7 +139,7 @@ fn mtu_at(address: IpAddr) -> Result<u32, VerifyError> {
     Ok(u32::MAX)
 }
 
-/// All addresses of this thread's namespace, or those of one interface.
+/// Returns all addresses of this thread's namespace, or those of one interface.
 fn addresses(interface: Option<&str>) -> Result<Vec<Network>, VerifyError> {
     let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
     // SAFETY: a valid location for the list.

@@ -104,7 +104,7 @@ impl Judge<'_> {
         self.check(Some(at), "ceil", ceil as f64, (0.0, most), self.below(at))
     }
 
-    /// The bound of docs/queues.md, with classes of better priority.
+    /// Returns the bound of docs/queues.md, with classes of better priority.
     fn guarantee(&self, at: usize, rate: u64) -> Option<ShareCheck> {
         if !self.busy[at] || !self.is_free(at) || !self.keeps_promises() {
             return None;
@@ -224,7 +224,7 @@ impl Judge<'_> {
         std::iter::successors(Some(at), parent)
     }
 
-    /// Whether no `ceil` stops it.
+    /// Returns whether no `ceil` stops it.
     fn is_free(&self, at: usize) -> bool {
         let ceil = |c: usize| self.of.classes[c].ceil;
         self.above(at)
@@ -238,7 +238,7 @@ impl Judge<'_> {
         all.map(|c| self.sent[c]).sum()
     }
 
-    /// Whether the guarantees add up to no more than the server has.
+    /// Returns whether the guarantees add up to no more than the server has.
     fn keeps_promises(&self) -> bool {
         let classes = || self.of.classes.iter();
         let is_lowest = |c: &&ServiceClass| {

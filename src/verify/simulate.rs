@@ -162,7 +162,7 @@ impl Sums {
         sums
     }
 
-    /// Mean, less the value near it, and standard deviation (n - 1).
+    /// Returns the mean, less the value near it, and standard deviation (n - 1).
     fn moments(&self) -> (f64, f64) {
         let mean = self.sum / self.kept.max(1.0);
         let squares = self.squares - mean * self.sum;
@@ -176,7 +176,7 @@ impl Sums {
     }
 }
 
-/// The probability that a probe is lost in one of these directions, if losses are independent.
+/// Returns the probability that a probe is lost in one of these directions, if losses are independent.
 pub fn lost(ways: &[&Asked]) -> f64 {
     1.0 - ways.iter().map(|way| 1.0 - way.loss).product::<f64>()
 }
@@ -235,7 +235,7 @@ fn add(way: &Asked, pace: Pace, random: &mut Random, delays: &mut [f64]) {
     }
 }
 
-/// The longest delay that counts for mean and standard deviation: a link exceeds it once in 300,000
+/// Returns the longest delay that counts for mean and standard deviation: a link exceeds it once in 300,000
 /// packets, a machine that pauses more often, and a few such delays would dominate the standard
 /// deviation of a pareto.
 pub fn latest_ns(ways: &[&Asked]) -> f64 {
@@ -250,7 +250,7 @@ pub fn moments(values: &[f64]) -> (f64, f64) {
     (mean, (squares / (n - 1.0)).sqrt())
 }
 
-/// The largest difference between the distribution function of `count` values and `cdf`, at the edges.
+/// Returns the largest difference between the distribution function of `count` values and `cdf`, at the edges.
 fn distance(cells: &[u32; EDGES], count: usize, cdf: &Cdf) -> f64 {
     // An edge that the function jumps over carries no information.
     let first = (cdf.atom() * EDGES as f64) as usize;
@@ -265,7 +265,7 @@ fn distance(cells: &[u32; EDGES], count: usize, cdf: &Cdf) -> f64 {
     largest as f64 / (count * EDGES) as f64
 }
 
-/// The share of packets that arrive after one that was sent later, as the measurement counts them:
+/// Returns the share of packets that arrive after one that was sent later, as the measurement counts them:
 /// under a skewed delay this differs from the number of packets that overtake. A lost one neither
 /// overtakes nor is overtaken.
 fn overtaken(delays: &[f64], pace: Pace, mut lost: impl FnMut() -> bool) -> f64 {

@@ -148,7 +148,7 @@ impl Asked {
     }
 }
 
-/// The table of the same delays if only a share of the packets has them: the highest values.
+/// Returns the table of the same delays if only a share of the packets has them: the highest values.
 fn mixed(table_ns: &[f64], share: f64) -> Vec<f64> {
     let of = |i: usize| match normal_cdf(-table_x(i)) {
         above if above < share => at(table_ns, -normal_quantile(above / share)),

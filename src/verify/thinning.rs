@@ -13,7 +13,7 @@ const WEIGHTS: usize = 1000;
 /// A ternary search over a range of e^30 is then exact to a billionth.
 const STEPS: usize = 60;
 
-/// The slots per packet that arrives: between these values with confidence 1 - alpha, if the
+/// Returns the slots per packet that arrives: between these values with confidence 1 - alpha, if the
 /// probability of a loss is between `lost.0` and `lost.1`. More losses make gaps longer, so each
 /// bound follows from one end.
 pub fn slots(came: usize, lost: (f64, f64), alpha: f64) -> (f64, f64) {
@@ -22,7 +22,7 @@ pub fn slots(came: usize, lost: (f64, f64), alpha: f64) -> (f64, f64) {
     (gaps.least(lost.0, tail), gaps.most(lost.1, tail))
 }
 
-/// Standard deviation of that mean, as a share of it.
+/// Returns the standard deviation of that mean, as a share of it.
 pub fn relative_sd(came: usize, lost: f64) -> f64 {
     // A gap's variance is q / p^2, its mean 1 / p; the squares of the weights add up to 6 / (5 n).
     (lost * 1.2 / came.max(1) as f64).sqrt()
@@ -85,7 +85,7 @@ impl Gaps {
     }
 }
 
-/// The minimum of a function that falls and then rises. Every value of a Chernoff bound is a valid
+/// Returns the minimum of a function that falls and then rises. Every value of a Chernoff bound is a valid
 /// bound, so an inexact search only widens it.
 fn smallest((mut low, mut high): (f64, f64), of: impl Fn(f64) -> f64) -> f64 {
     for _ in 0..STEPS {

@@ -139,7 +139,7 @@ fn above(good: u64, margin: f64) -> u64 {
     rounded.max(good.saturating_add(1))
 }
 
-/// The geometric mean, rounded to two digits if the result stays between both values.
+/// Returns the geometric mean, rounded to two digits if the result stays between both values.
 fn between(good: u64, bad: u64) -> u64 {
     let middle = (good.max(1) as f64 * bad as f64).sqrt().round() as u64;
     let step = step(middle);
@@ -148,7 +148,7 @@ fn between(good: u64, bad: u64) -> u64 {
     [rounded, middle].into_iter().find(inside).unwrap_or(bad)
 }
 
-/// The step of the second digit.
+/// Returns the step of the second digit.
 fn step(value: u64) -> u64 {
     10u64.pow(value.max(1).ilog10().saturating_sub(1))
 }

@@ -57,7 +57,7 @@ managers! {
 }
 
 impl Choice {
-    /// The manager of an empty queue.
+    /// Returns the manager of an empty queue.
     pub fn start(self, now_ns: u64) -> Manager {
         match self {
             Self::Red(figures) => Manager::Red(Red::new(figures)),

@@ -44,7 +44,7 @@ impl CoDel {
         }
     }
 
-    /// Whether the sojourn time has been above the target for an interval.
+    /// Returns whether the sojourn time has been above the target for an interval.
     fn is_above(&mut self, packet: &Packet, backlog: u64) -> bool {
         if packet.sojourn_ns < self.figures.target_ns || backlog <= self.figures.packet {
             self.above_until_ns = None;

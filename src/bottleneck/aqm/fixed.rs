@@ -74,7 +74,7 @@ impl Gains {
         }
     }
 
-    /// The change that two lengths make, times 2^32, rounded down.
+    /// Returns the change that two lengths make, times 2^32, rounded down.
     pub(super) fn change(&self, lengths: [i64; 2]) -> i64 {
         (self.mult[0] * lengths[0] + self.mult[1] * lengths[1]) >> self.shift
     }

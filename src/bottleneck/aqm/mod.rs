@@ -111,7 +111,7 @@ pub fn catch_up(manager: &mut dyn Aqm, now_ns: u64, backlog: impl Fn(u64) -> u64
     }
 }
 
-/// How many updates are due at `now_ns`, one at least.
+/// Returns how many updates are due at `now_ns`, one at least.
 fn updates_due(next_ns: u64, tupdate_ns: u64, now_ns: u64) -> u64 {
     now_ns.saturating_sub(next_ns) / tupdate_ns.max(1) + 1
 }

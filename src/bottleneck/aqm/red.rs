@@ -117,7 +117,7 @@ impl Spacing {
     }
 }
 
-/// The share of `part` in `whole`, times 2^20, of a fraction.
+/// Returns the share of `part` in `whole`, times 2^20, of a fraction.
 pub(super) fn share_of(fraction: u64, part: u64, whole: u64) -> u64 {
     let share = (part << 20).checked_div(whole).unwrap_or(0);
     (fraction * share) >> 20

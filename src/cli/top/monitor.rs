@@ -104,7 +104,7 @@ fn listen(lines: ChildStdout, mut errors: ChildStderr, say: &Sender<Said>) {
     let _ = say.send(Said::Unwatched(why.trim_start_matches("emud: ").to_owned()));
 }
 
-/// Which resources no hook of this kernel watches.
+/// Returns which resources no hook of this kernel watches.
 fn unknown(start: &Value) -> Option<String> {
     let watched = start["watched"].as_object().into_iter().flatten();
     let unknown = watched.filter(|(_, state)| *state == "unknown");
@@ -117,7 +117,7 @@ fn episode(line: &Value) -> u64 {
     line["episode"].as_u64().unwrap_or_default()
 }
 
-/// The resource, where, and by which cause.
+/// Returns the resource, where, and by which cause.
 fn sentence(line: &Value) -> String {
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),

@@ -108,7 +108,7 @@ impl Script {
         }
     }
 
-    /// The only bottleneck of this direction.
+    /// Returns the only bottleneck of this direction.
     fn bottleneck<'a>(&mut self, profile: &'a Profile, number: u32) -> Option<&'a Bottleneck> {
         let mut names: Vec<_> = (uses(profile, number).iter())
             .filter_map(|used| used.class.split('.').next())

@@ -94,7 +94,7 @@ fn tracks(files: &[Source]) -> Result<Vec<Named>, Mistake> {
     project(&all).map_err(|error| wrong(0, error))
 }
 
-/// The position of a line, from 1.
+/// Returns the position of a line, from 1.
 fn line(source: usize, text: &str, number: usize) -> At {
     let mut start = 0;
     for (n, line) in (1..).zip(text.split_inclusive('\n')) {

@@ -136,7 +136,7 @@ pub fn netem(command: &str, header: Header, tables: Tables) -> Result<Imported, 
         .map_err(|mistake| mistakes("command", &text, mistake))
 }
 
-/// The profile of a tree of qdiscs in a script, or in what tc prints: a bottleneck with classes, or a link.
+/// Returns the profile of a tree of qdiscs in a script, or in what tc prints: a bottleneck with classes, or a link.
 /// `device` is the one that counts, if there are several; `rate` (bit/s) is the device's, where the tree has none.
 ///
 /// # Errors

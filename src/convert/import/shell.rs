@@ -81,7 +81,7 @@ impl<'a> Words<'a> {
         digit.then(|| self.next()).flatten()
     }
 
-    /// The same with an optional sign.
+    /// Returns the same with an optional sign.
     pub fn signed_number(&mut self) -> Option<Word<'a>> {
         let digit = self
             .peek()?

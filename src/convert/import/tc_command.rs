@@ -206,7 +206,7 @@ fn behind_tc(mut words: Vec<Word>) -> Option<Vec<Word>> {
     Some(words)
 }
 
-/// The part from `netem` on, or only its options.
+/// Returns the part from `netem` on, or only its options.
 fn alone(commands: Vec<Vec<Word<'_>>>) -> Option<Made<'_>> {
     let mut words = commands.into_iter().next()?;
     while words

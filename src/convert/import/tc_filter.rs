@@ -87,7 +87,7 @@ pub(super) fn in_order(mut all: Vec<Filter<'_>>) -> Vec<Filter<'_>> {
 }
 
 impl Filter<'_> {
-    /// The bits that it compares.
+    /// Returns the bits that it compares.
     fn mask(&self) -> Vec<(&'static str, Option<String>)> {
         let bits = |value: &String| Some(value.split_once('/')?.1.to_owned());
         let mut mask: Vec<_> = (self.matches.iter())
@@ -209,7 +209,7 @@ fn is_prefix(mask: i64) -> bool {
     others & (others + 1) == 0
 }
 
-/// The match of a ToS under a mask.
+/// Returns the match of a ToS under a mask.
 pub(super) fn tos(value: i64, mask: i64) -> Option<(&'static str, String)> {
     match (value, mask) {
         (..=0xff, DSCP) => Some(("dscp", (value >> 2).to_string())),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Handles of qdiscs and ids of classes: `1:10`, two hexadecimal numbers.
 
-/// The only form of an id: `1:a` of `0x1:0A`, `1:` of `1` and `1:0`. What tc would not read, such
+/// Returns the only form of an id: `1:a` of `0x1:0A`, `1:` of `1` and `1:0`. What tc would not read, such
 /// as `$PARENT:1`, remains as it is.
 pub(super) fn canonical(id: &str) -> String {
     let (first, second) = id.split_once(':').unwrap_or((id, ""));

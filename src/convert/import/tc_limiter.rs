@@ -182,7 +182,7 @@ fn below(all: &[Made], netem: &Made, warnings: &mut Vec<String>) -> Vec<usize> {
     path
 }
 
-/// Whether its parent is this qdisc, or a class of it.
+/// Returns whether its parent is this qdisc, or a class of it.
 pub(super) fn is_in(made: &Made, qdisc: &Made) -> bool {
     let parent = made.parent.as_deref().map(major);
     let own = qdisc.handle.as_deref().map(major);

@@ -22,7 +22,7 @@ pub(super) struct Nest<'a> {
     takes_rest: bool,
 }
 
-/// Whether packets wait in classes of a qdisc.
+/// Returns whether packets wait in classes of a qdisc.
 pub(super) fn has_classes(kind: &str) -> bool {
     let kinds = [
         "htb", "prio", "drr", "ets", "hfsc", "qfq", "cbq", "multiq", "mqprio", "taprio",
@@ -165,7 +165,7 @@ fn not_of<'f, 'a>(
     all.iter().filter(is_new)
 }
 
-/// The match of packets that two filters match; `None`: there are none.
+/// Returns the match of packets that two filters match; `None`: there are none.
 fn both(first: &Filter, second: &Filter) -> Result<Option<Matches>, Mistake> {
     let mut both = first.matches.clone();
     for (key, value) in &second.matches {

@@ -72,8 +72,8 @@ impl Bands {
         }));
     }
 
-    /// The class of a filter's `flowid`: prio_classify() takes its second number, and the default band for a number
-    /// without one. `None`: a variable of the shell.
+    /// Returns the class of a filter's `flowid`: prio_classify() takes its second number, and the default band for a
+    /// number without one. `None`: a variable of the shell.
     fn of(&self, flowid: &str) -> Option<&String> {
         let number = match flowid.split_once(':')?.1 {
             "" => 0,

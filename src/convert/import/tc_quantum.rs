@@ -77,7 +77,7 @@ pub(super) fn without_guarantees(classes: &mut [Class], server: Option<u64>) -> 
     })
 }
 
-/// The greatest common one.
+/// Returns the greatest common one.
 fn divisor(a: u64, b: u64) -> u64 {
     match b {
         0 => a,

@@ -104,20 +104,20 @@ impl Shaper {
         Ok(Some(shaper))
     }
 
-    /// The fastest rate at which it lets packets pass, bit/s.
+    /// Returns the fastest rate at which it lets packets pass, bit/s.
     pub fn bits(&self) -> f64 {
         self.ceil.or(self.rate).unwrap_or_default()
     }
 
-    /// The same of a class whose class above sends `lent`, 0 for the highest: it sends its own rate whatever that
-    /// one has (`htb_dequeue` serves a class with tokens at its own level), and borrows the rest up to its ceil; the
-    /// highest has no class to borrow from (`htb_activate_prios`).
+    /// Returns the same of a class whose class above sends `lent`, 0 for the highest: it sends its own rate whatever
+    /// that one has (`htb_dequeue` serves a class with tokens at its own level), and borrows the rest up to its ceil;
+    /// the highest has no class to borrow from (`htb_activate_prios`).
     pub fn most(&self, lent: f64) -> f64 {
         let rate = self.rate.unwrap_or_else(|| self.bits());
         rate.max(lent).min(self.bits())
     }
 
-    /// The options that change what a packet takes on the wire, which a bottleneck does not have.
+    /// Returns the options that change what a packet takes on the wire, which a bottleneck does not have.
     pub fn wire(&self) -> impl Iterator<Item = String> {
         let options = [
             ("mpu", (self.mpu > 0).then(|| self.mpu.to_string())),

@@ -324,7 +324,7 @@ impl<'a> Tree<'a> {
 }
 
 impl Class {
-    /// Whether a qdisc is directly below.
+    /// Returns whether a qdisc is directly below.
     pub fn holds(&self, made: &Made) -> bool {
         let parent = made.parent.as_deref();
         !made.is_class && parent.is_some_and(|parent| of_qdisc(parent, major(&self.id)) == self.id)

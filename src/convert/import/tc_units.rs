@@ -110,7 +110,7 @@ pub(crate) fn time_ns(word: &Word) -> Result<u64, Mistake> {
     Ok(ns as u64)
 }
 
-/// The same for the options of which tc keeps microseconds: those are also meant without a unit.
+/// Returns the same for the options of which tc keeps microseconds: those are also meant without a unit.
 pub(crate) fn time_us(word: &Word) -> Result<u64, Mistake> {
     let ns = time_ns(word)?;
     Ok(match is_bare(word) {

@@ -137,7 +137,7 @@ pub fn promised(links: &[Compiled]) -> (f64, f64) {
     })
 }
 
-/// The longest queue at this rate; 0 without a limit, for which no space is reserved.
+/// Returns the longest queue at this rate; 0 without a limit, for which no space is reserved.
 fn queue_bytes(link: &abi::emud_link, bytes_per_s: f64) -> f64 {
     let limits = [
         (link.queue_packets > 0).then(|| f64::from(link.queue_packets) * FRAME_MAX),
@@ -147,7 +147,7 @@ fn queue_bytes(link: &abi::emud_link, bytes_per_s: f64) -> f64 {
     limits.into_iter().flatten().reduce(f64::min).unwrap_or(0.0)
 }
 
-/// The longest wait for a slot: for one with room, and for its beginning.
+/// Returns the longest wait for a slot: for one with room, and for its beginning.
 fn slots_s(link: &abi::emud_link) -> f64 {
     if link.tdma.span_ns == 0 {
         return 0.0;
@@ -160,7 +160,7 @@ fn slots_s(link: &abi::emud_link) -> f64 {
     full_s + furthest_ns / 1e9
 }
 
-/// The same for pairs of addresses, each with a separate queue on the base link.
+/// Returns the same for pairs of addresses, each with a separate queue on the base link.
 fn hold_pairs<'a>(
     links: &'a [Compiled],
     pairs: &'a [Pair],

@@ -61,7 +61,7 @@ impl Maps {
             .map_err(at("emud_holders"))
     }
 
-    /// The account of a class of a bottleneck, by its number from 1.
+    /// Returns the account of a class of a bottleneck, by its number from 1.
     pub fn class(&self, number: u32) -> Result<abi::emud_class, DatapathError> {
         let class = self.classes.get(&(number - 1), 0);
         class.map_err(at("emud_classes"))

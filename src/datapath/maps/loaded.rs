@@ -69,7 +69,7 @@ const OF_A_PACKET: [&str; 4] = [
     "emud_turns",
 ];
 
-/// How many sets of figures and counters a CPU has.
+/// Returns how many sets of figures and counters a CPU has.
 pub(super) fn sets() -> u32 {
     match has_preempt_rt() {
         true => abi::EMUD_SETS,

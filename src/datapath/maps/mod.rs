@@ -219,7 +219,7 @@ impl Maps {
         self.rows.get(place)
     }
 
-    /// The bytes that attach left for detach.
+    /// Returns the bytes that attach left for detach.
     pub fn saved(&self) -> Result<Vec<u8>, DatapathError> {
         self.saved.read()
     }

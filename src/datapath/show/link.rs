@@ -149,7 +149,7 @@ struct InForce {
 }
 
 impl Reader<'_> {
-    /// The link of a number, as it is now.
+    /// Returns the link of a number, as it is now.
     pub fn link(&self, number: u32, direction: u32) -> Result<LinkReport, DatapathError> {
         let (moment, in_force, backlog) = self.now(number, direction)?;
         let rate_bit_s = in_force.rate_bit_s();
@@ -211,7 +211,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The figures of a link that change with time, without what takes longer to read.
+    /// Returns the figures of a link that change with time, without what takes longer to read.
     pub fn figures(&self, number: u32, direction: u32) -> Result<Figures, DatapathError> {
         let (_, in_force, backlog) = self.now(number, direction)?;
         Ok(Figures {
@@ -221,7 +221,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Where in time a link is, what is in force there, and its queue.
+    /// Returns where in time a link is, what is in force there, and its queue.
     fn now(
         &self,
         number: u32,

@@ -29,7 +29,7 @@ enum Lie {
     Covers,
 }
 
-/// The rules before rule `n` (from 0) that take packets from it.
+/// Returns the rules before rule `n` (from 0) that take packets from it.
 pub(crate) fn hidden(rules: &[Rule], n: usize) -> Vec<HiddenBy> {
     let Some(rule) = rules.get(n) else {
         return Vec::new();

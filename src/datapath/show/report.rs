@@ -262,7 +262,7 @@ fn direction(reader: &Reader, direction: u32, engine: Engine) -> Result<Directio
     })
 }
 
-/// Whether the holder's process is there, stopped or starved.
+/// Returns whether the holder's process is there, stopped or starved.
 pub(crate) fn running(pid: u64) -> bool {
     let of_it = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}"));
     // A zombie has a name, but no arguments any more.

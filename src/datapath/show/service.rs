@@ -135,7 +135,7 @@ fn class(
 }
 
 impl BottleneckReport {
-    /// How long the server needs for what waits.
+    /// Returns how long the server needs for what waits.
     pub fn backlog_ns(&self) -> u64 {
         let waits = |class: &ClassReport| class.queue.is_some().then_some(class.backlog_bytes);
         let bytes: u64 = self.classes.iter().filter_map(waits).sum();

@@ -96,7 +96,7 @@ impl Moment {
     }
 }
 
-/// Where a direction's timeline is, if it has one.
+/// Returns where a direction's timeline is, if it has one.
 ///
 /// # Errors
 /// The map cannot be read.
@@ -168,7 +168,7 @@ fn offered(
     }
 }
 
-/// The first row that begins after `pos`; the one behind the last if none does.
+/// Returns the first row that begins after `pos`; the one behind the last if none does.
 fn later_row(maps: &Maps, t: &abi::emud_timeline, pos: u64) -> Result<u32, DatapathError> {
     let (mut low, mut high) = (0, t.count);
     while low < high {

@@ -221,7 +221,7 @@ impl AqmDropped {
         }
     }
 
-    /// The managers and their drops.
+    /// Returns the managers and their drops.
     pub fn by_name(&self) -> [(&'static str, u64); 7] {
         [
             ("red", self.red),

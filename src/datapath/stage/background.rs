@@ -68,7 +68,7 @@ struct Wire {
 }
 
 impl Wire {
-    /// When the wire will be idle after a stretch: as emud_cross_stretch() of bpf/background.h.
+    /// Returns when the wire will be idle after a stretch: as emud_cross_stretch() of bpf/background.h.
     fn cross(&self, busy_ns: u64, stretch: &abi::emud_stretch) -> u64 {
         if stretch.count == 0 {
             return busy_ns;
@@ -90,7 +90,7 @@ impl Wire {
     }
 }
 
-/// The stretches of a period, the first row without any packet, and when the last source changes.
+/// Returns the stretches of a period, the first row without any packet, and when the last source changes.
 fn stretches(background: &Background, service_ns: u64, seed: u64) -> (Vec<abi::emud_stretch>, u64) {
     let sources =
         (0..u64::from(background.sources)).map(|n| Source::new(background, mix(seed ^ n)));
@@ -165,7 +165,7 @@ impl Source {
         (mix(self.seed ^ mix(self.draws)) >> 11) as f64 / 2f64.powi(53)
     }
 
-    /// How long it stays as it is.
+    /// Returns how long it stays as it is.
     fn time_ns(&mut self, background: &Background) -> u64 {
         let mean_ns = if self.on {
             background.on_ns

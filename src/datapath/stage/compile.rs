@@ -172,12 +172,12 @@ const MILLIONTH: usize =
     (abi::EMUD_TABLE_STEPS as usize / 2) + 19 * (abi::EMUD_TABLE_STEPS as usize / 64);
 
 impl Compiled {
-    /// The longest delay of a packet, without what it waits before.
+    /// Returns the longest delay of a packet, without what it waits before.
     pub fn longest_delay_ns(&self) -> u64 {
         self.delay_at(self.table.delay_ns.len() - 1)
     }
 
-    /// The delay that one packet of a million exceeds: a Pareto distribution has longer ones by
+    /// Returns the delay that one packet of a million exceeds: a Pareto distribution has longer ones by
     /// orders of magnitude, for which memory would be wasted.
     pub fn millionth_delay_ns(&self) -> u64 {
         self.delay_at(MILLIONTH)
@@ -209,7 +209,7 @@ fn fq_shift(longest_ns: u64) -> u32 {
         .unwrap_or(63)
 }
 
-/// The seed of a link: two of a profile decide independently. Mixed again, since the direction is
+/// Returns the seed of a link: two of a profile decide independently. Mixed again, since the direction is
 /// mixed in next: otherwise link 1 up would decide as link 2 down.
 pub fn of_number(seed: u64, number: u64) -> u64 {
     match number {

@@ -52,7 +52,7 @@ pub(crate) fn encode(
     Ok(table)
 }
 
-/// How long packets take, by the delays in force, absent for a constant one. Of `wanted` is what no
+/// Returns how long packets take, by the delays in force, absent for a constant one. Of `wanted` is what no
 /// figure has: the distribution that the table is made of, and what was done to it.
 pub(crate) fn decode(
     link: &abi::emud_link,

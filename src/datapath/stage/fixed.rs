@@ -10,7 +10,7 @@ pub(crate) fn probability(p: f64) -> u64 {
     (p * 2f64.powi(64)) as u64
 }
 
-/// The probability that a random u64 is below `bound`.
+/// Returns the probability that a random u64 is below `bound`.
 pub(crate) fn of_probability(bound: u64) -> f64 {
     // From 1e-9 on as many digits survive.
     decimal(bound as f64 / 2f64.powi(64), 10)

@@ -152,7 +152,7 @@ fn byte_survives(ber: f64) -> u64 {
     !probability(lost)
 }
 
-/// The inverse of [`byte_survives`].
+/// Returns the inverse of [`byte_survives`].
 fn bit_error_rate(survives: u64) -> f64 {
     let lost = !survives as f64 / 2f64.powi(64);
     -((-lost).ln_1p() / 8.0).exp_m1()

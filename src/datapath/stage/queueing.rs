@@ -20,7 +20,7 @@ pub(crate) fn of_pairs(out: &mut abi::emud_link, queue: &profile::Queue) {
     out.queue_wait_ns = queue.time_ns.unwrap_or(u64::MAX);
 }
 
-/// How long a packet may wait for its slot: until as many slots are full as the queue has packets
+/// Returns how long a packet may wait for its slot: until as many slots are full as the queue has packets
 /// or bytes for. Packets are taken for full ones where slots count the other.
 pub(crate) fn slot_wait_ns(slot: &profile::Slot, queue: &profile::Queue) -> u64 {
     if slot.packets.is_none() && slot.bytes.is_none() {
@@ -96,7 +96,7 @@ pub fn wire_bytes(link: &abi::emud_link, len: f64) -> f64 {
     cells * (size + f64::from(q.cell_overhead))
 }
 
-/// The limits, marking and management of a queue.
+/// Returns the limits, marking and management of a queue.
 pub(crate) fn decode_queue(link: &abi::emud_link) -> Queue {
     let q = &link.queueing;
     let set = |limit: u64| (limit != u64::MAX).then_some(limit);
@@ -124,7 +124,7 @@ pub(crate) fn decode_wire(link: &abi::emud_link, rate: u64) -> Wire {
     }
 }
 
-/// The least number of bytes that take so long: [`ns`] rounds down.
+/// Returns the least number of bytes that take so long: [`ns`] rounds down.
 fn bytes(ns: u64, rate: u64) -> u64 {
     let bytes = (u128::from(ns) * u128::from(rate)).div_ceil(8_000_000_000);
     u64::try_from(bytes).unwrap_or(u64::MAX)

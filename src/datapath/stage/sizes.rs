@@ -170,14 +170,14 @@ fn pieces(packets: u32) -> u32 {
     }
 }
 
-/// The longest queue in packets of the links that rules give to each flow or the like.
+/// Returns the longest queue in packets of the links that rules give to each flow or the like.
 fn instance_packets(profile: &Profile) -> u32 {
     let links = profile.rules.iter().filter(|rule| rule.per.is_some());
     let longest = links.map(|rule| profile.queue_packets_of_rule(rule));
     longest.max().unwrap_or(0)
 }
 
-/// The longest queue in packets of the links that pairs are based on.
+/// Returns the longest queue in packets of the links that pairs are based on.
 fn pair_packets(profile: &Profile) -> u32 {
     let Some(matrix) = &profile.matrix else {
         return 0;

@@ -5,7 +5,7 @@ use super::queueing::slot_wait_ns;
 use crate::abi::{self, mix};
 use crate::profile::{Queue, Slot};
 
-/// The slots of a link with this queue.
+/// Returns the slots of a link with this queue.
 pub(crate) fn encode(slot: &Slot, queue: &Queue) -> abi::emud_tdma {
     let (packets, bytes) = (slot.packets.unwrap_or(0), slot.bytes.unwrap_or(0));
     let figures = [
@@ -23,7 +23,7 @@ pub(crate) fn encode(slot: &Slot, queue: &Queue) -> abi::emud_tdma {
     }
 }
 
-/// The slots, if there are any.
+/// Returns the slots, if there are any.
 pub(crate) fn decode(tdma: &abi::emud_tdma) -> Option<Slot> {
     (tdma.span_ns > 0).then(|| Slot {
         min_ns: tdma.min_ns,

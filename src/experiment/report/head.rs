@@ -121,7 +121,7 @@ fn contended_seconds(run: &Run) -> Option<String> {
     (!seconds.is_empty()).then(|| format!("Seconds touched by contention: {}", ranges(seconds)))
 }
 
-/// The same over all hosts.
+/// Returns the same over all hosts.
 fn reasons_of_fleet(fleet: &Fleet) -> Vec<String> {
     let means = match fleet.verdict() {
         Some(RunVerdict::Clean) => {

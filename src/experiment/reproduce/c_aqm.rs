@@ -78,13 +78,13 @@ fn managers() -> [Aqm; 3] {
     ]
 }
 
-/// Mean delay in ms, and the share of the link that is used.
+/// Returns the mean delay in ms, and the share of the link that is used.
 fn outcome(flows: usize, manager: &mut dyn bottleneck::aqm::Aqm, seed: u64) -> (f64, f64) {
     let outcome = Run::new(&network(flows), manager, seed).outcome();
     (outcome.mean_wait_ns / 1e6, outcome.utilisation)
 }
 
-/// The shortest and the longest delay of A-RED as ns-2 has it, each with the use of that run.
+/// Returns the shortest and the longest delay of A-RED as ns-2 has it, each with the use of that run.
 fn outcomes_of_ns2(flows: usize, figures: AredFigures) -> [(f64, f64); 2] {
     let run = |seed| outcome(flows, &mut Ared::new(figures, 0).with_slope_of_ns2(), seed);
     let mut all: Vec<_> = SEEDS.map(run).collect();

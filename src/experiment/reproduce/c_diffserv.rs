@@ -294,7 +294,7 @@ fn new_reno(seconds: u64, buffer_packets: usize, manager: &mut dyn Aqm) -> (f64,
     (trip_ns / 1e6, (outcome.signals + outcome.overflows) as f64)
 }
 
-/// The figures of the class, as [`RED`] has them; of its limit one packet is on the wire.
+/// Returns the figures of the class, as [`RED`] has them; of its limit one packet is on the wire.
 fn new_reno_with_red(seconds: u64) -> (f64, f64) {
     let red = profile::Red {
         min: Length::Bytes(15_000),

@@ -170,7 +170,7 @@ impl Counts {
         self.stored.iter().find(|stored| stored.port == port)
     }
 
-    /// When a node reached a point for the first time, ns of CLOCK_MONOTONIC.
+    /// Returns when a node reached a point for the first time, ns of CLOCK_MONOTONIC.
     pub fn reached(&self, node: &str, point: &str) -> Option<u64> {
         let mut all = self.reached.iter();
         all.find_map(|(at, what, ns)| (at == node && what == point).then_some(*ns))
@@ -181,7 +181,7 @@ impl Counts {
         self.links.get(&(link.to_owned(), direction.to_owned()))
     }
 
-    /// Share of the time in which a station of a medium hears a carrier; needs
+    /// Returns the share of the time in which a station of a medium hears a carrier; needs
     /// [`super::live::Variant::counted`].
     pub fn busy(&self) -> Option<f64> {
         let [busy, all] = self.carrier_ns.map(|ns| ns as f64);
@@ -194,7 +194,7 @@ impl Counts {
         all.find_map(|line| (line.name == name).then_some(line.value))
     }
 
-    /// The sum of a figure that this number of programs reported.
+    /// Returns the sum of a figure that this number of programs reported.
     pub fn sum(&self, name: &str, programs: usize) -> Option<f64> {
         let of = |line: &&MetricLine| line.name == name;
         let all: Vec<_> = self
@@ -264,7 +264,7 @@ impl Counts {
         Some(one.bytes as f64 * 1e9 / one.duration_ns as f64)
     }
 
-    /// Share of the packets to a port that did not arrive.
+    /// Returns the share of the packets to a port that did not arrive.
     pub fn lost(&self, port: u16) -> Option<f64> {
         let (sent, received) = (self.sent(port)?, self.received(port)?);
         Some((sent.packets as f64 - received.packets as f64) / sent.packets as f64)
@@ -293,13 +293,13 @@ pub(super) fn but_contended(run: RunVerdict) -> RunVerdict {
     }
 }
 
-/// The least favourable verdict of several runs: one that is not clean says nothing of their mean.
+/// Returns the least favourable verdict of several runs: one that is not clean says nothing of their mean.
 pub(super) fn worst<'a>(runs: impl IntoIterator<Item = &'a Counts>) -> Option<RunVerdict> {
     let verdicts = runs.into_iter().map(|counts| counts.verdict);
     verdicts.max_by_key(|verdict| *verdict as u8)
 }
 
-/// The mean over several runs; `None`: one has no value.
+/// Returns the mean over several runs; `None`: one has no value.
 pub(super) fn mean_of(runs: &[Counts], of: impl Fn(&Counts) -> Option<f64>) -> Option<f64> {
     let values: Option<Vec<f64>> = runs.iter().map(of).collect();
     let values = values.filter(|values| !values.is_empty())?;

@@ -139,7 +139,7 @@ fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
     rows.collect()
 }
 
-/// The published thresholds.
+/// Returns the published thresholds.
 pub(super) fn thresholds(external: bool) -> Config {
     let mut config = Config::default();
     config.alarms.group_by = GroupBy::Command;
@@ -214,7 +214,7 @@ impl Row {
     }
 }
 
-/// The least favourable verdict of runs in which contention is what is measured.
+/// Returns the least favourable verdict of runs in which contention is what is measured.
 pub(super) fn worst(runs: &[RunVerdict]) -> Option<RunVerdict> {
     let runs = runs.iter().map(|run| but_contended(*run));
     runs.max_by_key(|run| *run as u8)

@@ -175,7 +175,7 @@ fn has_delay(pair: &Pair, sent: RangeInclusive<u64>, departure: u64) -> bool {
     near.contains(&departure)
 }
 
-/// The classifier as it is attached with engine fq.
+/// Returns the classifier as it is attached with engine fq.
 fn loaded(text: &str) -> Result<(Loaded, Maps), ReproduceError> {
     let profile = Profile::parse(text, "m-switch")?;
     let place = Place {

@@ -86,7 +86,7 @@ impl Flow {
         });
     }
 
-    /// The next segment that the receiver lacks.
+    /// Returns the next segment that the receiver lacks.
     fn receive(&mut self, segment: u64) -> u64 {
         if segment >= self.expected {
             self.early.insert(segment);

@@ -170,7 +170,7 @@ struct Disk {
     busy: bool,
 }
 
-/// Whether the criterion of the disk has an alarm that lasts until this time, or a later one.
+/// Returns whether the criterion of the disk has an alarm that lasts until this time, or a later one.
 fn alarms(spans: &[Span], from_ns: u64) -> bool {
     let is_disk = |span: &&Span| span.resource == Resource::Disk.name();
     (spans.iter().filter(is_disk)).any(|span| span.until_mono_ns >= from_ns)

@@ -124,7 +124,7 @@ fn rate(counts: &Counts, port: u16) -> Option<f64> {
     Some(transferred.bytes as f64 * 8e9 / transferred.duration_ns as f64)
 }
 
-/// The values of all runs; `None`: one is missing.
+/// Returns the values of all runs; `None`: one is missing.
 fn of_all(runs: &[Counts], of: impl Fn(&Counts) -> Option<Vec<f64>>) -> Option<Vec<f64>> {
     let all: Option<Vec<Vec<f64>>> = runs.iter().map(of).collect();
     Some(all?.concat())

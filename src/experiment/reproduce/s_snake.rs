@@ -75,7 +75,7 @@ fn data(mbit_s: f64) -> f64 {
     mbit_s * SEGMENT / (FRAME + HALF_ACK)
 }
 
-/// Number of links from a node to the next one.
+/// Returns the number of links from a node to the next one.
 fn links(node: u16) -> f64 {
     if node == NODES / 2 { 3.0 } else { 2.0 }
 }
@@ -147,7 +147,7 @@ fn swarm(bench: &Bench<'_>, pipeline: &Counts) -> Result<[Figure; 2], ReproduceE
     Ok(of_swarm(&runs.collect::<Result<Vec<_>, _>>()?, pipeline))
 }
 
-/// The time, and the copies between the switches.
+/// Returns the time, and the copies between the switches.
 fn swarm_figures() -> [Figure; 2] {
     let ratio = Figure::new("swarm: time, of that of the pipeline", "1").published(2.0);
     let ratio = ratio.within(Tolerance::Range(1.5, 3.0));

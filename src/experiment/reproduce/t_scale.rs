@@ -104,7 +104,7 @@ impl Packets {
         self.classes.iter().map(|class| class[of]).sum::<u64>() as f64
     }
 
-    /// Share that the links lost, share that did not arrive beyond that, and share of the latter that
+    /// Returns the share that the links lost, share that did not arrive beyond that, and share of the latter that
     /// no counter has.
     fn shares(&self) -> [f64; 3] {
         let (sent, link) = (self.sum(0), &self.link);
@@ -114,14 +114,14 @@ impl Packets {
         [link.lost as f64 / sent, beyond / sent, uncounted / sent]
     }
 
-    /// Whether a queue or a socket had no room for a packet.
+    /// Returns whether a queue or a socket had no room for a packet.
     fn overflow(&self) -> bool {
         let link = &self.link;
         let counted = link.dropped + link.engine_dropped + self.overflowed;
         counted > 0
     }
 
-    /// Whether a class lost less than its link loses, which no overflow explains.
+    /// Returns whether a class lost less than its link loses, which no overflow explains.
     fn loses_too_little(&self) -> bool {
         self.beyond_loss().any(|of| of < -1.0)
     }
@@ -141,7 +141,7 @@ impl Packets {
     }
 }
 
-/// Standard error of the share lost.
+/// Returns the standard error of the share lost.
 fn error(sent: f64) -> f64 {
     (MOBILE.loss * (1.0 - MOBILE.loss) / sent.max(1.0)).sqrt()
 }

@@ -186,7 +186,7 @@ fn where_they_differ(texts: [String; 2]) -> [String; 2] {
     })
 }
 
-/// The first lines in which two texts differ.
+/// Returns the first lines in which two texts differ.
 fn first_line(a: &str, b: &str) -> [String; 2] {
     let (mut a, mut b) = (a.lines(), b.lines());
     loop {

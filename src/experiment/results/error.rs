@@ -53,7 +53,7 @@ fn detail(found: &str) -> String {
 }
 
 impl ResultsError {
-    /// The exit code for it, after sysexits.h.
+    /// Returns the exit code for it, after sysexits.h.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => 77,

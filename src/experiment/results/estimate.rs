@@ -71,7 +71,7 @@ impl Estimate {
         }
     }
 
-    /// The same, marked if it is of fewer runs than the others.
+    /// Returns the same, marked if it is of fewer runs than the others.
     pub(super) fn text_of(&self, quantity: Quantity, runs: usize) -> String {
         let text = self.text(quantity);
         match self.n {

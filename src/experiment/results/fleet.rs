@@ -80,7 +80,7 @@ pub enum Logged {
 }
 
 impl Logged {
-    /// The parts of all hosts.
+    /// Returns the parts of all hosts.
     pub fn runs(&self) -> &[Run] {
         match self {
             Self::Run(run) => std::slice::from_ref(run),
@@ -122,13 +122,13 @@ impl Fleet {
             .collect()
     }
 
-    /// The part of a host; none: it has no log, or no experiment in it.
+    /// Returns the part of a host; none: it has no log, or no experiment in it.
     pub fn run(&self, host: &str) -> Option<&Run> {
         let is_of = |run: &&Run| run.in_fleet.as_ref().is_some_and(|of| of.host == host);
         self.runs.iter().find(is_of)
     }
 
-    /// All hosts of the plan; without the last line those of which the log has an experiment.
+    /// Returns all hosts of the plan; without the last line those of which the log has an experiment.
     pub fn hosts(&self) -> Vec<FleetHost> {
         let of_run = |run: &Run| FleetHost {
             host: run
@@ -152,7 +152,7 @@ impl Fleet {
     }
 }
 
-/// Whether this is a line of the log of several hosts.
+/// Returns whether this is a line of the log of several hosts.
 pub fn is_merged(text: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Key {

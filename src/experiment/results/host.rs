@@ -130,7 +130,7 @@ impl HostTally {
         Some(&self.figures[figure as usize]).filter(|known| known.over_ns > 0)
     }
 
-    /// The mean over time; none: unknown in all intervals.
+    /// Returns the mean over time; none: unknown in all intervals.
     pub fn mean(&self, figure: HostFigure) -> Option<f64> {
         self.known(figure)
             .map(|known| known.sum / known.over_ns as f64)

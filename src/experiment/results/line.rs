@@ -139,12 +139,12 @@ impl Line {
 }
 
 impl Alarm {
-    /// Whether it is a report, which is of a moment and has no end.
+    /// Returns whether it is a report, which is of a moment and has no end.
     pub(super) fn is_moment(&self) -> bool {
         self.hook == "socket"
     }
 
-    /// Which one of the resource: "cpu 1", "eth0", "late eth0".
+    /// Returns which one of the resource: "cpu 1", "eth0", "late eth0".
     pub fn what(&self) -> String {
         let word = |key: &str| self.scope.get(key).and_then(Value::as_str);
         if let Some(cpu) = self.scope.get("cpu").and_then(Value::as_u64) {

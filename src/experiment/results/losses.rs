@@ -163,7 +163,7 @@ pub(super) fn fingerprint(before: u64, sample: &Totals) -> u64 {
     hasher.finish()
 }
 
-/// The first total that differs.
+/// Returns the first total that differs.
 fn differ(a: &Part, b: &Part) -> Option<String> {
     let mut totals = a.totals.iter().zip(&b.totals);
     let ((what, x), (_, y)) = totals.find(|(x, y)| x != y)?;

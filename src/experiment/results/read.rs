@@ -278,7 +278,7 @@ impl Reading {
         }
     }
 
-    /// Whether the middle of an interval belongs to the measured phase.
+    /// Returns whether the middle of an interval belongs to the measured phase.
     fn is_measured(&self, until_ns: u64, interval_ns: u64) -> bool {
         let middle = until_ns.saturating_sub(interval_ns / 2);
         self.measured_from.is_some_and(|from| middle >= from)
@@ -321,7 +321,7 @@ impl Reading {
         self.run.host_track.series.push(&tally);
     }
 
-    /// Where the sample belongs; new with the first one.
+    /// Returns where the sample belongs; new with the first one.
     fn track(&mut self, s: &Sample) -> usize {
         let key: Key = (s.link.clone(), s.direction.clone(), s.class.clone());
         let tracks = &mut self.run.tracks;
@@ -406,7 +406,7 @@ impl Run {
     }
 }
 
-/// All stations of all media, in their order.
+/// Returns all stations of all media, in their order.
 fn stations(about: &About) -> Vec<StationTrack> {
     let pairs = (about.media.iter()).flat_map(|m| m.stations.iter().map(move |s| (m, s)));
     pairs

@@ -93,7 +93,7 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// The mean of the reports.
+    /// Returns the mean of the reports.
     pub fn mean(&self) -> f64 {
         self.sum / self.count as f64
     }
@@ -155,7 +155,7 @@ impl Run {
         }
     }
 
-    /// The name of a link, a node or a medium, of several hosts with that of its host: "b:access".
+    /// Returns the name of a link, a node or a medium, of several hosts with that of its host: "b:access".
     pub fn named(&self, name: &str) -> String {
         let host = self.in_fleet.iter().map(|of| format!("{}:", of.host));
         host.collect::<String>() + name
@@ -242,7 +242,7 @@ impl Run {
         }
     }
 
-    /// The measured phase; as far as the log goes if it has no end.
+    /// Returns the measured phase; as far as the log goes if it has no end.
     pub fn measured(&self) -> Option<(u64, u64)> {
         if let Some(end) = &self.end {
             return end

@@ -86,7 +86,7 @@ impl StationTrack {
         (self.interval_ns > 0).then(|| bits * 1e9 / self.interval_ns as f64)
     }
 
-    /// The share of a time in this one; none: no time.
+    /// Returns the share of a time in this one; none: no time.
     pub fn share_of_time(&self, ns: u64) -> Option<f64> {
         (self.interval_ns > 0).then(|| ns as f64 / self.interval_ns as f64)
     }

@@ -103,7 +103,7 @@ impl Tally {
         }
     }
 
-    /// Mean rate of a trace; none: no time, no trace, or one without a limit.
+    /// Returns the mean rate of a trace; none: no time, no trace, or one without a limit.
     pub fn capacity_bit_s(&self) -> Option<f64> {
         let bits = self.offered_bits.filter(|_| self.interval_ns > 0)?;
         Some(bits * 1e9 / self.interval_ns as f64)
@@ -115,7 +115,7 @@ impl Tally {
         Share::of(self.counted.lost, self.met())
     }
 
-    /// The same without its interval.
+    /// Returns the same without its interval.
     pub fn loss_share(&self) -> Option<f64> {
         let met = self.met();
         (met > 0).then(|| (self.counted.lost as f64 / met as f64).min(1.0))

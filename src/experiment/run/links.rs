@@ -174,7 +174,7 @@ fn class(link: &Link, named: &NamedReport) -> RunClass {
     }
 }
 
-/// The kernel's figures, and the profile's for those that the kernel does not have.
+/// Returns the kernel's figures, and the profile's for those that the kernel does not have.
 fn asked_for(report: &LinkReport, asked: &crate::profile::Link) -> AskedFor {
     let delay = &report.delay;
     let (share, sd_ns) = (

@@ -180,7 +180,7 @@ fn of_wire(
     vec![whole, first, second]
 }
 
-/// The address of the hub, which its peers reach on-link.
+/// Returns the address of the hub, which its peers reach on-link.
 fn hub(graph: &Graph, layout: &Layout, next: &[Option<usize>]) -> Destination {
     let is_port = |edge: &usize| graph.edges[*edge].port;
     let address = graph

@@ -35,7 +35,7 @@ impl Jitter {
             .map(|ns| ns.round() as u64)
     }
 
-    /// Whether all datagrams had one sender.
+    /// Returns whether all datagrams had one sender.
     pub fn is_of_one_sender(&self) -> bool {
         !self.is_mixed
     }

@@ -149,7 +149,7 @@ impl<'a> To<'a> {
     }
 }
 
-/// Whether there was a route.
+/// Returns whether there was a route.
 fn has_route(result: io::Result<()>) -> io::Result<bool> {
     match result {
         Ok(()) => Ok(true),

@@ -240,7 +240,7 @@ const DENIED: [i64; 2] = [7, 16];
 /// For a member without a leader, or that is about to end.
 const NOT_NOW: i64 = 14;
 
-/// Whether etcd no longer knows a token: it has expired, or the member was restarted, or a user was changed.
+/// Returns whether etcd no longer knows a token: it has expired, or the member was restarted, or a user was changed.
 pub(super) fn is_stale(message: &str) -> bool {
     let texts = ["auth token", "auth store"];
     texts.iter().any(|text| message.contains(text))

@@ -141,7 +141,7 @@ impl<T: Clone> Air<T> {
         self.begin(station, what);
     }
 
-    /// The RTS in front of a data frame.
+    /// Returns the RTS in front of a data frame.
     fn rts(&self, data: &Transmission) -> Transmission {
         let timing = &self.plan.timing;
         let cts_ns = timing.cts_ns(data.mode);

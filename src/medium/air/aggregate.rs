@@ -62,7 +62,7 @@ impl<T> Queue<T> {
 }
 
 impl<T: Clone> Air<T> {
-    /// The next data frame of a station, the first one of its time or not. If it has several packets, it
+    /// Returns the next data frame of a station, the first one of its time or not. If it has several packets, it
     /// ends with its answer within that time.
     pub(super) fn load(&mut self, station: usize, is_first: bool) -> Option<Transmission> {
         let first = self.stations[station].queue().front()?;
@@ -123,7 +123,7 @@ impl<T: Clone> Air<T> {
         Some(data)
     }
 
-    /// Which packets of an aggregate its addressee has, one bit for each. Stations that have none of them are
+    /// Returns which packets of an aggregate its addressee has, one bit for each. Stations that have none of them are
     /// removed.
     pub(super) fn check_aggregate(
         &mut self,

@@ -109,7 +109,7 @@ impl Category {
     }
 }
 
-/// The user priority of a DS field: its precedence, but for the classes that RFC 8325 moves
+/// Returns the user priority of a DS field: its precedence, but for the classes that RFC 8325 moves
 /// (`cfg80211_classify8021d`).
 fn user_priority(ds: u8) -> u8 {
     match ds >> 2 {
@@ -121,7 +121,7 @@ fn user_priority(ds: u8) -> u8 {
     }
 }
 
-/// The category of a DS field: 802.1D's user priorities 1 and 2 are background, 0 and 3 best effort, 4
+/// Returns the category of a DS field: 802.1D's user priorities 1 and 2 are background, 0 and 3 best effort, 4
 /// and 5 video, 6 and 7 voice.
 fn of_field(ds: u8) -> usize {
     const CATEGORY: [usize; 8] = [2, 3, 3, 2, 1, 1, 0, 0];
@@ -129,7 +129,7 @@ fn of_field(ds: u8) -> usize {
 }
 
 impl<T: Clone> Air<T> {
-    /// The category of a packet with this DS field.
+    /// Returns the category of a packet with this DS field.
     pub(super) fn category(&self, ds: u8) -> usize {
         match self.categories.len() {
             EDCA => of_field(ds),
@@ -137,7 +137,7 @@ impl<T: Clone> Air<T> {
         }
     }
 
-    /// The next access: when, of which category, and of which station. Of those at one instant the most
+    /// Returns the next access: when, of which category, and of which station. Of those at one instant the most
     /// urgent one.
     pub(super) fn next_access(&mut self) -> Option<(u64, usize, usize)> {
         let categories = self.categories.iter_mut().enumerate();

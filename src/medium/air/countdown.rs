@@ -48,7 +48,7 @@ const fn lanes() -> [[u16; 8]; 256] {
     lanes
 }
 
-/// The slots and the lanes of eight stations each, of 64 stations of a set.
+/// Returns the slots and the lanes of eight stations each, of 64 stations of a set.
 fn octets(left: &mut [u16], word: u64) -> impl Iterator<Item = (&mut [u16; 8], &'static [u16; 8])> {
     let (octets, _) = left.as_chunks_mut::<8>();
     let octets = octets.iter_mut().zip(word.to_le_bytes());
@@ -217,7 +217,7 @@ impl Countdown {
         usize::from(empty)
     }
 
-    /// The next access: when, and of which station; of equal ones that of the first station.
+    /// Returns the next access: when, and of which station; of equal ones that of the first station.
     pub fn first(&mut self) -> Option<(u64, usize)> {
         for n in 0..self.groups.len() {
             if self.groups[n].first.is_none() {
@@ -257,7 +257,7 @@ fn counted(from_ns: u64, now_ns: u64, slot_ns: u64) -> u16 {
     u16::try_from(counted).unwrap_or(u16::MAX)
 }
 
-/// The least of 64 slots, of the members of a set among them.
+/// Returns the least of 64 slots, of the members of a set among them.
 fn smallest(left: &mut [u16], word: u64) -> u16 {
     let mut least = [u16::MAX; 8];
     for (left, lanes) in octets(left, word) {

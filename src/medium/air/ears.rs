@@ -126,7 +126,7 @@ impl Ears {
         }
     }
 
-    /// Since when nothing keeps an idle station from counting its gap.
+    /// Returns since when nothing keeps an idle station from counting its gap.
     pub fn free_since_ns(&self, station: usize) -> u64 {
         self.idle_since_ns(station).max(self.nav_ns(station))
     }

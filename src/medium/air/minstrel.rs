@@ -85,7 +85,7 @@ impl Minstrel {
         }
     }
 
-    /// The mode of the next attempt of a packet, and whether it is a sample.
+    /// Returns the mode of the next attempt of a packet, and whether it is a sample.
     pub fn choose(&mut self, tries: u32, now_ns: u64) -> (usize, bool) {
         if now_ns >= self.until_ns {
             self.update();
@@ -111,7 +111,7 @@ impl Minstrel {
         (usize::from(self.rates[chosen].mode), sample.is_some())
     }
 
-    /// The next rate in turn that is not in use.
+    /// Returns the next rate in turn that is not in use.
     fn next_sample(&mut self) -> Option<usize> {
         for _ in 0..self.rates.len() {
             // Not ascending, so that one that is much faster is not tried last.

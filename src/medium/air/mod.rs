@@ -238,7 +238,7 @@ impl<T: Clone> Air<T> {
         self.promiscuous.put(station, promiscuous);
     }
 
-    /// The next outcome, if it is at `until_ns` at the latest: all that arrives by then has been
+    /// Returns the next outcome, if it is at `until_ns` at the latest: all that arrives by then has been
     /// handed over. None: everything up to `until_ns` is decided.
     pub fn next(&mut self, until_ns: u64) -> Option<Outcome<T>> {
         loop {
@@ -349,7 +349,7 @@ impl<T: Clone> Air<T> {
         });
     }
 
-    /// When a packet can be delivered at the earliest, as far as is known now.
+    /// Returns when a packet can be delivered at the earliest, as far as is known now.
     pub fn next_delivery_ns(&mut self) -> Option<u64> {
         if !self.outcomes.is_empty() {
             return Some(self.now_ns);

@@ -132,7 +132,7 @@ impl<T> Station<T> {
         }
     }
 
-    /// The queue of the exchange.
+    /// Returns the queue of the exchange.
     pub fn queue(&mut self) -> &mut Queue<T> {
         &mut self.lanes[self.lane].queue
     }

@@ -37,18 +37,18 @@ impl Timers {
         }
     }
 
-    /// The first one, of equal ones that of the first station.
+    /// Returns the first one, of equal ones that of the first station.
     pub fn first(&self) -> Option<(u64, Rank, usize)> {
         self.set.last().copied()
     }
 
-    /// When the transmission of a station ends; none: it has none.
+    /// Returns when the transmission of a station ends; none: it has none.
     pub fn end_of(&self, station: usize) -> Option<u64> {
         let mut ends = self.set.iter().filter(|(_, rank, _)| *rank == Rank::End);
         ends.find_map(|(at_ns, _, of)| (*of == station).then_some(*at_ns))
     }
 
-    /// All that are set.
+    /// Returns all that are set.
     pub fn all(&self) -> impl Iterator<Item = (u64, usize)> {
         self.set
             .iter()

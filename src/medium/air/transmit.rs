@@ -99,7 +99,7 @@ impl<T: Clone> Air<T> {
         }
     }
 
-    /// Whether a frame has no error.
+    /// Returns whether a frame has no error.
     pub(super) fn passes(&mut self, reach: &Reach, octets: u32) -> bool {
         if !reach.has_errors() {
             return true;

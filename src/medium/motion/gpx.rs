@@ -27,7 +27,7 @@ struct GpxPoint {
     longitude: f64,
 }
 
-/// Whether a text begins like XML.
+/// Returns whether a text begins like XML.
 pub fn is_gpx(text: &str) -> bool {
     text.trim_start_matches('\u{feff}')
         .trim_start()

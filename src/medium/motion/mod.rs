@@ -49,7 +49,7 @@ impl Track {
         self.waypoints.last().map_or(0, |(at_ns, _)| *at_ns)
     }
 
-    /// Whether it ever moves.
+    /// Returns whether it ever moves.
     pub fn moves(&self) -> bool {
         self.waypoints.windows(2).any(|pair| pair[0].1 != pair[1].1)
     }

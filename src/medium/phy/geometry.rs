@@ -36,7 +36,7 @@ impl Geometry {
         }
     }
 
-    /// Whether its figures are possible, if they are not those of a scenario.
+    /// Returns whether its figures are possible, if they are not those of a scenario.
     pub fn is_consistent(&self) -> bool {
         match &self.spread {
             Spread::Disk(_) | Spread::Radio(_) => true,

@@ -69,7 +69,7 @@ impl Grid {
         ends.into_iter().chain(inner).collect()
     }
 
-    /// Whether the file has the losses from a sender in this cell.
+    /// Returns whether the file has the losses from a sender in this cell.
     pub fn has_sender(&self, cell: u32) -> bool {
         self.losses.contains_key(&cell)
     }

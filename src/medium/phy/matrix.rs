@@ -48,7 +48,7 @@ impl Reach {
         }
     }
 
-    /// The same with a bit error rate in 0.0..1.0.
+    /// Returns the same with a bit error rate in 0.0..1.0.
     pub fn with_ber(self, ber: f64) -> Self {
         Self {
             ln_bit_kept: libm::log1p(-ber),
@@ -56,17 +56,17 @@ impl Reach {
         }
     }
 
-    /// Whether a frame in this mode can be decoded.
+    /// Returns whether a frame in this mode can be decoded.
     pub fn decodes(&self, mode: usize) -> bool {
         self.modes >> mode & 1 == 1
     }
 
-    /// Whether a frame can be lost although its signal is strong enough.
+    /// Returns whether a frame can be lost although its signal is strong enough.
     pub(crate) fn has_errors(&self) -> bool {
         self.ln_bit_kept != 0.0 || self.frame_kept != 1.0
     }
 
-    /// The probability that a frame of `octets` is not lost and has no bit error: (1 - p_b)^bits.
+    /// Returns the probability that a frame of `octets` is not lost and has no bit error: (1 - p_b)^bits.
     pub(crate) fn kept(&self, octets: u32) -> f64 {
         self.frame_kept * libm::exp(self.ln_bit_kept * 8.0 * f64::from(octets))
     }
@@ -88,7 +88,7 @@ pub struct Disk {
 }
 
 impl Default for Disk {
-    /// The radio of ns-2.
+    /// Returns the radio of ns-2.
     fn default() -> Self {
         Self {
             range_m: 250.0,
@@ -242,7 +242,7 @@ impl Row {
         &self.reaches[self.reached.below(station)]
     }
 
-    /// The power at one of `reached`.
+    /// Returns the power at one of `reached`.
     #[inline]
     pub fn power(&self, station: usize) -> u64 {
         match self.level {

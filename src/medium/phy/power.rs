@@ -26,7 +26,7 @@ pub fn ratio(db: f64) -> u64 {
     (libm::pow(10.0, db / 10.0) * UNIT).round().min(1e12) as u64
 }
 
-/// Whether `signal` is at least `ratio` times `other`.
+/// Returns whether `signal` is at least `ratio` times `other`.
 pub(crate) fn exceeds(signal: u64, other: u64, ratio: u64) -> bool {
     other == 0 || u128::from(signal) * UNIT as u128 >= u128::from(other) * u128::from(ratio)
 }

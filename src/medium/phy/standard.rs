@@ -24,12 +24,12 @@ pub enum Coding {
 const LEGACY: [u32; 3] = [6_000, 12_000, 24_000];
 
 impl Coding {
-    /// Whether a frame of unicast data can have several packets.
+    /// Returns whether a frame of unicast data can have several packets.
     pub(super) fn aggregates(self) -> bool {
         matches!(self, Self::HighThroughput { .. })
     }
 
-    /// Whether unicast data can have this rate in kbit/s.
+    /// Returns whether unicast data can have this rate in kbit/s.
     pub(super) fn is_of_data(self, kbit: u32) -> bool {
         !self.aggregates() || !LEGACY.contains(&kbit)
     }
@@ -184,7 +184,7 @@ impl Standard {
         STANDARDS.iter().find(|standard| standard.name == name)
     }
 
-    /// Whether its stations put several packets into one frame.
+    /// Returns whether its stations put several packets into one frame.
     pub fn aggregates(&self) -> bool {
         self.coding.aggregates()
     }

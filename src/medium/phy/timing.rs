@@ -112,7 +112,7 @@ impl Timing {
         }
     }
 
-    /// The same, if each packet has a field for its service.
+    /// Returns the same, if each packet has a field for its service.
     pub fn with_qos(self) -> Self {
         Self {
             overhead: MAC_OVERHEAD + QOS_CONTROL,
@@ -145,7 +145,7 @@ impl Timing {
         }
     }
 
-    /// Whether its figures fit together, if they are not those of a standard.
+    /// Returns whether its figures fit together, if they are not those of a standard.
     pub fn is_consistent(&self) -> bool {
         const LONGEST_NS: u64 = 1_000_000_000;
         let modes = self.modes.len();
@@ -185,12 +185,12 @@ impl Timing {
         }
     }
 
-    /// Whether a frame in this mode can have several packets.
+    /// Returns whether a frame in this mode can have several packets.
     pub fn aggregates(&self, mode: usize) -> bool {
         self.coding.aggregates() && self.coding.is_of_data(self.kbit(mode))
     }
 
-    /// Whether it has the shorter slots and frames of OFDM.
+    /// Returns whether it has the shorter slots and frames of OFDM.
     pub fn is_ofdm(&self) -> bool {
         !matches!(self.coding, Coding::Dsss)
     }
@@ -295,7 +295,7 @@ impl Timing {
     }
 }
 
-/// The symbols of a frame: 16 bits of service and 6 of tail are coded with it.
+/// Returns the symbols of a frame: 16 bits of service and 6 of tail are coded with it.
 fn symbols_ns(bits: u64, kbit: u64) -> u64 {
     4_000 * ((bits + 22) * 1_000).div_ceil(4 * kbit)
 }

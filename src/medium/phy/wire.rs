@@ -44,7 +44,7 @@ impl Wire {
         })
     }
 
-    /// Whether its figures are possible, if they are not those of a scenario.
+    /// Returns whether its figures are possible, if they are not those of a scenario.
     pub fn is_consistent(&self) -> bool {
         let lines = self.pairs.iter().map(|(_, line)| line);
         let mut lines = lines.chain([&self.line]);

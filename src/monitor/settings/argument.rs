@@ -166,7 +166,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// The value, under a key without a position.
+    /// Returns the value, under a key without a position.
     fn entry(&self, (section, key): Path) -> Entry {
         nest(self.key(section), vec![self.key(key)], self.value())
     }

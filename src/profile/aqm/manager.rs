@@ -8,7 +8,7 @@ use crate::bottleneck::aqm::{
 };
 use crate::profile::{self, Length};
 
-/// The manager of a queue that is served at this rate (bit/s).
+/// Returns the manager of a queue that is served at this rate (bit/s).
 pub(crate) fn choice(aqm: &Aqm, rate: u64) -> Choice {
     let bytes = |ns: u64| (u128::from(ns) * u128::from(rate) / 8_000_000_000) as u64;
     let ns = |bytes: u64| (u128::from(bytes) * 8_000_000_000 / u128::from(rate.max(1))) as u64;

@@ -108,14 +108,14 @@ macro_rules! managers {
         }
 
         impl Aqm {
-            /// Whether it marks what can be marked instead of dropping.
+            /// Returns whether it marks what can be marked instead of dropping.
             pub fn marks(&self) -> bool {
                 match self {
                     $( Self::$Manager(it) => it.ecn, )*
                 }
             }
 
-            /// The keys of a queue that make it.
+            /// Returns the keys of a queue that make it.
             pub(super) fn keys(&self) -> String {
                 let (name, mut keys, ecn) = match self {
                     $( Self::$Manager(it) => ($name, it.keys_text(), it.ecn), )*
@@ -213,7 +213,7 @@ impl Reader {
         true
     }
 
-    /// The finished manager; meaningless if that adds a mistake.
+    /// Returns the finished manager; meaningless if that adds a mistake.
     pub(super) fn finish_aqm(&mut self, draft: &AqmDraft, ecn: bool) -> Option<Aqm> {
         let Located { value, at } = draft.as_ref()?;
         Some(match value {

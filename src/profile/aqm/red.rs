@@ -180,7 +180,7 @@ impl Reader {
         })
     }
 
-    /// Whether there are two of one unit; and a mistake if they are in the wrong order.
+    /// Returns whether there are two of one unit; and a mistake if they are in the wrong order.
     fn thresholds(
         &mut self,
         at: &At,

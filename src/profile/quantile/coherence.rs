@@ -37,7 +37,7 @@ fn excess(table: &[u64], coherence_ns: f64) -> f64 {
         .sum()
 }
 
-/// The shortest coherence time in ns that keeps the clamp rare, whatever the shape of `table`.
+/// Returns the shortest coherence time in ns that keeps the clamp rare, whatever the shape of `table`.
 pub fn coherence_ns(table: &[u64]) -> f64 {
     let (mut low, mut high) = (0f64, 60f64);
     // Bisection of the logarithm, 1 ns to 2^60 ns.

@@ -11,7 +11,7 @@ use super::{TABLE_STEP, density, table_x};
 /// The terms beyond matter for correlations near 1 only; they are lumped into one.
 const TERMS: usize = 128;
 
-/// The share of the variance of `table` in each He_k, k = 1.., the last being all the rest.
+/// Returns the share of the variance of `table` in each He_k, k = 1.., the last being all the rest.
 fn shares(table: &[u64]) -> Vec<f64> {
     let mut coefficients = [0.0; TERMS + 1];
     let mut second = 0.0;
@@ -35,7 +35,7 @@ fn shares(table: &[u64]) -> Vec<f64> {
     shares
 }
 
-/// The correlation of normal values that gives delays of `table` this correlation, 0.0..1.0.
+/// Returns the correlation of normal values that gives delays of `table` this correlation, 0.0..1.0.
 pub fn normal_correlation(table: &[u64], of_delays: f64) -> f64 {
     let shares = shares(table);
     let (mut low, mut high) = (0.0, 1.0);

@@ -28,7 +28,7 @@ pub struct SpreadError {
     pub largest_sd_ns: f64,
 }
 
-/// Largest standard deviation in ns that delays of this distribution and mean may have.
+/// Returns the largest standard deviation in ns that delays of this distribution and mean may have.
 ///
 /// Zero may cut off the lower tail but not the likeliest delay: beyond that it would no longer be
 /// that distribution. For uniform that is mean/sqrt(3) (nothing is cut off), for normal 1.46, for
@@ -56,7 +56,7 @@ pub fn largest_sd_ns(shape: impl Into<Shape>, mean_ns: u64) -> f64 {
     }
 }
 
-/// How many standard deviations the mean of `table` is above the mean that is written.
+/// Returns how many standard deviations the mean of `table` is above the mean that is written.
 fn offset(table: &Table) -> f64 {
     table.mean() / table.sd()
 }
@@ -161,7 +161,7 @@ fn cut_moments(q: &[f64], shift: f64) -> (f64, f64) {
     moments_from(first, q[first..].iter().map(|q| (shift + q).max(0.0)))
 }
 
-/// Mean and standard deviation in ns of the delays of a table.
+/// Returns the mean and standard deviation in ns of the delays of a table.
 pub fn table_moments(delay_ns: &[u64]) -> (f64, f64) {
     // About the median: squares of long delays leave no digits for a short deviation.
     let median = delay_ns.get(delay_ns.len() / 2).copied().unwrap_or(0);
@@ -170,12 +170,12 @@ pub fn table_moments(delay_ns: &[u64]) -> (f64, f64) {
     (median as f64 + mean, sd)
 }
 
-/// Mean and standard deviation of linear interpolation between `points`, x standard normal.
+/// Returns the mean and standard deviation of linear interpolation between `points`, x standard normal.
 pub(super) fn moments(points: impl Iterator<Item = f64>) -> (f64, f64) {
     moments_from(0, points)
 }
 
-/// The same without the first segments, which are zero. It is a separate loop because fitting a
+/// Returns the same without the first segments, which are zero. It is a separate loop because fitting a
 /// table runs it 60 times, and zipped iterators took four times as long unoptimised.
 fn moments_from(segment: usize, mut points: impl Iterator<Item = f64>) -> (f64, f64) {
     let (mut first, mut second) = (0.0, 0.0);
@@ -208,7 +208,7 @@ fn segment_weights() -> &'static [[f64; 3]] {
     })
 }
 
-/// The least shift/scale: the likeliest delay is zero there.
+/// Returns the least shift/scale: the likeliest delay is zero there.
 fn lowest_shift(distribution: Distribution) -> f64 {
     match distribution {
         // All are as likely; none may be cut off.
@@ -219,7 +219,7 @@ fn lowest_shift(distribution: Distribution) -> f64 {
     }
 }
 
-/// The q with the highest density, which is density(x) dx/dq.
+/// Returns the q with the highest density, which is density(x) dx/dq.
 fn mode(q: &[f64]) -> f64 {
     let flatness = |i: usize| (q[i + 1] - q[i]) / density(table_x(i) + 0.5 * TABLE_STEP);
     let at = (0..TABLE_STEPS).min_by(|&a, &b| flatness(a).total_cmp(&flatness(b)));

@@ -37,7 +37,7 @@ pub fn table_x(i: usize) -> f64 {
     TABLE_MIN + i as f64 * TABLE_STEP
 }
 
-/// The standardised quantile at the probability of a standard normal value below `x`.
+/// Returns the standardised quantile at the probability of a standard normal value below `x`.
 ///
 /// `x` is taken into [-8, 8], outside of which one packet in 10^15 falls.
 pub fn quantile(distribution: Distribution, x: f64) -> f64 {
@@ -62,7 +62,7 @@ fn pareto(x: f64) -> f64 {
     (normal_cdf(-x).powf(-1.0 / 3.0) - PARETO_MEAN) / PARETO_SD
 }
 
-/// The standardised quantile at every table point, computed once per process.
+/// Returns the standardised quantile at every table point, computed once per process.
 fn standard(distribution: Distribution) -> &'static [f64] {
     static TABLES: [OnceLock<Vec<f64>>; 4] = [const { OnceLock::new() }; 4];
     TABLES[distribution as usize].get_or_init(|| match distribution {
@@ -73,7 +73,7 @@ fn standard(distribution: Distribution) -> &'static [f64] {
     })
 }
 
-/// Mean and standard deviation if only a share of the values is not zero.
+/// Returns the mean and standard deviation if only a share of the values is not zero.
 pub(crate) fn of_share(share: f64, mean: f64, sd: f64) -> (f64, f64) {
     let square = share * (sd.powi(2) + mean.powi(2));
     let mean = share * mean;

@@ -78,12 +78,12 @@ fn solve(x: f64, mut t: f64) -> (f64, f64) {
     (t, slope)
 }
 
-/// The standardised quantile at `x`, from a standardised value near it.
+/// Returns the standardised quantile at `x`, from a standardised value near it.
 pub(super) fn refine(x: f64, near: f64) -> f64 {
     solve(x, near * SD).0 / SD
 }
 
-/// The standardised quantile at every table point.
+/// Returns the standardised quantile at every table point.
 pub(super) fn table() -> Vec<f64> {
     let mut table = vec![0.0; TABLE_LEN];
     let middle = TABLE_STEPS / 2;

@@ -37,7 +37,7 @@ pub enum TableError {
 }
 
 impl Table {
-    /// The distribution of `values`, which are multiples of the spread; each is as likely.
+    /// Returns the distribution of `values`, which are multiples of the spread; each is as likely.
     ///
     /// Mean and standard deviation stay what they are in `values` to 1e-4 of the latter.
     ///
@@ -66,7 +66,7 @@ impl Table {
         Self::from_points(points)
     }
 
-    /// The distribution of a delay table, about its mean. What is more than 32,767 standard deviations away,
+    /// Returns the distribution of a delay table, about its mean. What is more than 32,767 standard deviations away,
     /// less than one packet in 10^9, is there.
     ///
     /// # Errors
@@ -160,7 +160,7 @@ impl Table {
     }
 }
 
-/// Mean and standard deviation of values that are equally likely.
+/// Returns the mean and standard deviation of values that are equally likely.
 pub fn moments_of(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
@@ -168,7 +168,7 @@ pub fn moments_of(values: &[f64]) -> (f64, f64) {
     (mean, variance.sqrt())
 }
 
-/// The quantile of `sorted` at the probability of a standard normal value below `x`: straight
+/// Returns the quantile of `sorted` at the probability of a standard normal value below `x`: straight
 /// between the values, each in the middle of its share of probability.
 fn at(sorted: &[f64], x: f64) -> f64 {
     let n = sorted.len();

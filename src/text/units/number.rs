@@ -130,7 +130,7 @@ impl QuantityKind {
         self.read_with_unit(text).map(|(value, _)| value)
     }
 
-    /// The same, with the unit it was written in.
+    /// Returns the same, with the unit it was written in.
     pub fn read_with_unit(&self, text: &str) -> Result<(f64, &'static Unit), UnitError> {
         if let Some(error) = comma(text) {
             return Err(error);
@@ -189,13 +189,13 @@ impl QuantityKind {
         ))
     }
 
-    /// Whether `name` means hours, which no time in a profile has.
+    /// Returns whether `name` means hours, which no time in a profile has.
     fn in_hours(&self, name: &str) -> bool {
         let hours = ["h", "hr", "hrs", "hour", "hours"];
         self.units.iter().any(|unit| unit.name == "s") && hours.contains(&name)
     }
 
-    /// The unit that `name` shortens ("M"), lengthens ("Mbit/s") or misspells.
+    /// Returns the unit that `name` shortens ("M"), lengthens ("Mbit/s") or misspells.
     fn nearest(&self, name: &str) -> Option<&'static str> {
         let lower = name.to_lowercase();
         let names = || self.units.iter().map(|unit| unit.name);
@@ -211,7 +211,7 @@ impl QuantityKind {
     }
 }
 
-/// The mistake for a comma between digits, which may be a decimal point or a separator of
+/// Returns the mistake for a comma between digits, which may be a decimal point or a separator of
 /// thousands.
 pub(super) fn comma(text: &str) -> Option<UnitError> {
     let text = text.trim();

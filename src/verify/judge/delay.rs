@@ -116,7 +116,7 @@ impl Judge<'_> {
         checks[2].notices = Some(2.0 * self.late_allowed());
     }
 
-    /// The Kolmogorov distance at the edges of the simulation; a delay may be too long by the
+    /// Returns the Kolmogorov distance at the edges of the simulation; a delay may be too long by the
     /// resolution.
     fn distance(&self, sorted: &[f64], serialisation: f64, cdf: &Cdf) -> f64 {
         let first = (cdf.atom() * EDGES as f64) as usize;

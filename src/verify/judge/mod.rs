@@ -31,7 +31,7 @@ pub struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// The effect of chance on the delays of probes at this pace, of which those arrived that did in
+    /// Returns the effect of chance on the delays of probes at this pace, of which those arrived that did in
     /// `stream`: losses and a link's delays are independent.
     pub fn chance(&self, plan: Plan, stream: &Stream) -> (Cdf, Chance) {
         let known = stream.known();
@@ -53,7 +53,7 @@ impl Judge<'_> {
         checks.into_iter().map(|check| self.judged(check)).collect()
     }
 
-    /// The check; without a verdict if it is not valid for this link.
+    /// Returns the check; without a verdict if it is not valid for this link.
     fn judged(&self, check: Check) -> Check {
         let Some(why) = self.unjudged(check.what) else {
             return check;

@@ -16,14 +16,14 @@ const RATE_SHARE: f64 = 0.01;
 const MOST_IDLE: f64 = 0.1;
 
 impl Judge<'_> {
-    /// The rate of a link whose rate is not judged, for which no train is sent.
+    /// Returns the rate of a link whose rate is not judged, for which no train is sent.
     pub fn rate_unjudged(&self) -> Option<Check> {
         let queue = Bottleneck::of(&self.ways, self.train_bytes)?;
         let check = self.check(What::Rate, Unit::BitS, queue.way.rate_bit_s?);
         Some(self.judged(check)).filter(|check| check.verdict == CheckVerdict::NotJudged)
     }
 
-    /// The rate, from a train that is faster than it; of a round trip, the rate of the direction
+    /// Returns the rate, from a train that is faster than it; of a round trip, the rate of the direction
     /// that limits it. The `paced` probes show how much is lost on the way.
     pub fn train(&self, plan: Plan, stream: &Stream, paced: &Stream) -> Option<Check> {
         let queue = Bottleneck::of(&self.ways, self.train_bytes)?;
@@ -64,7 +64,7 @@ impl Judge<'_> {
         Some(check)
     }
 
-    /// How long the queue may have been idle, or why the train does not show the rate.
+    /// Returns how long the queue may have been idle, or why the train does not show the rate.
     fn idle(
         &self,
         plan: Plan,
@@ -100,7 +100,7 @@ impl Judge<'_> {
     }
 }
 
-/// The reduction of the saturated stream by losses: the requested one, and its interval. A wrong
+/// Returns the reduction of the saturated stream by losses: the requested one, and its interval. A wrong
 /// share of lost packets is reported by the check of the loss, at whatever point they are lost, and
 /// is not a wrong rate. For a correct link this fails together with that check, so it needs no
 /// separate probability.
@@ -115,7 +115,7 @@ fn thinned(queue: &Bottleneck, paced: &Stream) -> (f64, (f64, f64)) {
     (asked, (behind(low).min(asked), behind(high).max(asked)))
 }
 
-/// Standard deviation of the share of packets that arrive according to `n` probes, as a share of
+/// Returns the standard deviation of the share of packets that arrive according to `n` probes, as a share of
 /// it.
 fn relative_loss_sd(n: usize, lost: f64) -> f64 {
     (lost / (1.0 - lost) / n.max(1) as f64).sqrt()

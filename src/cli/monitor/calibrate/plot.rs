@@ -13,7 +13,7 @@ const COLUMNS: usize = 2;
 const PANEL: (u32, u32) = (620, 360);
 const HEADER: u32 = 64;
 
-/// The figure as SVG.
+/// Returns the figure as SVG.
 ///
 /// # Errors
 /// The drawing library's.

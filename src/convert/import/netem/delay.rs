@@ -181,7 +181,7 @@ fn clipped(distribution: Distribution, mean_ns: u64, jitter_ns: u64) -> Vec<f64>
     (0..POINTS).map(delay).collect()
 }
 
-/// The value in jitters at probability `p`, as iproute2 makes its tables (netem/normal.c,
+/// Returns the value in jitters at probability `p`, as iproute2 makes its tables (netem/normal.c,
 /// pareto.c, paretonormal.c): 16 bits hold up to 4.
 fn tabled(distribution: Distribution, p: f64) -> f64 {
     let normal = || normal_quantile(p).clamp(-4.0, 4.0);

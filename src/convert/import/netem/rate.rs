@@ -38,7 +38,7 @@ pub(super) fn shaper_keys(out: &mut Writer, shaper: &Shaper, rate: u64) {
     out.key("rate", if plain { rate } else { table(&all) });
 }
 
-/// The limiter beside netem, unless netem's own rate is slower: the slower one is the link's.
+/// Returns the limiter beside netem, unless netem's own rate is slower: the slower one is the link's.
 pub(super) fn slower_shaper(netem: &Netem) -> Option<&Shaper> {
     let shaper = netem.shaper.as_ref()?;
     own_rate(netem)

@@ -19,7 +19,7 @@ const LONGEST_LAG_NS: u64 = 1_000_000;
 
 /// Where the figures of bottlenecks come from, and where the account of classes goes.
 pub trait Classes: Sync {
-    /// The figures in force, unless they are those that `version` says.
+    /// Returns the figures in force, unless they are those that `version` says.
     fn plans(&self, version: &mut u64) -> Option<Vec<Plan>>;
 
     /// What classes have done that packets have met, by their number from 1.
@@ -128,7 +128,7 @@ struct Paths {
 const FIRST_PATHS: u32 = 1024;
 
 impl Paths {
-    /// When a frame departs that would at `departure_ns`: not before the last one of its path.
+    /// Returns when a frame departs that would at `departure_ns`: not before the last one of its path.
     fn in_order(&mut self, path: u32, departure_ns: u64) -> u64 {
         let last = match path {
             ..FIRST_PATHS => {
@@ -261,7 +261,7 @@ impl Servers {
         self.servers[server].arrive(arrival, place)
     }
 
-    /// The next frames that are done with, all having been read that had arrived by `until_ns`.
+    /// Returns the next frames that are done with, all having been read that had arrived by `until_ns`.
     pub fn decide(&mut self, until_ns: u64) -> Option<Done> {
         let mut servers = self.servers.iter_mut().zip(&mut self.paths);
         let (decision, paths) =
@@ -302,7 +302,7 @@ impl Servers {
         })
     }
 
-    /// When to decide on what is known: not before all that had arrived has been read, and in time for
+    /// Returns when to decide on what is known: not before all that had arrived has been read, and in time for
     /// what departs first.
     pub fn due_ns(&self) -> Option<u64> {
         let next = self.servers.iter().filter_map(Server::next_ns).min()?;
@@ -324,7 +324,7 @@ impl Servers {
         places.map(|(number, (server, class))| (number, self.servers[*server].count(*class)))
     }
 
-    /// The account of classes that packets of this worker have met.
+    /// Returns the account of classes that packets of this worker have met.
     pub fn account(&self) -> Vec<(u32, abi::emud_class)> {
         let met = self
             .counts()
@@ -333,7 +333,7 @@ impl Servers {
             .collect()
     }
 
-    /// All frames that are still waiting, and not lost, at the end.
+    /// Returns all frames that are still waiting, and not lost, at the end.
     pub fn drain(&mut self) -> impl Iterator<Item = (usize, Frame)> {
         let places = std::mem::take(&mut self.servers)
             .into_iter()

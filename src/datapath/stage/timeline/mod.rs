@@ -51,7 +51,7 @@ fn summary(link: &Link, trace: &Trace) -> Summary {
     }
 }
 
-/// The profile as the kernel is to keep it: long traces by what is in force.
+/// Returns the profile as the kernel is to keep it: long traces by what is in force.
 pub fn kept(profile: &Profile) -> Profile {
     let keep = |link: &mut Link| {
         let long = |trace: &&Trace| trace.len() * text_bytes(trace) > TEXT_MAX;
@@ -79,7 +79,7 @@ fn text_bytes(trace: &Trace) -> usize {
     }
 }
 
-/// How many rows a profile has at most, each trace in both directions.
+/// Returns how many rows a profile has at most, each trace in both directions.
 pub fn rows_of(profile: &Profile) -> usize {
     let mut rows = 0;
     for direction in abi::DIRECTIONS {

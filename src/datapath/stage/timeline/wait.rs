@@ -10,7 +10,7 @@ use crate::profile::Summary;
 /// The longest frame, bytes: a queue in packets may be of those.
 const FRAME_MAX: u64 = 1538;
 
-/// How long the queue's last packet may wait, at the worst time to come; `worst_ns` is how long so
+/// Returns how long the queue's last packet may wait, at the worst time to come; `worst_ns` is how long so
 /// many bytes may take.
 pub(super) fn wait_ns(
     worst_ns: impl Fn(u64) -> u64,
@@ -47,7 +47,7 @@ pub(super) fn longest_ns(rows: &Summary, bytes: u64) -> u64 {
     ns.saturating_add(rows.period_ns)
 }
 
-/// The longest that `bytes` may take from the start of a row on. A last row that stays in force
+/// Returns the longest that `bytes` may take from the start of a row on. A last row that stays in force
 /// counts for all of them.
 pub(super) fn worst_ns(built: &Built, bytes: u64) -> u64 {
     let t = &built.timeline;

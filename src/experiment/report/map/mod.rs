@@ -99,7 +99,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// The last position at a time.
+    /// Returns the last position at a time.
     fn at(&self, s: f64) -> Option<&Place> {
         let next = self.places.partition_point(|(at_s, _)| *at_s <= s);
         let place = self.places.get(next.saturating_sub(1));
@@ -107,7 +107,7 @@ impl Walk<'_> {
     }
 }
 
-/// The maps of all media of all hosts, and their rules of style.
+/// Returns the maps of all media of all hosts, and their rules of style.
 pub fn maps(runs: &[Run]) -> (Vec<Map<'_>>, String) {
     let media = (runs.iter()).flat_map(|run| run.about.media.iter().map(move |m| (run, m)));
     let maps: Vec<Map> = (media.enumerate())

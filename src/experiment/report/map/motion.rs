@@ -9,7 +9,7 @@ const LONGEST_S: f64 = 24.0;
 /// Largest distance of a point from a straight line, px.
 const OFF: f64 = 0.4;
 
-/// How long a map shows a run of a duration, s.
+/// Returns how long a map shows a run of a duration, s.
 pub fn shown(end_s: f64) -> f64 {
     end_s.clamp(1.0, LONGEST_S)
 }

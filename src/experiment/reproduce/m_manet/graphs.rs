@@ -52,7 +52,7 @@ impl Graphs {
         having.iter().position(|set| set & bit(to) != 0)
     }
 
-    /// Whether each link of the shortest path of an earlier time still exists; of several paths, those
+    /// Returns whether each link of the shortest path of an earlier time still exists; of several paths, those
     /// over stations with the lowest numbers.
     pub fn lasts(&self, then_ns: u64, now_ns: u64, from: usize, to: usize) -> bool {
         let [then, now] = [then_ns, now_ns].map(|ns| &self.steps[self.step(ns)]);

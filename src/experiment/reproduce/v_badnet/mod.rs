@@ -193,7 +193,7 @@ fn measure(bench: &Bench<'_>, of: &Points) -> Result<Vec<Figure>, ReproduceError
     Ok(figures)
 }
 
-/// Where a ratio falls to 1, between two points on a logarithmic scale.
+/// Returns where a ratio falls to 1, between two points on a logarithmic scale.
 fn crossing(ratios: impl IntoIterator<Item = (f64, f64)>) -> Option<f64> {
     let points: Vec<_> = ratios
         .into_iter()

@@ -37,7 +37,7 @@ pub(super) fn check(draft: &MediumDraft, stations: &[Station]) -> Result<(), Mis
     Ok(())
 }
 
-/// The begin of the first leg that comes to a cell without a sender; an error: to the outside.
+/// Returns the begin of the first leg that comes to a cell without a sender; an error: to the outside.
 fn elsewhere(grid: &Grid, station: &Station) -> Result<Option<Position>, Position> {
     let waypoints = station.track.waypoints();
     let first = station.track.at(0);

@@ -129,7 +129,7 @@ fn neighbours(plan: &Plan) -> (Vec<Vec<Hop>>, Vec<Own>) {
     (hops, all)
 }
 
-/// Whether a node has neighbours on a medium, and others.
+/// Returns whether a node has neighbours on a medium, and others.
 fn has_gateway(hops: &[Vec<Hop>]) -> bool {
     hops.iter().any(|hops| {
         let of = |hop: &Hop| hop.medium;

@@ -162,7 +162,7 @@ impl Medium {
         self.table.radio.watts
     }
 
-    /// Whether it is a wired segment, for which positions have no meaning.
+    /// Returns whether it is a wired segment, for which positions have no meaning.
     pub fn is_wired(&self) -> bool {
         self.segment.is_some()
     }
