@@ -26,6 +26,8 @@ pub struct Empty {
 }
 
 impl Empty {
+    /// Loads the program.
+    ///
     /// # Errors
     /// The kernel rejects the program.
     pub fn load() -> Result<Self, EmptyError> {

@@ -9,7 +9,7 @@ use rustix::time::{ClockId, clock_getres};
 
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// The resolution of the coarse clock is the time between two ticks.
+/// Returns ticks per second: the resolution of the coarse clock is the time between two ticks.
 pub fn hz() -> u32 {
     let tick = clock_getres(ClockId::MonotonicCoarse);
     let tick_ns = (tick.tv_sec * SECOND_NS + tick.tv_nsec).max(1);

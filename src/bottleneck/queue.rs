@@ -107,7 +107,7 @@ impl<T> Queue<T> {
             || limits.bytes.is_some_and(above)
     }
 
-    /// What the manager says to an arrival.
+    /// Returns the manager's verdict on an arriving packet.
     pub fn judge_arrival(
         &mut self,
         packet: &Waiting<T>,
@@ -140,7 +140,7 @@ impl<T> Queue<T> {
         self.manager.as_mut().map_or(Verdict::Pass, judge)
     }
 
-    /// And to the first packet, which has been taken out to be sent.
+    /// Returns the manager's verdict on the first packet, which has been taken out to be sent.
     pub fn judge_departure(&mut self, packet: &Waiting<T>, now_ns: u64) -> Verdict {
         let marks = match self.signals {
             Signals::None => return Verdict::Pass,
@@ -162,7 +162,7 @@ impl<T> Queue<T> {
         self.manager.as_mut().map_or(Verdict::Pass, judge)
     }
 
-    /// Updates of the manager before the queue changes.
+    /// Makes the due updates of the manager before the queue changes.
     pub fn catch_up(&mut self, now_ns: u64, rate: u64) {
         let (waiting, sent, most) = (self.count.backlog_bytes, self.sent, self.sent_bytes);
         if let Some(manager) = &mut self.manager {
@@ -172,7 +172,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Bytes not yet sent. Of the last packet at most its own: the end of a paced one is not known,
+    /// Returns the bytes not yet sent. Of the last packet at most its own: the end of a paced one is not known,
     /// and one that began at a lower rate takes longer than the bytes that are left of it.
     fn backlog(&self, now_ns: u64, rate: u64) -> u64 {
         let left = self.sent.bytes_left(now_ns, rate).min(self.sent_bytes);
@@ -190,7 +190,7 @@ impl<T> Queue<T> {
         Some(packet)
     }
 
-    /// The first packet has waited too long and was taken out.
+    /// Counts the first packet, which has waited too long and was taken out.
     pub fn expired(&mut self, packet: &Waiting<T>, now_ns: u64) {
         self.count.expired += 1;
         if let Some(manager) = &mut self.manager {
@@ -198,7 +198,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// A packet is on the wire until then.
+    /// Counts a packet that is on the wire until `wire`.
     pub fn sent(&mut self, packet: &Waiting<T>, now_ns: u64, wire: Clock) {
         self.sent = wire;
         self.sent_bytes = packet.bytes.into();

@@ -137,7 +137,7 @@ impl<T> Server<T> {
         }
     }
 
-    /// The packet on a paced wire has been sent, or given up; another one can begin.
+    /// Frees a paced wire: its packet has been sent or given up at `at_ns`.
     pub fn finish(&mut self, at_ns: u64) {
         if let Some(class) = self.on_wire.take() {
             self.wire = Clock::default();
@@ -146,7 +146,7 @@ impl<T> Server<T> {
         }
     }
 
-    /// Other figures for the same classes, from what is not yet decided on at `at_ns`. Packets stay, and
+    /// Changes the figures of the same classes, for all that is not yet decided on at `at_ns`. Packets stay, and
     /// the same figures change nothing.
     pub fn change(&mut self, plan: &Plan, at_ns: u64) {
         if self.plan == *plan {
@@ -236,7 +236,7 @@ impl<T> Server<T> {
         }
     }
 
-    /// Every packet that has neither been sent nor dropped, at the end of a server.
+    /// Returns every packet that has neither been sent nor dropped, at the end of a server.
     pub fn into_waiting(self) -> impl Iterator<Item = T> {
         let waiting = self.queues.into_iter().flat_map(|queue| queue.waiting);
         let arrivals = self.arrivals.into_iter().map(|a| a.packet);

@@ -168,7 +168,7 @@ impl Tree {
         (self.schedule, self.wire_rate) = (plan.schedule, plan.rate);
     }
 
-    /// Other figures for the same tree, for what is decided from `now` on. Classes keep their turns: changes,
+    /// Changes the figures of the same tree, for what is decided from `now` on. Classes keep their turns: changes,
     /// however often one comes, do not decide who is next. Only from the order of arrival to turns, and
     /// back, there are none to keep. A class that its ceil has closed does not open before `at`, when the
     /// change comes: what waited would have been sent already.
@@ -189,7 +189,7 @@ impl Tree {
         }
     }
 
-    /// The first packet of a leaf is another one now, or there is none any more.
+    /// Sets the first packet of a leaf; `None`: its queue is empty.
     pub fn head(&mut self, leaf: usize, head: Option<Head>, now: u64) {
         let before = std::mem::replace(&mut self.nodes[leaf].head, head);
         match (before, head) {
@@ -203,7 +203,7 @@ impl Tree {
         self.refresh(leaf, now);
     }
 
-    /// A guarantee is for those who have something to send: time without packets earns none.
+    /// Starts the guarantees of a leaf that has packets again: time without packets earns none.
     fn fill(&mut self, leaf: usize, now: u64) {
         let mut node = leaf;
         while node != ROOT {
@@ -234,7 +234,7 @@ impl Tree {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// The first of these changes.
+    /// Carries out the first of these changes.
     pub fn fire(&mut self) {
         if let Some(&(at, node)) = self.timers.first() {
             self.refresh(node, at);

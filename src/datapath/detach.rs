@@ -121,7 +121,7 @@ fn detach_within(
     }
 }
 
-/// [`undo()`] of an attachment, complete or not.
+/// Undoes an attachment, complete or not, by [`undo()`].
 pub(crate) fn undo_attachment(
     nl: &mut Netlink,
     link: &Link,
@@ -190,7 +190,8 @@ fn is_own_root(nl: &mut Netlink, ifindex: u32) -> Result<bool, NetlinkError> {
     Ok(root.is_some_and(|q| by_fq(&q) || qdisc::is_own(&q)))
 }
 
-/// Every step may already be done: attach or detach may have been killed at any point.
+/// Removes emud's objects and restores the previous state. Each step may be done already: attach or detach may
+/// have been killed at any point.
 pub(crate) fn undo(
     nl: &mut Netlink,
     link: &Link,

@@ -20,7 +20,7 @@ const RATE_WITHOUT: f64 = 1e9;
 /// The share of the free memory that a link may use.
 const SHARE_OF_MEMORY: f64 = 0.5;
 
-/// By direction; 0 for one that is not emulated.
+/// Returns the bytes that the holder needs for waiting frames, by direction; 0 for one that is not emulated.
 pub(crate) fn needs(
     profile: &Profile,
     both: &[Vec<Compiled>; 2],

@@ -19,8 +19,8 @@ use crate::host::{btf, cgroup, now_ns, random_seed};
 use crate::netlink::{self, Hook, Link, Netlink, RootSnapshot};
 use crate::profile::Profile;
 
-/// First in order: the other filters see each packet once, after the link. With a qdisc on ingress last:
-/// the ifb puts packets back behind all filters, so filters must see a packet before.
+/// Returns the order of emud's filter. First: the other filters see each packet once, after the link. Last on
+/// ingress with a qdisc: the ifb puts packets back after all filters, so filters must see a packet before.
 pub(crate) fn place_of(engine: Engine, hook: Hook) -> netlink::FilterOrder {
     match (engine, hook) {
         (Engine::Fq | Engine::Qdisc, Hook::Ingress) => netlink::FilterOrder::Last,

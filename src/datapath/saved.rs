@@ -83,7 +83,7 @@ pub struct Saved {
 }
 
 impl Saved {
-    /// Time since attach.
+    /// Returns the time since attach in ns.
     pub(crate) fn since_attach_ns(&self, now_ns: u64) -> u64 {
         now_ns.saturating_sub(self.attached_ns.unwrap_or(self.epoch_ns))
     }

@@ -48,7 +48,7 @@ pub enum Built {
 }
 
 impl Built {
-    /// It could not be built because of this error.
+    /// Creates the report of a part that could not be built because of this error.
     pub(super) fn failed(run: String, error: &FleetError) -> Self {
         Self::Failed {
             run,

@@ -29,7 +29,7 @@ impl Clock {
         }
     }
 
-    /// RFC 3339, UTC, ns. One offset for a whole run: `time` less `mono_ns` is the same in
+    /// Returns a time as RFC 3339, UTC, ns. One offset for a whole run: `time` less `mono_ns` is the same in
     /// all lines, also when the clock is set meanwhile.
     pub fn time(&self, mono_ns: u64) -> String {
         let ns = i128::from(mono_ns) + i128::from(self.realtime_minus_mono_ns);
@@ -57,7 +57,7 @@ fn read(clock: ClockId) -> i64 {
     now.tv_sec * 1_000_000_000 + now.tv_nsec
 }
 
-/// CLOCK_MONOTONIC, ns.
+/// Reads CLOCK_MONOTONIC, ns.
 pub fn mono_ns() -> u64 {
     read(ClockId::Monotonic).unsigned_abs()
 }

@@ -326,7 +326,7 @@ pub struct Overhead {
 }
 
 impl Overhead {
-    /// Of all programs together in `duration_ns`.
+    /// Returns the overhead of all programs together in `duration_ns`.
     pub fn of(costs: &[CostLine], duration_ns: u64, empty_probe_ns: f64, process_ns: u64) -> Self {
         let (mut run_time_ns, mut timed, mut untimed) = (0, 0, 0);
         for line in costs {

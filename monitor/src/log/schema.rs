@@ -13,7 +13,7 @@ use crate::event::Resource;
 
 pub(super) type Describe = fn(&mut SchemaGenerator) -> Schema;
 
-/// Each type of line has a definition of its name.
+/// Returns a schema that allows each of these lines. Each type has a definition with its name.
 pub(super) fn one_of(generator: &mut SchemaGenerator, lines: &[(&str, Describe)]) -> Schema {
     let one = |(name, describe): &(&str, Describe)| {
         let mut schema = describe(generator);

@@ -43,7 +43,7 @@ pub struct Ared {
 }
 
 impl Ared {
-    /// A manager of an empty queue.
+    /// Creates a manager of an empty queue.
     pub fn new(figures: Figures, now_ns: u64) -> Self {
         Self {
             figures,
@@ -105,12 +105,12 @@ impl Aqm for Ared {
 }
 
 impl Ared {
-    /// At `max`, a fraction.
+    /// Returns the probability of a drop at `max`, a fraction.
     pub fn probability(&self) -> u64 {
         self.probability
     }
 
-    /// With the slope above `max` of ns-2: red.cc computes it at the start and never again
+    /// Uses the slope above `max` of ns-2: red.cc computes it at the start and never again
     /// (REDQueue::reset(), updateMaxP()), so it begins at the first probability, whatever that has become.
     #[must_use]
     pub fn with_slope_of_ns2(mut self) -> Self {

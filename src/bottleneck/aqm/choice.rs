@@ -21,7 +21,7 @@ macro_rules! managers {
         }
 
         impl Manager {
-            /// Other figures from now on; another manager knows nothing yet.
+            /// Changes the figures; a manager of another kind starts without state.
             pub fn change(&mut self, choice: Choice, now_ns: u64) {
                 match (&mut *self, choice) {
                     $( (Self::$Manager(manager), Choice::$Manager(figures)) => {

@@ -31,7 +31,7 @@ pub struct CoDel {
 }
 
 impl CoDel {
-    /// A manager of an empty queue.
+    /// Creates a manager of an empty queue.
     pub fn new(figures: Figures) -> Self {
         Self {
             figures,

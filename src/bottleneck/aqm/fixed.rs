@@ -11,17 +11,17 @@ const NAT_STEP: u64 = 4_294_901_761;
 /// [`not_exp`] beyond it is 1.
 pub(super) const NATS_MAX: u64 = 32 << 32;
 
-/// A share or probability as a fraction.
+/// Returns a share or probability as a fraction.
 pub fn probability(share: f64) -> u64 {
     (share * ONE as f64) as u64
 }
 
-/// `x` times a fraction, rounded.
+/// Returns `x` times a fraction, rounded.
 pub(super) fn scale(x: u64, fraction: u64) -> u64 {
     ((u128::from(x) * u128::from(fraction) + (1 << 31)) >> 32) as u64
 }
 
-/// A fraction to the power of `n`: squared from the lowest bit of `n` on, rounded each time.
+/// Returns a fraction to the power of `n`: squared from the lowest bit of `n` on, rounded each time.
 pub(super) fn power(mut fraction: u64, mut n: u32) -> u64 {
     let mut power = ONE;
     while n != 0 {
@@ -34,7 +34,7 @@ pub(super) fn power(mut fraction: u64, mut n: u32) -> u64 {
     power
 }
 
-/// 1 - exp(-x), as a fraction, `x` times 2^32: in steps of 2^-16.
+/// Returns 1 - exp(-x), as a fraction, `x` times 2^32: in steps of 2^-16.
 pub(super) fn not_exp(x: u64) -> u64 {
     ONE - power(NAT_STEP, (x.min(NATS_MAX) >> 16) as u32)
 }
@@ -43,7 +43,7 @@ pub(super) fn length(length: u64) -> i64 {
     length.min(LENGTH_MAX) as i64
 }
 
-/// `x` / sqrt(`n`), rounded; `n` not 0.
+/// Returns `x` / sqrt(`n`), rounded; `n` not 0.
 pub(super) fn over_sqrt(x: u64, n: u32) -> u64 {
     let square = 4 * u128::from(x) * u128::from(x) / u128::from(n);
     (square.isqrt() as u64).div_ceil(2)

@@ -70,35 +70,35 @@ pub trait Aqm {
         None
     }
 
-    /// The moment of [`Aqm::due_ns`] has come. [`catch_up`] calls it as often as due.
+    /// Updates the probability at the moment of [`Aqm::due_ns`]. [`catch_up`] calls it as often as due.
     fn update(&mut self, _backlog: u64) {}
 
-    /// All updates up to and with `now_ns` at once, after many of a backlog that stays the same.
+    /// Makes all updates up to and with `now_ns` at once, after many of a backlog that stays the same.
     fn skip(&mut self, _now_ns: u64, _backlog: u64) {}
 
-    /// A packet arrives and finds this backlog. Called for each, in order of time.
+    /// Judges an arriving packet, which finds this backlog. Called for each, in order of time.
     fn arrive(&mut self, _packet: &Packet, _backlog: u64) -> Verdict {
         Verdict::Pass
     }
 
-    /// A packet is about to be sent and leaves this backlog behind it. After a drop the next one
+    /// Judges a packet that is about to be sent and leaves this backlog behind it. After a drop the next one
     /// follows with the same time.
     fn depart(&mut self, _packet: &Packet, _backlog: u64) -> Verdict {
         Verdict::Pass
     }
 
-    /// Its figures have changed, or it is new to a queue: these packets wait.
+    /// Counts the waiting packets, after a change of its figures or if it is new to a queue.
     fn recount(&mut self, _waiting: &mut dyn Iterator<Item = Packet>) {}
 
-    /// A packet that was let in leaves the queue without being sent.
+    /// Forgets a packet that was let in and leaves the queue without being sent.
     fn discard(&mut self, _packet: &Packet) {}
 }
 
 /// Updates made up for one by one; after these, the backlog is taken to stay what it is.
 const UPDATES: u32 = 1024;
 
-/// The updates due up to and with `now_ns`. `backlog` says how long the queue was at a moment since
-/// the last call.
+/// Makes the updates due up to and with `now_ns`. `backlog` returns the length of the queue in bytes at a
+/// moment since the last call.
 pub fn catch_up(manager: &mut dyn Aqm, now_ns: u64, backlog: impl Fn(u64) -> u64) {
     for _ in 0..UPDATES {
         match manager.due_ns().filter(|due_ns| *due_ns <= now_ns) {
@@ -116,7 +116,7 @@ fn updates_due(next_ns: u64, tupdate_ns: u64, now_ns: u64) -> u64 {
     now_ns.saturating_sub(next_ns) / tupdate_ns.max(1) + 1
 }
 
-/// A signal of congestion on this packet, in the form its sender understands.
+/// Returns a signal of congestion on this packet, in the form its sender understands.
 fn signal(packet: &Packet, wanted: bool) -> Verdict {
     match (wanted, packet.capable) {
         (false, _) => Verdict::Pass,

@@ -31,7 +31,7 @@ pub struct Pi {
 }
 
 impl Pi {
-    /// A manager of an empty queue.
+    /// Creates a manager of an empty queue.
     pub fn new(figures: Figures, now_ns: u64) -> Self {
         Self {
             figures,
@@ -73,7 +73,7 @@ impl Aqm for Pi {
 }
 
 impl Pi {
-    /// Of a drop, a fraction.
+    /// Returns the probability of a drop, a fraction.
     pub fn probability(&self) -> u64 {
         self.probability
     }

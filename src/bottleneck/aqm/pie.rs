@@ -40,7 +40,7 @@ pub struct Pie {
     burst_ns: u64,
 }
 
-/// A gain a second, as the figures have it.
+/// Converts a gain per second to the fixed-point gain per ns of the figures.
 pub fn gain(per_s: f64) -> u64 {
     (per_s / 1e9 * 2f64.powi((SHIFT + GAIN_SHIFT) as i32)).round() as u64
 }
@@ -63,7 +63,7 @@ fn tuned(change: i64, probability: u64) -> i64 {
 }
 
 impl Pie {
-    /// A manager of an empty queue.
+    /// Creates a manager of an empty queue.
     pub fn new(figures: Figures, now_ns: u64) -> Self {
         Self {
             figures,

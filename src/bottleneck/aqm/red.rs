@@ -86,7 +86,7 @@ pub(super) enum Pressure {
 }
 
 impl Spacing {
-    /// ns-2's `wait_`, its default.
+    /// Returns the state of ns-2's `wait_`, its default.
     pub fn waiting() -> Self {
         Self {
             count: 0,
@@ -145,7 +145,7 @@ pub struct Red {
 }
 
 impl Red {
-    /// A manager of an empty queue.
+    /// Creates a manager of an empty queue.
     pub fn new(figures: Figures) -> Self {
         Self {
             figures,
@@ -168,7 +168,7 @@ impl Aqm for Red {
 }
 
 impl Red {
-    /// Of the backlog.
+    /// Returns the average of the backlog.
     pub fn average(&self) -> u64 {
         self.average.get()
     }

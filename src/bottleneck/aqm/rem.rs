@@ -37,7 +37,7 @@ pub struct Rem {
 }
 
 impl Rem {
-    /// A manager of an empty queue.
+    /// Creates a manager of an empty queue.
     pub fn new(figures: Figures, now_ns: u64) -> Self {
         Self {
             figures,
@@ -82,7 +82,7 @@ impl Aqm for Rem {
 }
 
 impl Rem {
-    /// Of a drop, a fraction.
+    /// Returns the probability of a drop, a fraction.
     pub fn probability(&self) -> u64 {
         self.probability
     }

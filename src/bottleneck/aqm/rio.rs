@@ -39,7 +39,7 @@ pub struct Rio {
 }
 
 impl Rio {
-    /// A manager of an empty queue.
+    /// Creates a manager of an empty queue.
     pub fn new(figures: Figures) -> Self {
         Self {
             figures,
@@ -103,7 +103,7 @@ impl Aqm for Rio {
 }
 
 impl Rio {
-    /// Of the assured packets in the queue.
+    /// Returns the backlog of the assured packets in the queue.
     pub fn assured_backlog(&self) -> u64 {
         self.assured_backlog
     }

@@ -18,7 +18,7 @@ struct Case {
     skipped: Option<String>,
 }
 
-/// One run.
+/// Test suite of one run: a test for each program and one for the verdict.
 #[derive(Debug)]
 pub struct Suite {
     name: String,
@@ -27,7 +27,7 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// A test for each program, and one for the verdict.
+    /// Creates a suite of a run: a test for each program, and one for the verdict.
     pub fn of(outcome: &Outcome, name: &str, (repeat, repeats): (u32, u32), seed: u64) -> Self {
         let mut cases: Vec<Case> = (outcome.exits.iter())
             .map(|exit| Case {
@@ -72,7 +72,7 @@ impl Suite {
         }
     }
 
-    /// A run that could not take place, or whose log could not be written.
+    /// Creates a suite of a run that could not take place, or whose log could not be written.
     pub fn failed(why: &Failure, name: &str, repeat: (u32, u32), seed: u64) -> Self {
         let details = format!("exit code {}", why.code);
         Self {
@@ -87,7 +87,7 @@ impl Suite {
         }
     }
 
-    /// Workflow commands of GitHub Actions: an error for each failed program, a warning for a run
+    /// Returns workflow commands of GitHub Actions: an error for each failed program, a warning for a run
     /// that is not reliable.
     pub fn annotations(&self) -> String {
         let mut out = String::new();

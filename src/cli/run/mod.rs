@@ -280,7 +280,7 @@ pub(super) fn sample_interval(text: &str) -> Result<Duration, Failure> {
 /// not: with engine hold on an idle machine with two CPUs, one run in five had a packet above 1 ms.
 const LATE: Duration = Duration::from_millis(5);
 
-/// Without a file these are the monitor's defaults, except three. CPU time is attributed by
+/// Returns the thresholds of a file, or the monitor's defaults with three exceptions. CPU time is attributed by
 /// command, because all nodes of a run are one experiment. Traffic between interfaces of this host
 /// is the measured traffic here, and not contention: a chain of eleven routers at 100 Mbit/s
 /// transmits more than the default threshold of 1 Gbit/s.

@@ -113,7 +113,7 @@ impl What {
         })
     }
 
-    /// Computed for each run: the unused names of interfaces may change.
+    /// Returns the plan of a run, computed for each run: the unused names of interfaces may change.
     pub fn plan(&self) -> Result<Plan, Failure> {
         match self {
             Self::Scenario(scenario, overrides, _) => Ok(scenario.plan(overrides)?),

@@ -63,7 +63,7 @@ impl Session {
         self.saved.fq_room[direction as usize].make(options)
     }
 
-    /// Last step: from now on every packet that the classifier passes goes to the ifb.
+    /// Redirects ingress packets to the ifb, the last step: from now on all that the classifier passes go there.
     pub(super) fn redirect_ingress(&mut self) -> Result<(), LinkError> {
         let Some(pref) = self.saved.mirred_pref else {
             return Ok(());

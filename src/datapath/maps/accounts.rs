@@ -67,7 +67,7 @@ impl Maps {
         class.map_err(at("emud_classes"))
     }
 
-    /// Written by the holder.
+    /// Writes the account of a class, by its number from 1. Only the holder does.
     pub fn set_class(&mut self, number: u32, class: &abi::emud_class) -> Result<(), DatapathError> {
         let done = self.classes.set(number - 1, class, 0);
         done.map_err(at("emud_classes"))

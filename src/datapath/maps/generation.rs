@@ -33,7 +33,7 @@ impl Maps {
         self.apply_with(both, &rule_keys::none())
     }
 
-    /// [`Self::apply`] with the rules that choose the link of a packet.
+    /// Does [`Self::apply`] with the rules that choose the link of a packet.
     pub fn apply_with(
         &mut self,
         both: [&[Compiled]; 2],
@@ -155,7 +155,7 @@ impl Maps {
         all.map_err(at("emud_links"))
     }
 
-    /// [`Self::apply`] for a profile's own links that need no table.
+    /// Does [`Self::apply`] for a profile's own links that need no table.
     pub fn apply_links(&mut self, both: [abi::emud_link; 2]) -> Result<(), DatapathError> {
         self.settle()?;
         let next = self.other_generation()?;
@@ -231,8 +231,8 @@ pub(super) const fn slot(direction: u32, generation: u32) -> u32 {
     direction * abi::EMUD_GENERATIONS + generation
 }
 
-/// MEMBARRIER_CMD_GLOBAL is synchronize_rcu(), and classifiers run inside an RCU read section. A
-/// kernel with nohz_full returns EINVAL, one without CONFIG_MEMBARRIER does not have it.
+/// Waits until no classifier uses the former maps: MEMBARRIER_CMD_GLOBAL is synchronize_rcu(), and classifiers run
+/// inside an RCU read section. A kernel with nohz_full returns EINVAL, one without CONFIG_MEMBARRIER does not have it.
 pub(super) fn grace_period() -> Result<(), DatapathError> {
     const MEMBARRIER_CMD_GLOBAL: libc::c_int = 1;
     // SAFETY: passes integers only and accesses no memory of this process.

@@ -152,7 +152,7 @@ impl Maps {
         self.change_control(|control| control.segmenter = segmenter)
     }
 
-    /// From then on all packets pass unchanged, ns on CLOCK_MONOTONIC.
+    /// Sets the end of the link, ns on CLOCK_MONOTONIC: from then on all packets pass unchanged.
     pub fn end_at(&mut self, ns: u64) -> Result<(), DatapathError> {
         self.change_control(|control| control.ends_at = ns)
     }

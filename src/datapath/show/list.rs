@@ -19,7 +19,7 @@ pub struct List {
     /// Version of the format.
     #[schemars(extend("const" = LIST_SCHEMA))]
     schema: &'static str,
-    /// The interfaces.
+    /// One entry per interface, in the order of the kernel.
     interfaces: Vec<Listed>,
 }
 
@@ -61,7 +61,7 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// Of a link that other processes have deleted whole; detach restores what was before it.
+    /// Lists a link all of whose parts other processes have deleted; detach restores the state before attach.
     pub(crate) fn deleted(link: &Link, saved: &Saved) -> Self {
         let [up, down] = saved.directions;
         Self {

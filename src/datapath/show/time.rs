@@ -168,7 +168,7 @@ fn offered(
     }
 }
 
-/// Returns the first row that begins after `pos`; the one behind the last if none does.
+/// Returns the first row that begins after `pos`; the one after the last if none does.
 fn later_row(maps: &Maps, t: &abi::emud_timeline, pos: u64) -> Result<u32, DatapathError> {
     let (mut low, mut high) = (0, t.count);
     while low < high {
@@ -181,7 +181,7 @@ fn later_row(maps: &Maps, t: &abi::emud_timeline, pos: u64) -> Result<u32, Datap
     Ok(low)
 }
 
-/// bit/s of a fixed-point figure; 0: nothing moves, absent: no limit.
+/// Returns the bit/s of a fixed-point figure; 0: nothing moves, `None`: no limit.
 pub(crate) fn rate_bit_s(mult: u64, shift: u32) -> Option<f64> {
     match mult {
         0 => None,

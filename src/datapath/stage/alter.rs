@@ -33,7 +33,7 @@ pub(crate) fn bits<'a>(both: [impl Iterator<Item = &'a abi::emud_link>; 2]) -> u
     bits
 }
 
-/// What copies and damages packets.
+/// Returns the duplication and the corruption of a link, the inverse of `encode`.
 pub(crate) fn decode(link: &abi::emud_link) -> (Duplicate, Corrupt) {
     let (probability, correlation) = of_chance(&link.duplicate);
     let duplicate = Duplicate {

@@ -221,7 +221,7 @@ impl AqmDropped {
         }
     }
 
-    /// Returns the managers and their drops.
+    /// Returns each manager's name and its drops.
     pub fn by_name(&self) -> [(&'static str, u64); 7] {
         [
             ("red", self.red),
@@ -234,7 +234,7 @@ impl AqmDropped {
         ]
     }
 
-    /// By all of them.
+    /// Returns the drops of all managers together.
     pub fn all(&self) -> u64 {
         self.by_name().iter().map(|(_, drops)| drops).sum()
     }

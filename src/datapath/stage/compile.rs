@@ -118,8 +118,8 @@ pub struct Beside<'a> {
     pub wanted: Option<&'a profile::Link>,
 }
 
-/// A direction in the user's units, as the classifier runs it: the inverse of [`compile`], but for
-/// what changes with time.
+/// Returns a direction in the user's units, as the classifier runs it: the inverse of [`compile`], except for
+/// figures that change with time.
 pub fn decode(link: &abi::emud_link, beside: Beside<'_>) -> profile::Link {
     let rate = (link.rate_mult != 0).then(|| bit_s(link.rate_mult, link.rate_shift));
     let rate = rate.map(|rate| rate.round() as u64);
@@ -162,7 +162,7 @@ pub fn decode(link: &abi::emud_link, beside: Beside<'_>) -> profile::Link {
     }
 }
 
-/// bit/s of ns per byte as `mult / 2^shift`: the inverse of [`ns_per_byte`].
+/// Returns the bit/s of ns per byte as `mult / 2^shift`: the inverse of [`ns_per_byte`].
 pub(crate) fn bit_s(mult: u64, shift: u32) -> f64 {
     8e9 * 2f64.powi(shift as i32) / mult as f64
 }
@@ -218,7 +218,7 @@ pub fn of_number(seed: u64, number: u64) -> u64 {
     }
 }
 
-/// ns per byte as `mult / 2^shift`, as fine as a train of 1 MiB allows in 64 bits.
+/// Returns the ns per byte at a rate in bit/s as `mult / 2^shift`, as fine as a train of 1 MiB allows in 64 bits.
 pub(crate) fn ns_per_byte(rate: u64) -> (u64, u32) {
     const MULT_MAX: u128 = 1 << 42;
     let ns = 8_000_000_000u128;

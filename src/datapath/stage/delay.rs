@@ -96,7 +96,7 @@ pub(crate) fn encode_reorder(out: &mut abi::emud_link, reordering: &Reordering) 
     out.flags |= abi::EMUD_F_REORDER;
 }
 
-/// What is sent without delay, if anything.
+/// Returns the share of packets sent without delay; `None`: none.
 pub(crate) fn decode_reorder(link: &abi::emud_link) -> Option<Reordering> {
     (link.flags & abi::EMUD_F_REORDER != 0).then(|| Reordering {
         probability: of_probability(link.reorder),

@@ -5,7 +5,7 @@
 use crate::abi;
 use crate::profile::quantile::normal_quantile;
 
-/// A probability as the bound of a random u64 (`as` saturates: 1.0 is 2^64 - 1).
+/// Returns a probability as the bound of a random u64 (`as` saturates: 1.0 is 2^64 - 1).
 pub(crate) fn probability(p: f64) -> u64 {
     (p * 2f64.powi(64)) as u64
 }
@@ -16,7 +16,7 @@ pub(crate) fn of_probability(bound: u64) -> f64 {
     decimal(bound as f64 / 2f64.powi(64), 10)
 }
 
-/// An event of this probability, whose decisions are correlated like this.
+/// Returns an event of probability `p` whose decisions have this correlation.
 pub(crate) fn chance(p: f64, correlation: f64) -> abi::emud_chance {
     let one = f64::from(1u32 << abi::EMUD_CORRELATION_SHIFT);
     let z = f64::from(1u32 << abi::EMUD_Z_SHIFT);
@@ -29,7 +29,7 @@ pub(crate) fn chance(p: f64, correlation: f64) -> abi::emud_chance {
     }
 }
 
-/// Probability and correlation of an event.
+/// Returns probability and correlation of an event.
 pub(crate) fn of_chance(chance: &abi::emud_chance) -> (f64, f64) {
     let one = f64::from(1u32 << abi::EMUD_CORRELATION_SHIFT);
     let correlation = f64::from(chance.correlation) / one;

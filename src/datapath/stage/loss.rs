@@ -78,7 +78,7 @@ pub(super) fn is_independent(link: &abi::emud_link) -> bool {
         && link.loss_run_max == 0
 }
 
-/// What loses packets; `recorded` are the bits of a pattern, which nothing else has.
+/// Returns the loss of a link; `recorded` has the bits of a pattern, which the figures do not contain.
 pub(crate) fn decode(link: &abi::emud_link, recorded: Option<&abi::emud_pattern>) -> Loss {
     let param = link.loss_param;
     let [a, b, c, d, e] = param.map(of_probability);

@@ -9,7 +9,7 @@ use crate::profile::{self, Cells, DEFAULT_QUEUE_PACKETS, PACKET_BYTES, Queue, Wi
 /// Bytes in front of a pair's link where the profile does not say: as many full packets.
 const PAIR_BYTES: u32 = DEFAULT_QUEUE_PACKETS * PACKET_BYTES;
 
-/// The limits of a queue whose rate comes with the packet.
+/// Writes the limits of a queue whose rate depends on the packet's pair.
 pub(crate) fn of_pairs(out: &mut abi::emud_link, queue: &profile::Queue) {
     out.pair_packets = queue.pair_limit_packets();
     let limited = queue.is_limited() || out.pair_packets != 0;
@@ -82,7 +82,7 @@ pub(super) fn ns(bytes: u64, rate: u64) -> u64 {
     u64::try_from(ns).unwrap_or(u64::MAX)
 }
 
-/// What a frame of `len` bytes takes on a link's wire at most.
+/// Returns the most bytes that a frame of `len` bytes takes on a link's wire.
 pub fn wire_bytes(link: &abi::emud_link, len: f64) -> f64 {
     let q = &link.queueing;
     let len = (len + f64::from(link.overhead)).max(f64::from(q.mpu));
@@ -110,7 +110,7 @@ pub(crate) fn decode_queue(link: &abi::emud_link) -> Queue {
     }
 }
 
-/// Framing and burst of a link whose rate this is, in bit/s.
+/// Returns framing and burst of a link with this rate in bit/s.
 pub(crate) fn decode_wire(link: &abi::emud_link, rate: u64) -> Wire {
     let q = &link.queueing;
     Wire {

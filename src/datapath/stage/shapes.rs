@@ -5,7 +5,7 @@
 use crate::abi;
 use crate::profile::quantile::normal_quantile as inverse_cdf;
 
-/// Normal quantile (Q8.24) of the tail probability `v / 2^33`, where `v` is
+/// Returns the normal quantiles (Q8.24) of the tail probability `v / 2^33`, where `v` is
 /// octave `i / 64`, step `i % 64`: `2^octave * (1 + step / 64)`.
 pub fn normal_quantile() -> Vec<i32> {
     let one = f64::from(1u32 << abi::EMUD_Z_SHIFT);
@@ -20,7 +20,7 @@ pub fn normal_quantile() -> Vec<i32> {
         .collect()
 }
 
-/// `1 / sqrt(w^2 + (1-w)^2)` in Q2.30 over `w = i / 1024`.
+/// Returns `1 / sqrt(w^2 + (1-w)^2)` in Q2.30 over `w = i / 1024`.
 pub fn blend() -> Vec<u32> {
     let steps = f64::from(abi::EMUD_BLEND_STEPS);
     (0..abi::EMUD_BLEND_LEN)

@@ -63,7 +63,7 @@ impl Default for Sizes {
 }
 
 impl Sizes {
-    /// For a profile and what `emud set` may make of it.
+    /// Returns the sizes for a profile and for all that `emud set` may change it to.
     pub fn of(profile: &Profile) -> Self {
         let keys = rule_keys::compile(&profile.rules, |name| profile.number_of(name), |_| None);
         let keys = keys.map_or(0, |compiled| rule_keys::entries(&compiled)) as u32;
@@ -133,7 +133,7 @@ impl Sizes {
         }
     }
 
-    /// With those of phases: what has figures.
+    /// Returns the number of links with figures, those of phases included.
     pub(crate) fn numbers(&self) -> u32 {
         self.links + self.phases
     }

@@ -78,7 +78,7 @@ fn direction(name: &'static str, late: u64, streams: Vec<StreamSample>) -> Direc
     }
 }
 
-/// Three links, `packets` after attach.
+/// Returns a snapshot of three links, `packets` after attach.
 pub fn snapshot(mono_ns: u64, packets: u64) -> Snapshot {
     let up = |late| {
         direction(

@@ -84,7 +84,7 @@ pub struct StreamSample {
 }
 
 impl LinkSample {
-    /// What identifies a link on this host.
+    /// Returns network namespace and interface, which identify a link on this host.
     pub fn key(&self) -> (&str, &str) {
         (&self.netns, &self.interface)
     }

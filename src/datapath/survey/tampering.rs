@@ -21,8 +21,8 @@ pub(super) struct Listed {
 }
 
 impl Known {
-    /// Two checks in a row must agree, with separate lists: `set` and `detach` change one object after the
-    /// other. Returns whether another one has to follow.
+    /// Checks the link. Two checks in a row must agree, with separate lists: `set` and `detach` change one object
+    /// after the other. Returns whether another check has to follow.
     pub(super) fn check(&mut self, listed: &mut Option<Listed>) -> bool {
         let netns = self.control.netns;
         let spaces = found(HashSet::from([netns.into()]));

@@ -176,7 +176,7 @@ pub async fn run(client: &Client, keys: &Keys, request: &Request) -> Result<Ende
     carry_out(client, keys, request, &divided, &mut signals).await
 }
 
-/// [`run`] of what is divided already.
+/// Does [`run`] of a scenario that is divided already.
 ///
 /// # Errors
 /// As [`run`].

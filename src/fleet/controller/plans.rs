@@ -108,7 +108,7 @@ impl Controller<'_> {
         self.divided.plans.keys().map(of).collect()
     }
 
-    /// The run and its start are conditional on each host, and etcd limits a transaction.
+    /// Adds the remedy to an error of a transaction with too many conditions: run and start have one for each host.
     pub(super) fn too_many(&self, error: FleetError) -> FleetError {
         match error {
             FleetError::Rejected { message, .. } if message.contains("too many operations") => {

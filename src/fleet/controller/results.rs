@@ -28,7 +28,7 @@ enum Over {
 }
 
 impl Controller<'_> {
-    /// The measured phase, its end and the results.
+    /// Carries out the measured phase, ends it and collects the results.
     pub(super) async fn measured(
         &mut self,
         ended: &mut Ended,

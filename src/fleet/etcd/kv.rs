@@ -172,7 +172,7 @@ impl Client {
         Ok(succeeded(&answer))
     }
 
-    /// [`Client::txn`] at one member, for what is soon out of date.
+    /// Does [`Client::txn`] at one member, for values that are soon out of date.
     ///
     /// # Errors
     /// As [`Client::txn`].

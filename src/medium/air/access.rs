@@ -57,7 +57,7 @@ impl<T: Clone> Air<T> {
         countdown.start(station, from_ns, self.now_ns);
     }
 
-    /// The same for those that a transmission has reached, but for its addressee, at its end.
+    /// Counts the backoffs of all stations that a transmission has reached, except its addressee, at its end.
     pub(super) fn contend_all(&mut self, reached: &Set, addressee: Option<usize>) {
         for category in 0..self.categories.len() {
             self.contend_all_in(category, reached, addressee);
@@ -116,7 +116,7 @@ impl<T: Clone> Air<T> {
         of.wants.insert(station);
     }
 
-    /// The backoff has ended: sends the first packet, if there is any.
+    /// Sends the first packet, if there is any, at the end of a backoff.
     pub(super) fn access(&mut self, station: usize, category: usize) {
         let this = &mut self.stations[station];
         let of = &mut self.categories[category];

@@ -54,7 +54,7 @@ impl<T> Queue<T> {
         (self.aboard.len() as u32, octets)
     }
 
-    /// A packet of the frame that is on air.
+    /// Returns the `n`-th packet of the frame that is on air.
     pub(super) fn carried(&mut self, n: u32) -> Option<&mut Waiting<T>> {
         let at = *self.aboard.get(n as usize)?;
         self.packets.get_mut(at as usize)

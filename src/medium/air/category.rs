@@ -18,7 +18,7 @@ const EDCA: usize = 4;
 /// What distinguishes a category, as mac80211 sets it without an access point
 /// (`ieee80211_set_wmm_default`).
 struct Figures {
-    /// Slots behind SIFS.
+    /// Slots after SIFS.
     aifsn: u64,
     /// The windows of DCF, plus 1, divided by these.
     first_by: u32,
@@ -60,7 +60,7 @@ const FIGURES: [Figures; EDCA] = [
 pub(super) struct Category {
     /// From an idle medium to where slots count.
     pub gap_ns: u64,
-    /// The same behind a frame that could not be decoded.
+    /// The same after a frame that could not be decoded.
     pub extended_gap_ns: u64,
     /// What each backoff has in addition.
     pub lead: u16,
@@ -148,8 +148,8 @@ impl<T: Clone> Air<T> {
         first.min()
     }
 
-    /// A station sends: its other categories stop to count, and those that may send now have collided
-    /// with it.
+    /// Stops the countdown of a sender's other categories. Those that could send now have collided
+    /// with `by`.
     pub(super) fn outrun(&mut self, station: usize, by: usize) {
         for category in 0..self.categories.len() {
             if category == by || !self.suspend(station, category) {

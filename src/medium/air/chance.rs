@@ -20,19 +20,19 @@ impl Chance {
         Self { seed: mix(seed) }
     }
 
-    /// Uniform over all values.
+    /// Returns a random number, uniform over all values.
     pub fn bits(self, station: usize, purpose: Purpose, n: u64) -> u64 {
         let stream = mix(self.seed ^ ((station as u64) << 8 | purpose as u64));
         mix(stream.wrapping_add(n.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
 
-    /// Uniform over 0..=window.
+    /// Returns a random number of slots, uniform over 0..=window.
     pub fn slots(self, station: usize, n: u64, window: u32) -> u32 {
         let bits = self.bits(station, Purpose::Backoff, n) >> 32;
         ((bits * (u64::from(window) + 1)) >> 32) as u32
     }
 
-    /// True with this probability.
+    /// Returns true with this probability.
     pub fn happens(self, station: usize, n: u64, probability: f64) -> bool {
         let bits = self.bits(station, Purpose::BitErrors, n) >> 11;
         (bits as f64) < probability * (1_u64 << 53) as f64

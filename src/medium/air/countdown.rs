@@ -95,7 +95,7 @@ impl Countdown {
         self.counting.insert(station);
     }
 
-    /// The same for some with backoffs, from now or later on.
+    /// Starts to count the slots of stations that have backoffs, from now or later on.
     pub fn start_all(&mut self, stations: &Set, from_ns: u64) {
         if stations.is_empty() {
             return;
@@ -124,7 +124,7 @@ impl Countdown {
         &mut self.groups[n]
     }
 
-    /// A carrier begins at these stations: those that sense it in time keep the slots that are left.
+    /// Stops the countdown at a carrier that these stations sense: those that sense it in time keep the slots left.
     pub fn freeze(&mut self, senses: &Set, now_ns: u64) {
         let mut n = 0;
         while n < self.groups.len() {
@@ -181,7 +181,7 @@ impl Countdown {
         left == 0
     }
 
-    /// A station sends.
+    /// Removes a station that sends, with its backoff.
     pub fn access(&mut self, station: usize) {
         self.take(station);
         self.drawn.remove(station);

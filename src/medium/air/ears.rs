@@ -156,7 +156,7 @@ impl Ears {
         self.last_nav_ns = self.last_nav_ns.max(until_ns);
     }
 
-    /// Those that became idle by the last end, which is now, if all wait from now on, or for the
+    /// Returns the stations that became idle by the last end, which is now, if all wait from now on, or for the
     /// reservation of that frame.
     pub fn idled(&self) -> Option<Idled<'_>> {
         self.plain.then_some(Idled {
@@ -166,7 +166,7 @@ impl Ears {
         })
     }
 
-    /// Time with a carrier so far.
+    /// Returns the time with a carrier so far in ns.
     pub fn busy_ns(&self, station: usize, now_ns: u64) -> u64 {
         let together = self.together.contains(station);
         let idle_ns = [
@@ -180,9 +180,9 @@ impl Ears {
         now_ns - idle_ns.into_iter().sum::<u64>()
     }
 
-    /// A transmission begins. Its sender is half duplex, and stops to receive. At the others it
-    /// disturbs what is being received, and is received itself, if the station is silent and
-    /// receives nothing, or something that much weaker.
+    /// Begins a transmission. Its sender is half duplex and stops receiving. At the other stations it
+    /// disturbs frames in reception. A silent station receives it if it receives no frame, or one that
+    /// is weaker by the capture ratio.
     pub fn begin(&mut self, from: usize, mode: usize, matrix: &Arc<Matrix>, now_ns: u64) {
         let row = matrix.signal(from);
         if self.receiving.contains(from) {
@@ -295,8 +295,8 @@ impl Ears {
         }
     }
 
-    /// A transmission ends: those that have received it without interference are in `received`
-    /// then. Returns its geometry.
+    /// Ends a transmission, and puts the stations that have received it without interference into
+    /// `received`. Returns its geometry.
     pub fn end(&mut self, from: usize, received: &mut Set, now_ns: u64) -> Option<Arc<Matrix>> {
         let at = self.on_air.iter().position(|on_air| on_air.from == from)?;
         let OnAir { matrix, .. } = self.on_air.remove(at);
@@ -370,9 +370,9 @@ impl Ears {
         self.together_idle_ns = 0;
     }
 
-    /// What a station senses and cannot decode makes it wait for EIFS. What ends with its own
-    /// transmission, at the latest, it has not sensed: of two that collide in frames of equal
-    /// length, neither waits for longer. What it decodes and is not for it reserves the medium.
+    /// Applies the end of a frame to its listeners. A station that sensed and did not decode it waits for EIFS,
+    /// unless it was sending itself until then: of two that collide in frames of equal length, neither waits for
+    /// longer. A frame that it decodes and that is for another station reserves the medium.
     pub fn heard(&mut self, row: &Row, decoded: &Set, what: &Transmission, now_ns: u64) {
         let addressee = match what.to {
             To::Station(to) => Some((usize::from(to) / 64, 1 << (to % 64))),

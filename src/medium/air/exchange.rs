@@ -8,8 +8,8 @@ use super::station::{Doing, Kind, Transmission};
 use super::{Air, Rank};
 
 impl<T: Clone> Air<T> {
-    /// A transmission has ended; `passed`: the packets that its addressee has decoded, one bit for each; of a
-    /// frame without packets one.
+    /// Takes the end of a transmission. `passed`: the packets that its addressee has decoded, one bit for each; one
+    /// bit for a frame without packets.
     pub(super) fn ended(&mut self, station: usize, what: Transmission, passed: u64) {
         let timing = &self.plan.timing;
         let To::Station(to) = what.to else {
@@ -99,21 +99,22 @@ impl<T: Clone> Air<T> {
         self.follow(station, what);
     }
 
-    /// Sends behind SIFS.
+    /// Sends after SIFS.
     pub(super) fn follow(&mut self, station: usize, what: Transmission) {
         self.does(station, Doing::Answering(what));
         let at_ns = self.now_ns + self.plan.timing.sifs_ns;
         self.timers.set(station, at_ns, Rank::Answer);
     }
 
-    /// SIFS has passed.
+    /// Sends the answer of a station when SIFS has passed.
     pub(super) fn answer(&mut self, station: usize) {
         if let Doing::Answering(what) = self.stations[station].doing {
             self.begin(station, what);
         }
     }
 
-    /// No answer in time. Gaps count from now on, as for those who could not decode the frame.
+    /// Ends the wait for an answer that did not arrive in time. Gaps count from now on, as for the stations that could
+/// not decode the frame.
     pub(super) fn time_out(&mut self, station: usize) {
         let Doing::Awaiting(answer) = self.stations[station].doing else {
             return;
@@ -123,7 +124,7 @@ impl<T: Clone> Air<T> {
         self.contend(station);
     }
 
-    /// This answer has not come.
+    /// Counts an attempt whose answer has not arrived.
     fn fail(&mut self, station: usize, answer: Kind) {
         let attempt = match answer {
             Kind::Ack => Attempt::Unanswered,
@@ -137,7 +138,7 @@ impl<T: Clone> Air<T> {
         self.stations[station].count.retried += u64::from(!given_up);
     }
 
-    /// An attempt has failed: draws from a window that is twice as long. Returns whether the first packet has
+    /// Draws a backoff from a window twice as long, after a failed attempt. Returns whether the first packet has
     /// been given up.
     pub(super) fn missed(&mut self, station: usize, lane: usize, attempt: Attempt) -> bool {
         let given_up = self.settle(station, lane, attempt);

@@ -214,7 +214,7 @@ impl<T: Clone> Air<T> {
         self.arrive_with(at_ns, station, frame, 0)
     }
 
-    /// The same with the DS field of the packet.
+    /// Does [`Self::arrive`] with the DS field of the packet.
     pub fn arrive_with(&mut self, at_ns: u64, station: usize, frame: Frame<T>, ds: u8) -> bool {
         self.numbered += 1;
         self.arrivals.push(Reverse(Arrival {
@@ -227,13 +227,13 @@ impl<T: Clone> Air<T> {
         at_ns >= self.now_ns
     }
 
-    /// Transmissions that begin at `at_ns` or later have this matrix, of the same stations. Instants
+    /// Sets the matrix of transmissions that begin at `at_ns` or later, of the same stations. Instants
     /// ascend.
     pub fn move_at(&mut self, at_ns: u64, matrix: Arc<Matrix>) {
         self.moves.push_back((at_ns, matrix));
     }
 
-    /// Whether a station receives unicast frames of others.
+    /// Sets whether a station receives unicast frames for others.
     pub fn set_promiscuous(&mut self, station: usize, promiscuous: bool) {
         self.promiscuous.put(station, promiscuous);
     }
@@ -369,7 +369,7 @@ impl<T: Clone> Air<T> {
         timers.chain(access).chain(arrival).chain(later).min()
     }
 
-    /// A packet is not delivered sooner than this after its arrival.
+    /// Returns the shortest time from arrival to delivery of a packet in ns.
     pub fn shortest_ns(&self) -> u64 {
         match self.plan.access {
             Access::Dcf => self.plan.timing.data_ns(0, self.plan.timing.fastest()),
@@ -377,7 +377,7 @@ impl<T: Clone> Air<T> {
         }
     }
 
-    /// What a station has done so far.
+    /// Returns the counts of a station so far.
     pub fn count(&self, station: usize) -> Count {
         let count = self.stations[station].count;
         // A frame counts when it begins, for all of its time.
@@ -390,12 +390,12 @@ impl<T: Clone> Air<T> {
         }
     }
 
-    /// Events processed so far.
+    /// Returns the number of events processed so far.
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// Everything before is decided.
+    /// Returns the virtual time in ns: everything before it is decided.
     pub fn now_ns(&self) -> u64 {
         self.now_ns
     }

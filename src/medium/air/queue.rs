@@ -93,12 +93,12 @@ impl<T> Queue<T> {
         }
     }
 
-    /// What the radio has.
+    /// Returns the packet that the radio has.
     pub fn front(&self) -> Option<&Waiting<T>> {
         self.packets.front()
     }
 
-    /// Packets in it, the one of the radio included.
+    /// Returns the number of packets, the one of the radio included.
     pub fn len(&self) -> usize {
         let classes = if self.bands { 3 } else { 1 };
         let waiting = |server: &Server<_>| -> u64 {
@@ -110,7 +110,7 @@ impl<T> Queue<T> {
         self.packets.len() + waiting as usize
     }
 
-    /// The radio has done with a packet, the first one if there is a server; `next` gives it another one.
+    /// Removes a packet that the radio has finished, the first one if there is a server; `next` gives it another one.
     pub fn take(&mut self, at: usize, now_ns: u64) -> Option<Waiting<T>> {
         if let Some(server) = &mut self.server {
             server.finish(now_ns);
@@ -118,7 +118,7 @@ impl<T> Queue<T> {
         self.packets.remove(at)
     }
 
-    /// A packet arrives. It comes back, if there is no room.
+    /// Puts an arriving packet into the queue. Returns it if there is no room.
     pub fn push(&mut self, packet: Waiting<T>, ds: u8, now_ns: u64) -> Option<Waiting<T>> {
         let Some(server) = &mut self.server else {
             if self.packets.len() >= self.limit {
@@ -157,7 +157,7 @@ impl<T> Queue<T> {
 }
 
 impl<T: Clone> Air<T> {
-    /// A queue of a station decides on its packets.
+    /// Takes the decisions of a station's queue on its packets.
     pub(super) fn serve(&mut self, station: usize, lane: usize) {
         while let Some((packet, fate)) = self.stations[station].lanes[lane].queue.next(self.now_ns)
         {

@@ -10,7 +10,7 @@ use super::station::Transmission;
 use crate::medium::set::Set;
 
 impl<T: Clone> Air<T> {
-    /// A station that is not its addressee has these packets of a frame.
+    /// Delivers the packets `passed` of a frame to a station that is not its addressee, once each.
     pub(super) fn overhear(&mut self, from: usize, to: usize, what: &Transmission, passed: u64) {
         let stations = self.stations.len();
         for n in (0..what.packets).filter(|n| passed >> n & 1 == 1) {
@@ -31,7 +31,7 @@ impl<T: Clone> Air<T> {
         }
     }
 
-    /// The addressee has these packets of a data frame: once each, and in order.
+    /// Delivers the packets `passed` of a data frame to its addressee, once each and in order.
     pub(super) fn receive(&mut self, from: usize, to: usize, packets: u32, passed: u64) {
         let lane = self.stations[from].lane;
         let in_order = self.plan.aggregate == 1;
@@ -66,7 +66,7 @@ impl<T: Clone> Air<T> {
         self.release(from, lane, to);
     }
 
-    /// A receiver passes on what it has up to the next packet that is missing.
+    /// Delivers the held packets of a receiver up to the next one that is missing.
     pub(super) fn release(&mut self, from: usize, lane: usize, to: usize) {
         if self.held == 0 {
             return;

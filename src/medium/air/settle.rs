@@ -16,8 +16,8 @@ pub(super) enum Attempt {
 }
 
 impl<T: Clone> Air<T> {
-    /// The exchange of a station has ended: what has arrived leaves its queue, and what has no attempts left.
-    /// The rate control has its result. Returns whether the first packet has been given up.
+    /// Ends the exchange of a station: packets that have arrived, or have no attempts left, leave its queue, and the
+    /// rate control gets the result. Returns whether the first packet has been given up.
     pub(super) fn settle(&mut self, station: usize, lane: usize, attempt: Attempt) -> bool {
         let now_ns = self.now_ns;
         let mut aboard = std::mem::take(&mut self.stations[station].lanes[lane].queue.aboard);

@@ -115,7 +115,7 @@ impl<T: Clone> Air<T> {
         self.chance.happens(station, *checks, self.kept.1)
     }
 
-    /// A station has a packet of another.
+    /// Delivers a packet to a station.
     pub(super) fn deliver(&mut self, from: usize, to: usize, token: T, bytes: u32, delay_ns: u64) {
         let outcome = Outcome::Delivered {
             at_ns: self.now_ns + delay_ns,

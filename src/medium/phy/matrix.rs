@@ -35,7 +35,7 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// A signal of full strength at a station, decoded in every mode.
+    /// Creates a signal of full strength at a station, decoded in every mode.
     pub fn full(to: u16) -> Self {
         Self {
             to,
@@ -232,12 +232,12 @@ impl Row {
         }
     }
 
-    /// Those that decode a mode.
+    /// Returns the stations that decode a mode.
     pub fn decodes(&self, mode: usize) -> Option<&Set> {
         self.decodes.get(mode)
     }
 
-    /// What the signal is at one of `reached`.
+    /// Returns the signal at one of `reached`.
     pub fn at(&self, station: usize) -> &Reach {
         &self.reaches[self.reached.below(station)]
     }
@@ -269,12 +269,12 @@ impl Matrix {
         }
     }
 
-    /// All hear each other.
+    /// Creates a matrix in which all stations hear each other.
     pub fn full(stations: usize) -> Self {
         Self::new(stations, |_, to| Some(Reach::full(to)))
     }
 
-    /// By distance alone.
+    /// Creates a matrix that depends on distance alone.
     pub fn disk(positions: &[Position], disk: Disk, ber: f64) -> Self {
         Self::new(positions.len(), |from, to| {
             let d = distance_m(positions[usize::from(from)], positions[usize::from(to)]);
@@ -290,7 +290,7 @@ impl Matrix {
         })
     }
 
-    /// By the power that arrives.
+    /// Creates a matrix from the powers that arrive.
     pub fn radio(positions: &[Position], radio: &Radio, ber: f64) -> Self {
         let weakest = radio.sensitivity_dbm.iter().copied();
         let weakest = weakest.fold(radio.sense_dbm, f64::min) - NEGLIGIBLE_DB;
@@ -322,7 +322,7 @@ impl Matrix {
         self.rows.len()
     }
 
-    /// Those that a sender reaches, in the order of stations.
+    /// Returns the signals at the stations that a sender reaches, in the order of stations.
     pub fn row(&self, from: usize) -> &[Reach] {
         &self.rows[from].reaches
     }
@@ -346,7 +346,7 @@ impl Matrix {
         (0..self.stations()).map(of).collect()
     }
 
-    /// What `from` is at `to`.
+    /// Returns the signal of `from` at `to`; `None`: it does not reach it.
     pub fn reach(&self, from: u16, to: u16) -> Option<&Reach> {
         let row = self.row(usize::from(from));
         let at = row.binary_search_by_key(&to, |reach| reach.to).ok()?;

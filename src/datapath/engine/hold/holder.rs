@@ -41,7 +41,7 @@ pub struct Holder<'a> {
 }
 
 impl<'a> Holder<'a> {
-    /// The descriptors are [`crate::datapath::engine::hold::Tap::fd`].
+    /// Creates a holder of these TAPs, by their descriptors ([`crate::datapath::engine::hold::Tap::fd`]).
     pub fn new(taps: Vec<(OwnedFd, Direction)>) -> Self {
         Self {
             taps,
@@ -52,14 +52,14 @@ impl<'a> Holder<'a> {
         }
     }
 
-    /// The bottlenecks in which frames wait; `joined`: frames of both directions in one, so that
+    /// Sets the bottlenecks in which frames wait; `joined`: frames of both directions wait in one, so that
     /// one thread does all.
     pub fn classes(mut self, classes: &'a dyn Classes, joined: bool) -> Self {
         (self.classes, self.joined) = (Some(classes), joined);
         self
     }
 
-    /// Bytes of frames held back, by direction; what comes on top is dropped and counted.
+    /// Bytes of frames held back, by direction; frames above that limit are dropped and counted.
     pub fn limit_bytes(mut self, limit_bytes: [usize; 2]) -> Self {
         self.limit_bytes = limit_bytes;
         self

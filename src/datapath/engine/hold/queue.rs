@@ -38,7 +38,7 @@ impl Frame {
         &self.buffer[..self.len]
     }
 
-    /// The same, to be changed.
+    /// Returns the same bytes, mutable.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.buffer[..self.len]
     }

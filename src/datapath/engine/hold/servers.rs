@@ -227,7 +227,7 @@ impl Servers {
         (number as usize).wrapping_sub(1) < self.places.len()
     }
 
-    /// False: later frames have been decided on already.
+    /// Hands over a frame. Returns false if later frames have been decided on already.
     pub fn arrive(
         &mut self,
         port: usize,
@@ -309,12 +309,12 @@ impl Servers {
         Some(next.saturating_add(self.lags.least_ns()))
     }
 
-    /// Frames of a port that wait here.
+    /// Returns the number of a port's frames that wait here.
     pub fn waiting(&self, port: usize) -> u64 {
         self.ports.get(port).map_or(0, |account| account.waiting)
     }
 
-    /// What became of the frames of a port; `None`: there was none.
+    /// Returns the counts of a port's frames that have left; `None`: the port had no frame.
     pub fn served(&self, port: usize) -> Option<&Served> {
         self.ports.get(port).map(|account| &account.served)
     }

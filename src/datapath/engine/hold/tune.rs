@@ -92,7 +92,7 @@ fn schedule() -> io::Result<Schedule> {
     }
 }
 
-/// SCHED_RR at the lowest priority for this thread; `flags`: SCHED_FLAG_*.
+/// Sets SCHED_RR at the lowest priority for this thread; `flags`: SCHED_FLAG_*.
 pub(crate) fn set_real_time(flags: i32) -> io::Result<()> {
     set_schedule(&libc::sched_attr {
         sched_policy: libc::SCHED_RR as u32,
@@ -101,7 +101,7 @@ pub(crate) fn set_real_time(flags: i32) -> io::Result<()> {
     })
 }
 
-/// Nice -20 and a short time slice for this thread; `flags`: SCHED_FLAG_*.
+/// Sets nice -20 and a short time slice for this thread; `flags`: SCHED_FLAG_*.
 pub(crate) fn set_short_slice(flags: i32) -> io::Result<()> {
     set_schedule(&libc::sched_attr {
         sched_policy: libc::SCHED_OTHER as u32,
@@ -111,7 +111,7 @@ pub(crate) fn set_short_slice(flags: i32) -> io::Result<()> {
     })
 }
 
-/// SCHED_DEADLINE for this thread: ahead of all others, up to `runtime_ns` in a `period_ns`;
+/// Sets SCHED_DEADLINE for this thread: ahead of all others, up to `runtime_ns` in a `period_ns`;
 /// `flags`: SCHED_FLAG_*.
 pub(crate) fn set_deadline(runtime_ns: u64, period_ns: u64, flags: i32) -> io::Result<()> {
     set_schedule(&libc::sched_attr {
@@ -157,7 +157,7 @@ pub fn lock_memory() -> io::Result<()> {
     lock_all(libc::MCL_CURRENT | libc::MCL_FUTURE)
 }
 
-/// The same for the memory that the process uses: nothing is made resident in advance.
+/// Locks only memory that the process already uses: nothing is made resident in advance.
 pub(crate) fn lock_used_memory() -> io::Result<()> {
     lock_all(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT)
 }

@@ -7,8 +7,8 @@ use crate::profile::{Profile, TraceRow, TraceSource};
 /// Maximum number of points of a curve.
 const POINTS: usize = 2000;
 
-/// What a direction's rate is by time: (s, bit/s; infinite: no limit) and its end, s; of a rate
-/// that does not change one point. Many rows, and opportunities, are means over some time.
+/// Returns a direction's rate by time: (s, bit/s; infinite: no limit) and its end, s; one point if the rate
+/// does not change. Many rows, and opportunities, are means over some time.
 pub fn rates(profile: &Profile, direction: u32) -> (Vec<(f64, f64)>, f64) {
     let link = profile.direction(direction);
     let own = link.rate.map_or(f64::INFINITY, |bits| bits as f64);

@@ -54,7 +54,7 @@ fn phase_period(phases: &Phases, sequence: &[(usize, u64)]) -> u64 {
     }
 }
 
-/// A row for each phase, many for a ramp.
+/// Returns a row for each phase, many for a ramp.
 pub(super) fn phase_steps(
     profile: &Profile,
     direction: u32,

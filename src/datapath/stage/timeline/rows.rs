@@ -67,7 +67,7 @@ pub(super) struct Built {
     pub(super) rows: Vec<abi::emud_row>,
 }
 
-/// `queue_bytes`: the largest backlog that is compared with a limit; 0: none is.
+/// Builds the rows of a timeline. `queue_bytes`: the largest backlog that is compared with a limit; 0: none is.
 pub(super) fn assemble(
     steps: &[Step],
     period_ns: u64,

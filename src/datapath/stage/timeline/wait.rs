@@ -40,7 +40,7 @@ pub(super) fn wait_ns(
     }
 }
 
-/// No time is longer for `bytes`, by the figures of rows that the kernel alone has.
+/// Returns an upper bound of the time that `bytes` take, by the summary of rows that only the kernel has.
 pub(super) fn longest_ns(rows: &Summary, bytes: u64) -> u64 {
     let ns = (u128::from(bytes) * BYTE).checked_div(rows.long_rate.into());
     let ns = u64::try_from(ns.unwrap_or(0)).unwrap_or(u64::MAX);
