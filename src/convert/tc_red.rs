@@ -19,7 +19,7 @@ pub(crate) fn log_of(min: u32, burst: u32, average_packet: u32) -> Option<u32> {
     }
 }
 
-/// A burst with which tc computes this weight.
+/// Returns a burst from which tc computes this weight.
 pub(crate) fn burst_for(log: u32, min: u32, average_packet: u32) -> Option<u32> {
     // The exponent grows with the burst, and without one the burst is too long.
     let (mut from, mut to) = (min.div_ceil(average_packet), u32::MAX);

@@ -25,7 +25,7 @@ impl Signals {
         Ok(signals)
     }
 
-    /// The same without SIGHUP.
+    /// Does the same without SIGHUP.
     pub fn without_hangup() -> io::Result<Self> {
         let take = |kind| signal(kind).map(Some);
         Ok(Self([

@@ -43,7 +43,7 @@ impl Sampling {
         Ok(Self { requests, failed })
     }
 
-    /// Whether the thread runs, and its last reading did not fail.
+    /// Checks that the thread runs and its last reading did not fail.
     ///
     /// # Errors
     /// A sentence: why.

@@ -165,7 +165,7 @@ impl NetlinkError {
         }
     }
 
-    /// ENOENT for "add an object of this kind" means that the kernel does not have the kind.
+    /// Converts ENOENT for "add an object of this kind", which means that the kernel does not have the kind.
     pub(super) fn kind_missing(self, no_other_cause: bool) -> Self {
         match self {
             Self::Os(f)

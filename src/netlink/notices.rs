@@ -57,7 +57,7 @@ impl Notices {
         Ok(Self { socket })
     }
 
-    /// From now on receives those of these interfaces only: no other one wakes the thread that waits. Of 1,000
+    /// Limits the notices to these interfaces: no other one wakes the thread that waits. Of 1,000
     /// links in a namespace, each holder would read the changes of all.
     ///
     /// # Errors

@@ -20,7 +20,7 @@ pub(super) const MAJOR: u32 = 0xffff_0000;
 const FQ_BANDS: u32 = 3;
 const TC_PRIO_MAX: usize = 15;
 
-/// A class of qdisc `handle`, e.g. the n-th queue of mq (counted from 1).
+/// Returns the ID of a class of qdisc `handle`, such as the n-th queue of mq (counted from 1).
 pub fn classid(handle: u32, minor: u16) -> u32 {
     (handle & MAJOR) | u32::from(minor)
 }
@@ -192,7 +192,7 @@ impl Netlink {
         done
     }
 
-    /// From now on answers [`Self::qdiscs`] from a list.
+    /// Answers [`Self::qdiscs`] from a list from now on.
     pub fn use_qdiscs(&mut self, list: Arc<Qdiscs>) {
         self.qdiscs = Some(list);
     }

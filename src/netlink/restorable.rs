@@ -71,7 +71,7 @@ pub(super) fn has_own_classes(kind: &str) -> bool {
     matches!(kind, "htb" | "drr")
 }
 
-/// The size table of stab is not dumped; a stab without one (overhead only) can be restored.
+/// Returns a stab that can be restored: the kernel does not dump its size table, so one without (overhead only).
 pub(super) fn stab(dumped: &[u8]) -> Result<Vec<u8>, Refusal> {
     const TCA_STAB_BASE: u16 = 1;
     /// struct tc_sizespec: 2 log bytes, cell_align, overhead, linklayer, mpu, mtu, tsize.

@@ -140,7 +140,7 @@ impl RootSnapshot {
         Ok(Some(taken))
     }
 
-    /// Kind of the root qdisc.
+    /// Returns the kind of the root qdisc.
     pub fn kind(&self) -> &str {
         self.qdiscs.first().map_or("", |q| &q.kind)
     }

@@ -20,7 +20,7 @@ pub struct WireEnd<'a> {
     pub netns: Option<BorrowedFd<'a>>,
 }
 
-/// IFLA_IFNAME and IFLA_NET_NS_FD, as for a separate device.
+/// Writes IFLA_IFNAME and IFLA_NET_NS_FD, as for a separate device.
 pub(super) fn push_end(buf: &mut Vec<u8>, end: &WireEnd<'_>) {
     attr::push(
         buf,

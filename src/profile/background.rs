@@ -71,7 +71,7 @@ impl Background {
         u64::try_from((bits_ns + rate / 2) / rate).unwrap_or(u64::MAX)
     }
 
-    /// What there is to say of it: `load 40% sources 10`.
+    /// Returns the keys as text, such as `load 40% sources 10`.
     pub fn summary(&self) -> String {
         self.plain_text(&[]).trim_start().to_owned()
     }
@@ -231,7 +231,7 @@ fn too_fast(background: &Background, rate: u64) -> Option<(String, &'static str)
 }
 
 impl Draft {
-    /// A background belongs to one queue with one rate.
+    /// Checks that each background belongs to one queue with one rate.
     pub(super) fn background_stays(&self, reader: &mut Reader, profile: &Profile) {
         let has = |link: &Link| link.background.is_some();
         let own = has(&profile.up) || has(&profile.down);

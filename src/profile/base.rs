@@ -89,7 +89,7 @@ fn relocate(value: &mut Located<Value>, at: &At) {
     }
 }
 
-/// What a named link begins with.
+/// Returns the links that a named link is based on, by its key `profile`.
 pub(super) fn of_named(reader: &mut Reader, entries: &[Entry]) -> [LinkDraft; 2] {
     let entry = entries.iter().find(|e| e.key.value == "profile");
     entry

@@ -24,7 +24,7 @@ impl Profile {
 }
 
 impl Bottleneck {
-    /// With seed 0, see [`Profile::plans`].
+    /// Returns the plan of the bottleneck with seed 0, see [`Profile::plans`].
     pub fn plan(&self) -> Plan {
         let rate = self.rate.unwrap_or(1);
         let class = |class: &ServiceClass| Class {
@@ -56,8 +56,8 @@ impl Bottleneck {
         self.classes.iter().position(|class| class.name == name)
     }
 
-    /// What a class gets while all others of its priority have packets, too: bit/s, 1 at least.
-    /// Managers count time in it.
+    /// Returns the rate of a class while all others of its priority have packets, too: bit/s, 1 at least.
+    /// Managers convert bytes to time with it.
     pub(crate) fn nominal(&self, class: &ServiceClass) -> u64 {
         let parent = class.parent.as_ref().and_then(|name| self.place(name));
         let above = match parent {

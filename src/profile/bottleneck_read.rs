@@ -69,7 +69,7 @@ fn one_class(reader: &mut Reader, entry: &Entry) -> Option<ClassDraft> {
     Some(draft)
 }
 
-/// The bottleneck, or the class of it, that is called so, to change it.
+/// Applies a key to the bottleneck or the class with this name.
 pub(super) fn set(
     reader: &mut Reader,
     drafts: &mut [BottleneckDraft],
@@ -289,7 +289,7 @@ impl Reader {
         self.managed_queue(draft)
     }
 
-    /// A class that packets are put into.
+    /// Checks that packets can be put into this class.
     pub(super) fn is_service(&mut self, class: &Located<String>, bottlenecks: &[Bottleneck]) {
         let (name, inner) = parts(&class.value);
         let Some(found) = bottlenecks.iter().find(|b| b.name == name) else {
@@ -336,7 +336,7 @@ impl Reader {
     }
 }
 
-/// Each class behind its parent, otherwise as written.
+/// Sorts each class after its parent, otherwise as written.
 fn parents_first(mut left: Vec<ServiceClass>) -> Vec<ServiceClass> {
     let mut done: Vec<ServiceClass> = Vec::new();
     while !left.is_empty() {

@@ -103,7 +103,7 @@ pub(crate) enum Spread {
 }
 
 impl Delay {
-    /// What there is to say beside mean and deviation: ` normal coherence 20ms`.
+    /// Returns the keys besides mean and deviation as text, such as ` normal coherence 20ms`.
     pub fn details(&self) -> String {
         let jitter = self.jitter.as_ref().map(|jitter| {
             let distribution = jitter.distribution.word();
@@ -114,7 +114,7 @@ impl Delay {
 }
 
 impl Reader {
-    /// A plain duration is a constant delay.
+    /// Reads the value of `delay`: a table, or a duration for a constant delay.
     pub(super) fn delay(&mut self, draft: &mut DelayDraft, value: &Located<Value>) {
         let Value::Table(entries) = &value.value else {
             if let Some(mistake) = distance::instead_of_a_delay(value) {

@@ -34,7 +34,7 @@ impl Distance {
 }
 
 impl Reader {
-    /// `distance` and `mean` are one slot: each replaces the other.
+    /// Reads `distance`. It and `mean` are one slot: each replaces the other.
     pub(super) fn distance(&mut self, draft: &mut DelayDraft, entries: &[Entry]) {
         let find = |key: &str| entries.iter().find(|entry| entry.key.value == key);
         let Some(entry) = find("distance") else {

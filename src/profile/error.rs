@@ -13,7 +13,7 @@ pub enum ProfileError {
 }
 
 impl ProfileError {
-    /// Exit code after sysexits: 66 where there is nothing to read, 65 where it is not a profile.
+    /// Returns the exit code after sysexits.h: 66 if there is no file to read, 65 if it is not a profile.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Text(error) => error.exit_code(),

@@ -58,7 +58,7 @@ struct SamplesKeys {
     half: bool,
 }
 
-/// A `distribution` that is a table: a file of tc-netem, or what emud made of one.
+/// Reads a `distribution` that is a table: a file of tc-netem, or the text that emud made from one.
 pub(super) fn distribution(
     reader: &Reader,
     at: &Located<Value>,
@@ -378,7 +378,7 @@ pub(super) fn contents(reader: &Reader, file: &Located<String>) -> Result<String
     Ok(unmarked(&text).to_owned())
 }
 
-/// Without the byte order mark that some editors begin UTF-8 with.
+/// Removes the byte order mark that some editors begin UTF-8 with.
 pub(super) fn unmarked(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }

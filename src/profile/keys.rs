@@ -190,7 +190,7 @@ const VOCABULARY: Vocabulary = Vocabulary {
     ],
 };
 
-/// What is said of a key that `section` has not.
+/// Returns the mistake of a key that `section` does not have.
 pub(super) fn unknown(key: &Located<String>, section: &Section) -> Mistake {
     VOCABULARY.unknown(key, section)
 }

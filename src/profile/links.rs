@@ -50,7 +50,7 @@ impl Profile {
 }
 
 impl NamedLink {
-    /// By `EMUD_UP`, `EMUD_DOWN`.
+    /// Returns the link of a direction (`EMUD_UP`, `EMUD_DOWN`).
     pub fn direction(&self, direction: u32) -> &Link {
         if direction == abi::EMUD_UP {
             &self.up
@@ -153,14 +153,14 @@ fn one(
     })
 }
 
-/// Which of them is called so.
+/// Returns the index of the link with this name.
 pub(super) fn find(drafts: &[NamedDraft], name: &Located<String>) -> Result<usize, Mistake> {
     let names = drafts.iter().map(|d| d.name.value.as_str());
     let place = names.clone().position(|known| known == name.value);
     place.ok_or_else(|| unknown(name, names))
 }
 
-/// There is no such link.
+/// Returns the mistake of a link that does not exist.
 pub(super) fn unknown<'a>(
     name: &Located<String>,
     names: impl Iterator<Item = &'a str> + Clone,

@@ -162,7 +162,7 @@ impl Default for LossModel {
 }
 
 impl LossModel {
-    /// What `model` calls it.
+    /// Returns the value of the key `model`.
     pub fn name(&self) -> Model {
         match self {
             Self::Bernoulli { .. } => Model::Bernoulli,
@@ -211,12 +211,12 @@ impl From<f64> for Loss {
 }
 
 impl Loss {
-    /// Nothing is ever lost.
+    /// Returns whether no packet is ever lost.
     pub fn is_none(&self) -> bool {
         matches!(self.model, LossModel::Bernoulli { probability, .. } if probability == 0.0)
     }
 
-    /// Of independent losses, 0 of the other models: what a ramp changes.
+    /// Returns the probability of independent losses, which a ramp changes; 0 for the other models.
     pub(crate) fn probability(&self) -> f64 {
         match self.model {
             LossModel::Bernoulli { probability, .. } => probability,

@@ -21,8 +21,8 @@ pub struct LossRuns {
     pub from: String,
 }
 
-/// `frame` bytes are what a bit-error rate is of; `None`: nothing is lost, or all that comes after
-/// the first loss.
+/// Returns the lengths of runs of losses; a bit-error rate applies to `frame` bytes. `None`: no packet is lost, or
+/// all after the first loss.
 pub fn loss_runs(loss: &Loss, frame: u32) -> Option<LossRuns> {
     let drawn = Cut {
         least: LEAST,
@@ -49,7 +49,7 @@ pub fn loss_runs(loss: &Loss, frame: u32) -> Option<LossRuns> {
     })
 }
 
-/// Of the packets that the model loses, the share that `max_run` lets through.
+/// Returns the share of the packets lost by the model that `max_run` lets through.
 pub(super) fn let_through(loss: &Loss, frame: u32) -> f64 {
     let Some(max) = loss.max_run.map(|max| max as usize) else {
         return 0.0;

@@ -71,7 +71,7 @@ impl Profile {
         named.and_then(|name| self.number_of(name)).unwrap_or(0)
     }
 
-    /// That link, by `EMUD_UP`, `EMUD_DOWN`.
+    /// Returns that link in both directions, by `EMUD_UP`, `EMUD_DOWN`.
     pub fn matrix_links(&self, matrix: &Matrix) -> [&Link; 2] {
         let number = self.matrix_link(matrix) as usize;
         [abi::EMUD_UP, abi::EMUD_DOWN].map(|direction| {
@@ -84,8 +84,8 @@ impl Profile {
 }
 
 impl Profile {
-    /// A pair whose delay is shorter than the jitter of its link goes below it, and the least delay
-    /// in ns: shorter ones would be cut to zero, and so have another mean.
+    /// Returns a pair whose delay is shorter than the jitter of its link goes below it, and the least delay
+    /// in ns: shorter ones would be cut to zero, and so have a different mean.
     pub fn too_short<'a>(&self, pairs: &'a [Pair]) -> Option<(&'a Pair, u64)> {
         let links = self.matrix_links(self.matrix.as_ref()?);
         let below = links.map(|link| {
@@ -207,7 +207,7 @@ impl Reader {
         self.mistakes.push(mistake);
     }
 
-    /// Whether the queues of all pairs have room for what the base link says.
+    /// Checks that the queues of all pairs have room for the packets of the base link's queue.
     pub(super) fn pairs_have_room(&mut self, draft: &MatrixDraft, profile: &Profile) {
         let Some(matrix) = &profile.matrix else {
             return;

@@ -63,7 +63,7 @@ impl Profile {
         }
     }
 
-    /// Both directions of the link of a rule.
+    /// Returns both directions of the link of a rule.
     pub fn links_of_rule(&self, rule: &Rule) -> Vec<&Link> {
         let named = match &rule.target {
             Target::Own => return vec![&self.up, &self.down],
@@ -194,7 +194,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// What the user calls it; `table` where it came from a file.
+    /// Returns the name in files; `table` for a distribution from a file.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Named(distribution) => distribution.word(),

@@ -16,7 +16,7 @@ pub type Steps = Vec<(f64, f64)>;
 /// `None`: from the link's own.
 type Figure<'a> = (f64, Box<dyn Fn(Option<f64>) -> f64 + 'a>);
 
-/// What a direction's mean delay is by time, in ns, of all packets.
+/// Returns a direction's mean delay of all packets by time, in ns.
 pub fn delays(profile: &Profile, direction: u32) -> Steps {
     let of_link = |link: &Link| -> Figure<'_> {
         let (delay, own) = (&link.delay, link.delay.mean_ns as f64);
@@ -29,7 +29,7 @@ pub fn delays(profile: &Profile, direction: u32) -> Steps {
     steps(profile, direction, &of_link, &delay_of_row)
 }
 
-/// What the key `mean` of a direction's delay is by time, in ns.
+/// Returns the key `mean` of a direction's delay by time, in ns.
 pub fn means(profile: &Profile, direction: u32) -> Steps {
     let of_link = |link: &Link| -> Figure<'_> {
         let own = link.delay.mean_ns as f64;

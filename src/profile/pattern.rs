@@ -66,7 +66,7 @@ impl Pattern {
         Self::new(lost, length)
     }
 
-    /// The indices of the packets lost, in any order; the first packet's is 0.
+    /// Creates a pattern from the indices of the packets lost, in any order; the first packet's is 0.
     ///
     /// # Errors
     /// An index not below `length`, or a length that is not 1..=[`MAX_PATTERN`].
@@ -92,7 +92,7 @@ impl Pattern {
         Self::new(lost, length)
     }
 
-    /// From a bit for each packet, 1 is lost, the first one the lowest of the first number.
+    /// Creates a pattern from a bit for each packet: 1 is lost, the first packet is the lowest bit of the first number.
     pub(crate) fn of_words(words: &[u64], length: u32) -> Self {
         let is_lost = |i: &u32| {
             let word = words.get(*i as usize / 64).copied().unwrap_or(0);
@@ -122,7 +122,7 @@ impl Pattern {
         self.length
     }
 
-    /// `pattern = "..."`, or `lost = [...], length = ...` where that is shorter.
+    /// Returns `pattern = "..."`, or `lost = [...], length = ...` where that is shorter.
     pub(super) fn keys(&self) -> String {
         let list: Vec<_> = self.lost.iter().map(ToString::to_string).collect();
         let list = format!("lost = [{}], length = {}", list.join(", "), self.length);
@@ -144,7 +144,7 @@ fn too_long() -> PatternError {
     )
 }
 
-/// A file of zeros and ones or, with `length`, of the indices of those lost;
+/// Reads a file of zeros and ones or, with `length`, of the indices of the packets lost;
 /// `#` begins a comment.
 pub(super) fn from_file(
     folder: &Path,

@@ -38,7 +38,7 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// By `EMUD_UP`, `EMUD_DOWN`.
+    /// Returns the link of a direction (`EMUD_UP`, `EMUD_DOWN`).
     pub fn direction(&self, direction: u32) -> &Link {
         if direction == crate::abi::EMUD_UP {
             &self.up
@@ -61,7 +61,7 @@ impl Phases {
         }
     }
 
-    /// The key at the top.
+    /// Writes the key at the top.
     pub(super) fn top(&self, out: &mut String) {
         if self.chain.is_some() || !self.repeat && self.offset_ns == 0 {
             return;
@@ -73,7 +73,7 @@ impl Phases {
         line(out, "phases", text + " }");
     }
 
-    /// A table each, with all that its links are.
+    /// Writes a table for each phase, with all keys of its links.
     pub(super) fn tables(&self, out: &mut String) {
         let (kind, duration) = match self.chain {
             None => ("phase", "for"),

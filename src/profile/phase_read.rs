@@ -42,7 +42,7 @@ impl PhasesDraft {
         self.list.first().map(|phase| &phase.at)
     }
 
-    /// All phases have the one queue of the profile's own link, at a rate each.
+    /// Rejects `shared` in phases: all have the one queue of the profile's own link, each at its rate.
     pub fn share_nothing(&self, reader: &mut Reader, own: [&LinkDraft; 2]) {
         if self.list.is_empty() {
             return;

@@ -9,7 +9,7 @@ use crate::abi;
 use crate::text::{Rate, Word};
 
 impl Profile {
-    /// TOML that parses to this profile; keys at their defaults are left out.
+    /// Returns TOML that parses to this profile, without keys at their defaults.
     pub fn to_toml(&self) -> String {
         let mut out = String::new();
         for (key, text) in [

@@ -137,7 +137,7 @@ pub(crate) enum Ecn {
 }
 
 impl Reader {
-    /// A plain limit replaces all that was said of the queue.
+    /// Reads the value of `queue`: a table, or a limit, which replaces all keys of the queue.
     pub(super) fn queue(&mut self, draft: &mut QueueDraft, value: &Located<Value>) {
         if is_none(value) {
             *draft = QueueDraft::default();
@@ -199,7 +199,7 @@ impl Reader {
         self.managed_queue(&link.queue)
     }
 
-    /// With its manager, whatever its limits.
+    /// Returns the queue with its manager, without a check of its limits.
     pub(super) fn managed_queue(&mut self, draft: &QueueDraft) -> Queue {
         let (above_ns, wanted) = self.finish_ecn(draft);
         Queue {

@@ -76,7 +76,7 @@ impl Profile {
         Self::read(text.as_bytes(), origin, folder)
     }
 
-    /// A profile within another format's text; its mistakes are added to the reader's.
+    /// Reads a profile within another format's text; its mistakes are added to the reader's.
     pub(crate) fn within(reader: &mut Reader, entries: &[Entry]) -> Option<Self> {
         let mut inner = Reader {
             folder: reader.folder.clone(),

@@ -27,7 +27,7 @@ pub enum RulesError {
 }
 
 impl RulesError {
-    /// Of the rule that is too much, from 0.
+    /// Returns the index of the rule that is too much, from 0.
     pub const fn place(self) -> usize {
         match self {
             Self::Masks { place }
@@ -56,7 +56,7 @@ pub struct Compiled {
     pub names: Vec<String>,
 }
 
-/// No rules.
+/// Returns the tables of a profile without rules.
 pub fn none() -> Compiled {
     Compiled {
         tables: DIRECTIONS.map(|_| Table {
@@ -104,7 +104,7 @@ pub fn compile(
     Ok(out)
 }
 
-/// What rules match of a field, each value once.
+/// Returns the values that rules match in a field, each once.
 pub fn distinct(rules: &[Rule], field: impl Fn(&Match) -> Option<&String>) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for value in rules.iter().filter_map(|rule| field(&rule.matches)) {
@@ -295,7 +295,7 @@ fn address(net: Option<IpNet>) -> ([u64; 2], [u64; 2]) {
     }
 }
 
-/// A range as prefixes: mask and bits of each; without a range, one that matches everything.
+/// Returns a range as prefixes: mask and bits of each; without a range, one that matches everything.
 pub(crate) fn prefixes(ports: Option<Ports>) -> Vec<(u16, u16)> {
     let Some(ports) = ports else {
         return vec![(0, 0)];
@@ -303,7 +303,7 @@ pub(crate) fn prefixes(ports: Option<Ports>) -> Vec<(u16, u16)> {
     let mut out = Vec::new();
     let (mut first, last) = (u32::from(ports.first), u32::from(ports.last));
     while first <= last {
-        // The largest block that begins here and does not end behind the range.
+        // The largest block that begins here and does not end after the range.
         let aligned = first.trailing_zeros().min(16);
         let fits = (last - first + 1).ilog2();
         let size = aligned.min(fits);

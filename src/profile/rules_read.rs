@@ -174,7 +174,7 @@ impl Reader {
         rules
     }
 
-    /// Whether the queues of instances have room for what their links say.
+    /// Checks that the queues of instances have room for the packets of their links' queues.
     pub(super) fn instances_have_room(&mut self, drafts: &[RuleDraft], profile: &Profile) {
         for (draft, rule) in drafts.iter().zip(&profile.rules) {
             let Some(per) = &draft.per else { continue };

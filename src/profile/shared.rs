@@ -55,7 +55,7 @@ impl Profile {
     }
 }
 
-/// What a link has beside a queue.
+/// Returns a link without rate, wire and queue.
 pub(super) fn without_queue(link: &Link) -> Link {
     Link {
         rate: None,
@@ -66,7 +66,7 @@ pub(super) fn without_queue(link: &Link) -> Link {
 }
 
 impl Draft {
-    /// By number.
+    /// Returns the links of a direction by number.
     pub(super) fn links_of(&mut self, direction: u32) -> Vec<&mut LinkDraft> {
         let up = direction == abi::EMUD_UP;
         let mut links = vec![if up { &mut self.up } else { &mut self.down }];
@@ -75,8 +75,8 @@ impl Draft {
         links
     }
 
-    /// After link `number` has left the queue of this name: it and those that stay keep rate and
-    /// limits, which only the first of them has.
+    /// Copies rate and limits, which only the first link of a shared queue has, after link `number` has left the queue
+    /// of this name: it and those that stay keep them.
     pub(super) fn keep_queue(&mut self, direction: u32, number: usize, left: &Located<String>) {
         let mut links = self.links_of(direction);
         let shared = |link: &LinkDraft| link.shared.as_ref().map(|shared| shared.value.clone());
@@ -124,7 +124,7 @@ impl Draft {
 }
 
 impl Draft {
-    /// A shared queue has one rate at all times: what would change it is ignored there.
+    /// Rejects keys that would change the rate of a shared queue over time.
     pub(super) fn share_at_all_times(&self, reader: &mut Reader, profile: &Profile) {
         one_rate(reader, &self.up, &profile.up);
         one_rate(reader, &self.down, &profile.down);

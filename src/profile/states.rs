@@ -72,7 +72,7 @@ impl Phases {
         }
     }
 
-    /// `next` of a state as TOML.
+    /// Returns `next` of a state as TOML.
     pub(super) fn next_text(&self, state: usize) -> Option<String> {
         let next = &self.chain.as_ref()?.next[state];
         let named = self
@@ -93,7 +93,7 @@ fn last_possible(next: &[f64]) -> usize {
     next.iter().rposition(|share| *share > 0.0).unwrap_or(0)
 }
 
-/// `next = { bad = "80%", worse = "20%" }`
+/// Reads `next = { bad = "80%", worse = "20%" }`.
 pub(super) fn read_next(reader: &mut Reader, entry: &Entry) -> NextDraft {
     let Value::Table(entries) = &entry.value.value else {
         let title = format!("`next` cannot be {}", entry.value.value.kind());
@@ -112,7 +112,7 @@ pub(super) fn read_next(reader: &mut Reader, entry: &Entry) -> NextDraft {
     })
 }
 
-/// A mean, above 0.
+/// Reads a mean duration above 0, in ns.
 pub(super) fn dwell(value: &Located<Value>) -> Result<u64, Mistake> {
     match quantity(value, "dwell", "\"10s\"")? {
         Span(ns) if (1..=DWELL_NS_MAX).contains(&ns) => Ok(ns),

@@ -97,7 +97,7 @@ impl Trace {
         }
     }
 
-    /// Never: a trace has a row.
+    /// Returns false: a trace has a row.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -240,7 +240,7 @@ fn distinct(columns: &[Column]) -> Result<(), Wrong> {
     Err(Wrong::new("there is no column `time`", COLUMNS).at(Place::Line(1)))
 }
 
-/// An array of objects, whose keys are the columns.
+/// Reads an array of objects whose keys are the columns.
 pub(super) fn json(text: &str) -> Result<Vec<TraceRow>, Wrong> {
     const HELP: &str =
         "write [{\"time\": \"0s\", \"rate\": \"1Mbit\"}, ...]; the keys are those of the CSV";
@@ -332,7 +332,7 @@ fn too_many() -> Wrong {
 const MAHIMAHI: &str = "a Mahimahi trace has a line for each delivery opportunity, its time in whole \
                         milliseconds, none below the one before and the last not 0";
 
-/// A file of Mahimahi's: one time in ms a line.
+/// Reads a file of Mahimahi: one time in ms per line.
 pub(crate) fn mahimahi(text: &str) -> Result<Vec<u32>, Wrong> {
     let lines = (1..)
         .zip(text.lines())
@@ -340,7 +340,7 @@ pub(crate) fn mahimahi(text: &str) -> Result<Vec<u32>, Wrong> {
     in_order(lines.map(|(number, line)| (number, line.trim(), 1)))
 }
 
-/// Returns the same as emud writes it: times with blanks between, with `x3` behind a time for three of it.
+/// Returns the same as emud writes it: times with blanks between, with `x3` after a time for three of it.
 pub(super) fn opportunities(text: &str) -> Result<Vec<u32>, Wrong> {
     in_order(text.split_whitespace().map(|word| {
         let (ms, times) = word.split_once('x').unwrap_or((word, "1"));

@@ -199,7 +199,7 @@ impl Reader {
         self.mistake(at, title, help);
     }
 
-    /// The cap is in the table of delays, which rows of delay or jitter move and stretch.
+    /// Rejects `max` with rows of delay or jitter: the cap is in the table of delays, which rows move and stretch.
     pub(super) fn no_cap_on_rows(&mut self, draft: &LinkDraft, link: &Link) {
         let (Some(max), Some(trace)) = (&draft.delay.max_ns, &link.trace) else {
             return;

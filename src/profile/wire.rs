@@ -14,7 +14,7 @@ use crate::text::{
     Draft, Entry, Kind, Located, Mistake, Rate, Reader, Value, is_none, number, table,
 };
 
-/// A packet of 1500 bytes behind an Ethernet header.
+/// A packet of 1500 bytes after an Ethernet header.
 pub const PACKET_BYTES: u32 = 1514;
 
 const MPU_MAX: u32 = 4096;
@@ -126,12 +126,12 @@ impl Wire {
         (payload + count * i64::from(cells.overhead())).unsigned_abs()
     }
 
-    /// What there is to say of it: `burst 10kB mpu 64 cell atm`.
+    /// Returns the keys as text, such as `burst 10kB mpu 64 cell atm`.
     pub fn summary(&self) -> String {
         self.plain_text(&[]).trim_start().to_owned()
     }
 
-    /// As the value of the key `rate`, with the rate if it is not that of a trace.
+    /// Returns the value of the key `rate`, with the rate if it is not that of a trace.
     pub(super) fn with_rate(&self, rate: Option<Rate>) -> String {
         let rate = rate.map(|rate| format!("rate = \"{rate}\""));
         let keys: Vec<_> = rate.into_iter().chain(self.keys_text()).collect();
@@ -140,7 +140,7 @@ impl Wire {
 }
 
 impl Reader {
-    /// A plain rate changes neither the wire nor the overhead.
+    /// Reads the value of `rate`: a table, or a plain rate, which changes neither the wire nor the overhead.
     pub(super) fn rate(&mut self, draft: &mut LinkDraft, value: &Located<Value>) {
         if is_none(value) {
             draft.rate = None;
@@ -172,7 +172,7 @@ impl Reader {
         draft.wire.values()
     }
 
-    /// A limit in bytes must let a packet in.
+    /// Checks that a limit in bytes lets a packet in.
     pub(super) fn holds_a_packet(&mut self, draft: &LinkDraft, wire: &Wire) {
         let Some(Located { value: bytes, at }) = &draft.queue.bytes else {
             return;

@@ -34,7 +34,7 @@ pub(crate) fn date_ns(cell: &str) -> Option<i128> {
     Some(seconds * 1_000_000_000 + (part * 1e9).round() as i128)
 }
 
-/// `2016-06-01T00:00:05.250Z` as `2016-06-01 00:00:05`.
+/// Returns `2016-06-01T00:00:05.250Z` as `2016-06-01 00:00:05`.
 pub(crate) fn to_the_second(time: &str) -> String {
     time.get(..19).unwrap_or(time).replace('T', " ")
 }

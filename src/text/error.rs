@@ -109,7 +109,7 @@ pub(crate) fn utf8(bytes: &[u8], origin: &str) -> Result<Source, TextError> {
     utf8_up_to(bytes, origin, MAX_BYTES)
 }
 
-/// [`utf8`] with a different limit.
+/// Does [`utf8`] with a different limit.
 pub(crate) fn utf8_up_to(bytes: &[u8], origin: &str, limit: usize) -> Result<Source, TextError> {
     if bytes.len() > limit {
         return Err(TextError::TooLarge {

@@ -49,8 +49,8 @@ pub(crate) fn plain(keys: &[(&str, String)], without: &[&str]) -> String {
     shown.map(one).collect()
 }
 
-/// A row of a table's documentation: its key, what it means, and its default. The default is that
-/// of the code, or what the doc comment says behind `Default:`.
+/// Returns a row of a table's documentation: its key, its meaning, and its default. The default is that
+/// of the code, or the text after `Default:` in the doc comment.
 pub(crate) fn row(key: &str, attributes: &[&'static str], default: Option<String>) -> [String; 3] {
     // A line of a comment is `doc = r" Text"` here, with a line break behind `=` if it is long.
     let text = |line: &&'static str| {
@@ -83,7 +83,7 @@ pub(crate) trait Draft: Default {
 }
 
 impl Reader {
-    /// [`Reader::put`], except that `none` empties the slot.
+    /// Does [`Reader::put`], except that `none` empties the slot.
     pub(crate) fn put_or_remove<T>(
         &mut self,
         slot: &mut Option<Located<T>>,

@@ -162,7 +162,7 @@ fn name(row: &TopRow) -> String {
     crate::text::printable(&format!("{space}{}{class}", row.interface)).into_owned()
 }
 
-/// The end of a name says more than its beginning.
+/// Shortens a name at its beginning: the end distinguishes more.
 pub(super) fn shortened(text: &str, width: usize) -> String {
     let chars = text.chars().count();
     match chars > width && width > 1 {

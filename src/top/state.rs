@@ -106,7 +106,7 @@ impl Top {
         self.last_alarm = Some(sentence.into());
     }
 
-    /// An episode has ended.
+    /// Removes an episode that has ended.
     pub fn clear(&mut self, episode: u64) {
         self.open.remove(&episode);
     }

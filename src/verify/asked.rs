@@ -172,7 +172,7 @@ impl Links {
         Ok(shares.fold(0.0, f64::max))
     }
 
-    /// What waited in front of the first probe. The train of an earlier measurement against a
+    /// Returns a note on packets that waited in front of the first probe. The train of an earlier measurement against a
     /// faster profile left the queue of 100 kbit/s full for seconds.
     pub fn waiting(&self, resolution_ns: u64) -> impl Iterator<Item = String> {
         let ways = self
@@ -193,7 +193,7 @@ impl Links {
         })
     }
 
-    /// What the emulator, not the link, did to packets since then.
+    /// Returns what the emulator, not the link, did to packets since then.
     pub fn failures(&self, interface: &str) -> Result<Vec<String>, VerifyError> {
         let after = attachment::reports(Some(interface))?;
         let mut notes = Vec::new();
@@ -213,7 +213,7 @@ impl Links {
 }
 
 impl Asked {
-    /// [`compiled`], and the parts that it leaves out: enough to plot, not to judge.
+    /// Returns a direction for a plot, as [`compiled`] but also if it has parts that cannot be judged, and those parts.
     pub fn outline(
         profile: &Profile,
         direction: u32,

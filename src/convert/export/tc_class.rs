@@ -35,7 +35,7 @@ pub(super) fn class_of<'a>(rule: &'a Rule, link: Option<&'a Link>) -> Option<&'a
     rule.class.as_deref().or(of_link)
 }
 
-/// Every link with the class in which its packets wait.
+/// Returns every link with the class in which its packets wait.
 pub(super) fn uses(profile: &Profile, number: u32) -> Vec<Use<'_>> {
     let own = std::iter::once(profile.direction(number));
     let named = profile.links.iter().map(|named| named.direction(number));
@@ -79,7 +79,7 @@ impl<'a> Ids<'a> {
         self.0.get(class).copied()
     }
 
-    /// Of `BOTTLENECK.CLASS`.
+    /// Returns the number of `BOTTLENECK.CLASS`.
     pub fn of(&self, service: &str) -> Option<u32> {
         self.named(service.split_once('.')?.1)
     }

@@ -19,7 +19,7 @@ pub(super) struct Qdisc {
     pub note: Option<&'static str>,
 }
 
-/// `rate`: bit/s, by which emud counts lengths in time.
+/// Returns the qdisc of a queue. `rate`: bit/s, by which emud converts limits in time.
 ///
 /// # Errors
 /// The keys that no qdisc has, each with what to write instead.

@@ -60,7 +60,7 @@ impl Aqm {
     }
 }
 
-/// `1000`, or `1000p` as tc prints it.
+/// Reads `1000`, or `1000p` as tc prints it.
 pub(super) fn packets(word: &Word) -> Result<u32, Mistake> {
     let value = word.value.strip_suffix('p').unwrap_or(word.value);
     size(&Word {

@@ -8,7 +8,7 @@ use super::tc_filter::{Filter, filter, in_order};
 use super::tc_handle::{canonical, major};
 use crate::text::Mistake;
 
-/// tc accepts every abbreviation; the first match in its list wins.
+/// Returns whether `word` abbreviates `whole`: tc accepts every abbreviation, and the first match in its list wins.
 pub(crate) fn begins(word: &str, whole: &str) -> bool {
     !word.is_empty() && whole.starts_with(word)
 }

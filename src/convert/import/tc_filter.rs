@@ -45,7 +45,7 @@ pub(crate) struct Filter<'a> {
     pub matches: Vec<(&'static str, String)>,
 }
 
-/// In the order in which the kernel checks them; a filter for IPv4 and an equal one for IPv6 are one.
+/// Sorts filters as the kernel checks them, and merges a filter for IPv4 with an equal one for IPv6.
 pub(super) fn in_order(mut all: Vec<Filter<'_>>) -> Vec<Filter<'_>> {
     let mut lowest = HashMap::new();
     for filter in &mut all {
@@ -111,7 +111,7 @@ impl Filter<'_> {
     }
 }
 
-/// `filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip dst 10.0.0.1/32 flowid 1:3`;
+/// Reads `filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip dst 10.0.0.1/32 flowid 1:3`;
 /// Returns `None` if it creates no filter, or one that selects no class.
 pub(crate) fn filter<'a>(words: &mut Words<'a>) -> Result<Option<Filter<'a>>, Mistake> {
     let Some(verb) = words.next() else {

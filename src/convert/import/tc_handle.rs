@@ -11,7 +11,7 @@ pub(super) fn canonical(id: &str) -> String {
     }
 }
 
-/// An id without a first number (`:10`) belongs to the qdisc `own`.
+/// Completes an id without a first number (`:10`), which belongs to the qdisc `own`.
 pub(super) fn of_qdisc(id: &str, own: &str) -> String {
     match id.strip_prefix(':') {
         Some(second) => format!("{own}:{second}"),

@@ -47,8 +47,8 @@ pub(super) fn not_in_proportion(classes: &[Class]) -> Vec<String> {
 /// Of a profile's class.
 const WEIGHT_MAX: u64 = 1_000_000;
 
-/// Where all classes borrow what they send from a server of this rate, they have priorities, and weights of their
-/// quanta, instead of guarantees.
+/// Replaces the guarantees by priorities and weights (from the quanta) where all classes borrow what they send from
+/// a server of this rate.
 pub(super) fn without_guarantees(classes: &mut [Class], server: Option<u64>) -> Option<Schedule> {
     let is_least = |class: &Class| class.rate.is_some_and(|rate| rate <= NO_GUARANTEE);
     let borrows = |class: &Class| class.parent.is_none() && is_least(class);

@@ -16,7 +16,7 @@ pub(super) struct Queue {
     pub aqm: Option<Aqm>,
 }
 
-/// A queue; `None`: of an unknown kind.
+/// Returns the queue of a qdisc; `None`: its kind is unknown.
 pub(super) fn queue(made: &mut Made, warnings: &mut Vec<String>) -> Result<Option<Queue>, Mistake> {
     let mut queue = Queue::default();
     match made.kind.value {

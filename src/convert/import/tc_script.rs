@@ -62,7 +62,7 @@ impl Script {
     }
 }
 
-/// Of one device, if it is named.
+/// Reads a script; with `device` only the commands for it.
 pub(crate) fn read(text: &str, device: Option<&str>) -> Result<Script, Mistake> {
     let mut all = made(text)?;
     all.retain(|made| device.is_none_or(|device| made.device == Some(device)));
@@ -137,7 +137,7 @@ fn second(made: &Made) -> Mistake {
     Mistake::new(&made.kind.at, title, help)
 }
 
-/// Both have an effect on a packet: netem_dequeue() enqueues due packets into what is below it.
+/// Returns the mistake of two nested netems. Both act on a packet: netem_dequeue() enqueues due packets into its child.
 pub(super) fn below_another(made: &Made) -> Mistake {
     let title = "a netem below another netem";
     let help = "a link has one netem: write one with the options of both, whose delays add up";

@@ -33,7 +33,7 @@ pub struct Contention {
 }
 
 impl Contention {
-    /// None: there was no contention.
+    /// Collects the contention of runs; `None`: there was none.
     pub fn of(runs: &[Run]) -> Option<Self> {
         let (spans, alarms) = (spans(runs), Table::of_hosts(ALARMS, runs, alarms));
         if spans.rows.is_empty() && alarms.rows.is_empty() {
@@ -52,7 +52,7 @@ impl Contention {
     }
 }
 
-/// Contention of the measured phase.
+/// Returns a table of the contention in the measured phase.
 pub fn spans(runs: &[Run]) -> Table {
     let row = |run: &Run, span: &Span| {
         vec![

@@ -20,7 +20,7 @@ pub struct Host {
     pub plot: String,
 }
 
-/// Without those whose state the log does not have.
+/// Returns the hosts whose state the log has.
 ///
 /// # Errors
 /// A plot cannot be drawn.
@@ -39,7 +39,7 @@ pub fn of(runs: &[Run]) -> Result<Vec<Host>, PageError> {
     Ok(hosts)
 }
 
-/// Of all hosts.
+/// Returns a table of all hosts.
 pub fn table(runs: &[Run]) -> Table {
     Table::of_hosts(COLUMNS, runs, rows)
 }

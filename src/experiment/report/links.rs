@@ -186,6 +186,8 @@ pub struct OfLink<'a> {
 }
 
 impl<'a> OverTime<'a> {
+    /// Collects the links of runs.
+    ///
     /// # Errors
     /// A plot cannot be drawn.
     pub fn of(runs: &'a [Run]) -> Result<Self, PageError> {

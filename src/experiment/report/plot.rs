@@ -30,7 +30,7 @@ pub struct Plots<'a> {
 }
 
 impl<'a> Plots<'a> {
-    /// `all`: the parts of all hosts, which have one axis of time.
+    /// Prepares the plots of a run. `all`: the parts of all hosts, which have one axis of time.
     pub fn new(run: &'a Run, all: &[Run]) -> Self {
         let spans = all.iter().flat_map(|run| {
             let of_links = run.tracks.iter().flat_map(|t| t.series.points());
@@ -55,7 +55,7 @@ impl<'a> Plots<'a> {
         }
     }
 
-    /// An SVG image; none: the track has no samples.
+    /// Returns the plot of a track as SVG; `None`: the track has no samples.
     pub fn of(&self, track: &Track) -> Result<Option<String>, PageError> {
         if track.series.points().is_empty() {
             return Ok(None);
@@ -64,7 +64,7 @@ impl<'a> Plots<'a> {
         draw(&self.panels(track), &axis, self.run.named(&track.name())).map(Some)
     }
 
-    /// The same of the host; none: the log does not have its state.
+    /// Returns the plot of the host as SVG; `None`: the log does not have its state.
     pub fn host(&self) -> Result<Option<String>, PageError> {
         let panels = self.host_panels();
         if panels.is_empty() {
@@ -274,7 +274,7 @@ fn draw(panels: &[Panel], axis: &Axis, track: String) -> Result<String, PageErro
     chart::draw(panels, axis).map_err(|source| PageError::Plot { track, source })
 }
 
-/// Since second 0 of the run.
+/// Returns the seconds since second 0 of the run.
 pub fn second(run: &Run, mono_ns: u64) -> f64 {
     let origin = run.origin_ns();
     match mono_ns.checked_sub(origin) {

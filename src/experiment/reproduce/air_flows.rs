@@ -65,7 +65,7 @@ impl Flows {
         }
     }
 
-    /// What each has received, bytes.
+    /// Returns the bytes that each flow has received.
     pub fn received(&self) -> Vec<u64> {
         let bytes = |flow: &Flow| flow.received * PAYLOAD;
         self.flows.iter().map(bytes).collect()

@@ -92,6 +92,8 @@ pub(super) struct Counts {
 }
 
 impl Counts {
+    /// Counts what the log of a run contains.
+    ///
     /// # Errors
     /// A program has printed something else.
     pub fn of(
@@ -165,7 +167,7 @@ impl Counts {
         Ok(counts)
     }
 
-    /// Of the receiver that stored from this port.
+    /// Returns the result of the receiver that stored from this port.
     pub fn stored(&self, port: u16) -> Option<&Stored> {
         self.stored.iter().find(|stored| stored.port == port)
     }
@@ -188,7 +190,7 @@ impl Counts {
         (all > 0.0).then_some(busy / all)
     }
 
-    /// A figure that a program reported.
+    /// Returns a figure that a program reported.
     pub fn metric(&self, name: &str) -> Option<f64> {
         let mut all = self.metrics.iter();
         all.find_map(|line| (line.name == name).then_some(line.value))
@@ -237,12 +239,12 @@ impl Counts {
         self.received.iter().find(|received| received.port == port)
     }
 
-    /// Of the ping in a node.
+    /// Returns the result of the ping in a node.
     pub fn echoed(&self, node: &str) -> Option<&Echoed> {
         self.echoed.iter().find(|echoed| echoed.node == node)
     }
 
-    /// Of the clients of iperf3 in a node.
+    /// Returns the result of the clients of iperf3 in a node.
     pub fn iperf(&self, node: &str) -> Option<&Iperf> {
         self.iperf.iter().find(|iperf| iperf.node == node)
     }
@@ -251,14 +253,14 @@ impl Counts {
         self.transferred.first()
     }
 
-    /// Of the sender to a port.
+    /// Returns the result of the sender to a port.
     pub fn transferred_to(&self, port: u16) -> Option<&Transferred> {
         self.transferred
             .iter()
             .find(|transferred| transferred.port == port)
     }
 
-    /// Acknowledged data of the transfer to a port, bytes/s.
+    /// Returns the acknowledged data of the transfer to a port, bytes/s.
     pub fn goodput(&self, port: u16) -> Option<f64> {
         let one = self.transferred_to(port)?;
         Some(one.bytes as f64 * 1e9 / one.duration_ns as f64)
@@ -270,7 +272,7 @@ impl Counts {
         Some((sent.packets as f64 - received.packets as f64) / sent.packets as f64)
     }
 
-    /// Data that arrived at a port while all senders sent, without the first second, bit/s.
+    /// Returns the data that arrived at a port while all senders sent, without the first second, bit/s.
     pub fn rate(&self, port: u16) -> Option<f64> {
         let from = self.sent.iter().map(|sent| sent.first_ns).max()? + WARM_UP_NS;
         let to = self.sent.iter().map(|sent| sent.last_ns).min()?;

@@ -26,7 +26,7 @@ pub(super) struct DiskUse {
 }
 
 impl DiskUse {
-    /// `None`: the file system has no single disk with such a count.
+    /// Starts to watch the disk of a folder; `None`: its file system has no single disk with such a count.
     pub fn watch(folder: &str) -> Option<Self> {
         let device = fs::metadata(folder).ok()?.dev();
         let path = format!(

@@ -116,7 +116,7 @@ impl Figure {
         }
     }
 
-    /// A measured value outside the tolerance, but in this range, differs for this reason.
+    /// Explains a measured value outside the tolerance but in this range.
     pub(super) fn known(self, from: f64, to: f64, why: &'static str) -> Self {
         let known = Some(Known { from, to, why });
         Self { known, ..self }
@@ -147,7 +147,7 @@ impl Figure {
         }
     }
 
-    /// A part of the experiment for which this host lacks a program.
+    /// Marks a part of the experiment for which this host lacks a program.
     pub(super) fn lacking(self, remedy: &'static str) -> Self {
         Self {
             verdict: FigureVerdict::Missing,

@@ -10,7 +10,7 @@ pub(super) struct Iperf {
 }
 
 impl Iperf {
-    /// `None`: the output of something else. Lines of several clients may be in any order.
+    /// Reads the output of iperf3; `None`: it is that of another program. Lines of several clients may be in any order.
     pub fn parse(node: &str, output: &str) -> Option<Self> {
         let of_connection = |line: &&str| line.ends_with("receiver") && !line.starts_with("[SUM]");
         let lines = output.lines().map(str::trim_end).filter(of_connection);

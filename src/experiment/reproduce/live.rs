@@ -52,7 +52,7 @@ impl Bench<'_> {
         })
     }
 
-    /// The same with this definition of contention, which is what it measures.
+    /// Runs a variant whose result is contention by this definition: a contended run counts.
     pub(super) fn judged(
         &self,
         variant: &Variant<'_>,
@@ -61,7 +61,7 @@ impl Bench<'_> {
         self.attempts(variant, config, self.attempts, but_contended)
     }
 
-    /// Once: it is to find what the host cannot carry, and another attempt would find the same host.
+    /// Runs a variant once that finds the limit of the host: another attempt would find the same host.
     pub(super) fn overloaded(
         &self,
         variant: &Variant<'_>,

@@ -197,7 +197,7 @@ impl Reproduced {
     }
 }
 
-/// "12 within, 1 explained".
+/// Returns "12 within, 1 explained".
 pub(crate) fn counts<'a>(figures: impl IntoIterator<Item = &'a Figure>) -> String {
     let figures: Vec<_> = figures.into_iter().collect();
     let count = |verdict: FigureVerdict| {
@@ -253,7 +253,7 @@ pub(crate) fn row(figure: &Figure) -> [String; 7] {
     ]
 }
 
-/// Four significant digits.
+/// Returns a number with four significant digits.
 pub(super) fn number(value: f64) -> String {
     let digits = match value.abs() {
         size if size > 0.0 && size < 0.001 => return format!("{value:.2e}"),

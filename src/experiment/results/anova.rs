@@ -47,7 +47,7 @@ pub struct Pairwise {
     pub welch: Option<TTest>,
 }
 
-/// Of groups by their names; none: fewer than two, or each of them is a single run, or the means differ and the runs of
+/// Compares groups by name; `None`: fewer than two, or each is a single run, or the means differ and the runs of
 /// no group vary.
 pub fn anova(groups: &[(&str, Estimate)]) -> Option<Anova> {
     let runs: usize = groups.iter().map(|(_, group)| group.n).sum();

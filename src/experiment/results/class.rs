@@ -46,7 +46,7 @@ impl ClassTrack {
         self.backlog_bytes = self.backlog_bytes.max(sample.backlog_bytes);
     }
 
-    /// "uplink.voice".
+    /// Returns bottleneck and class, such as "uplink.voice".
     pub fn name(&self) -> String {
         match &self.class {
             Some(class) => format!("{}.{class}", self.bottleneck),
@@ -54,19 +54,19 @@ impl ClassTrack {
         }
     }
 
-    /// Sent on the wire; none: no time.
+    /// Returns the bit/s sent on the wire; `None`: no time.
     pub fn throughput_bit_s(&self) -> Option<f64> {
         let bits = self.counted.sent_bytes as f64 * 8.0;
         (self.interval_ns > 0).then(|| bits * 1e9 / self.interval_ns as f64)
     }
 
-    /// From arrival to transmission; none: no packet was sent.
+    /// Returns the mean time from arrival to transmission in ns; `None`: no packet was sent.
     pub fn mean_wait_ns(&self) -> Option<f64> {
         let sent = self.counted.sent_packets;
         (sent > 0).then(|| self.counted.wait_ns as f64 / sent as f64)
     }
 
-    /// Dropped, of all packets that were sent or dropped; none: there were none.
+    /// Returns the share dropped of all packets that were sent or dropped; `None`: there were none.
     pub fn drop_share(&self) -> Option<f64> {
         let all = self.counted.sent_packets + self.counted.dropped();
         (all > 0).then(|| self.counted.dropped() as f64 / all as f64)

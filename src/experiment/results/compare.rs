@@ -140,7 +140,7 @@ pub(super) fn counted(runs: &[Run]) -> Vec<&Run> {
     }
 }
 
-/// A note if runs of an experiment met the same network, and not all experiments met the same: a test of
+/// Returns a note if runs of an experiment met the same network, and not all experiments met the same: a test of
 /// independent runs takes the difference of two networks for one of the experiments.
 pub(super) fn repeated_seeds(experiments: &[(&str, &[&Run])]) -> Option<String> {
     let seeds =

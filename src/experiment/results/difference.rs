@@ -25,7 +25,7 @@ const NONE: &str = "none";
 /// Characters of a long value that are shown before those that differ.
 const BEFORE: usize = 40;
 
-/// By what decides an experiment: its text, its programs, its links, the machine.
+/// Returns the differences in what determines an experiment: its text, its programs, its links, the machine.
 pub fn differences(a: &Run, b: &Run) -> Vec<Difference> {
     let mut found = Found([a, b], Vec::new());
     found.compare("name", |run| run.about.name.clone());

@@ -42,7 +42,7 @@ pub struct TTest {
 }
 
 impl Estimate {
-    /// None: of no run.
+    /// Estimates the mean of values; `None`: there are none.
     pub fn of(values: &[f64]) -> Option<Self> {
         let n = values.len();
         if n == 0 {
@@ -100,7 +100,7 @@ pub(super) fn mean_difference(a: &Estimate, b: &Estimate) -> f64 {
     without_rounding(b.mean - a.mean, [a.mean, b.mean])
 }
 
-/// Whether b differs from a, variances not assumed equal; none: one of them is a single run.
+/// Tests whether b differs from a, variances not assumed equal; `None`: one of them is a single run.
 pub fn welch(a: &Estimate, b: &Estimate) -> Option<TTest> {
     let (of_a, of_b) = (a.variance_of_mean()?, b.variance_of_mean()?);
     let difference = mean_difference(a, b);
@@ -131,7 +131,7 @@ pub fn bonferroni(p: f64, tests: usize) -> f64 {
     (p * tests as f64).min(1.0)
 }
 
-/// Whether the values of pairs are the same; none: fewer than two pairs.
+/// Tests whether the values of pairs are the same; `None`: fewer than two pairs.
 pub fn paired(pairs: &[(f64, f64)]) -> Option<TTest> {
     let differences = pairs.iter().map(|(a, b)| without_rounding(b - a, [*a, *b]));
     let e = Estimate::of(&differences.collect::<Vec<_>>())?;

@@ -91,7 +91,7 @@ impl Quantity {
         }
     }
 
-    /// For people.
+    /// Returns a value with its unit, as the tables of reports and comparisons show it.
     pub fn text(self, value: f64) -> String {
         match self.unit() {
             Unit::BitS if value < 0.0 => format!("-{}", rate(-value)),
@@ -121,7 +121,7 @@ impl FigureName {
     }
 }
 
-/// Those that the run has.
+/// Returns the figures that the run has.
 pub fn figures(run: &Run) -> Vec<Figure> {
     let classes = run.classes.iter().flat_map(of_class);
     let stations = run.stations.iter().flat_map(of_station);

@@ -90,7 +90,7 @@ impl Logged {
 }
 
 impl Fleet {
-    /// None: the log has no verdict over all hosts, and nothing is known against those that it has.
+    /// Returns the verdict over all hosts; `None`: the log has none, and no host in it is invalid or contended.
     pub fn verdict(&self) -> Option<RunVerdict> {
         let of_hosts = || {
             let found = |verdict| self.runs.iter().any(|run| run.verdict() == Some(verdict));
@@ -101,7 +101,7 @@ impl Fleet {
         end.map(|end| end.verdict).or_else(of_hosts)
     }
 
-    /// Why the verdict is not clean, each with the host, and why the run is not complete.
+    /// Returns why the verdict is not clean, each reason with the host, and why the run is not complete.
     pub fn reasons(&self) -> Vec<String> {
         let of_run = |run: &Run| Some(run.of_host(&run.why_incomplete()?));
         let mut incomplete: Vec<String> = self.runs.iter().filter_map(of_run).collect();
@@ -145,7 +145,7 @@ impl Fleet {
         }
     }
 
-    /// From the first begin of a measured phase to the last end.
+    /// Returns the time from the first start of a measured phase to the last end.
     pub fn measured(&self) -> Option<(u64, u64)> {
         let measured = self.runs.iter().filter_map(Run::measured);
         measured.reduce(|(from, until), (a, b)| (from.min(a), until.max(b)))

@@ -136,12 +136,12 @@ impl HostTally {
             .map(|known| known.sum / known.over_ns as f64)
     }
 
-    /// That of the interval with the most; none: unknown in all intervals.
+    /// Returns the largest value of an interval; `None`: unknown in all intervals.
     pub fn most(&self, figure: HostFigure) -> Option<f64> {
         self.known(figure).map(|known| known.most)
     }
 
-    /// Name of the disk that was busiest in an interval; none: no disk did anything.
+    /// Returns the name of the disk that was busiest in an interval; `None`: no disk did anything.
     pub fn disk(&self) -> Option<&str> {
         self.disk.as_ref().map(|(_, name)| name.as_str())
     }

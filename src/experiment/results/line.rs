@@ -102,8 +102,10 @@ struct End {
 }
 
 impl Line {
+    /// Reads a line of a log.
+    ///
     /// # Errors
-    /// It is not JSON, or not what its type has.
+    /// It is not JSON, or has not the keys of its type.
     pub fn read(text: &[u8]) -> serde_json::Result<Self> {
         fn body<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<T> {
             serde_json::from_slice(text)

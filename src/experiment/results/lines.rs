@@ -34,7 +34,7 @@ impl<'a> Lines<'a> {
         })
     }
 
-    /// Without its line feed.
+    /// Returns the next line without its line feed; `None`: the end.
     pub fn next(&mut self) -> Result<Option<&[u8]>, ResultsError> {
         if std::mem::take(&mut self.again) {
             return Ok(Some(self.last()));
@@ -57,7 +57,7 @@ impl<'a> Lines<'a> {
         self.line.strip_suffix(b"\n").unwrap_or(&self.line)
     }
 
-    /// The next line is the last one again.
+    /// Makes [`Self::next`] return the same line again.
     pub fn again(&mut self) {
         self.again = true;
     }

@@ -41,7 +41,7 @@ impl Losses {
         }
     }
 
-    /// For people.
+    /// Returns the result as a phrase.
     pub fn text(&self) -> String {
         let said = match self.same {
             Same::BySample => "identical, sample by sample",
@@ -56,7 +56,7 @@ impl Losses {
     }
 }
 
-/// Of at least two runs.
+/// Compares the losses of at least two runs.
 pub fn losses(runs: &[&Run]) -> Losses {
     let Some((first, others)) = runs.split_first().filter(|(_, others)| !others.is_empty()) else {
         return Losses::new(Same::NotComparable, "a single run".to_owned());

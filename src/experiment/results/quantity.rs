@@ -15,13 +15,13 @@ pub(crate) fn time(ns: f64) -> String {
     format!("{sign}{}", Time(whole(ns.abs())))
 }
 
-/// 0 to 1: "1.234%".
+/// Returns a share of 0 to 1 as "1.234%".
 pub(crate) fn share(share: f64) -> String {
     let sign = if share < 0.0 { "-" } else { "" };
     format!("{sign}{}", Percent(four_digits(share.abs())))
 }
 
-/// A number of any unit: "1.234", "-5".
+/// Returns a number of any unit, such as "1.234" or "-5".
 pub(crate) fn number(value: f64) -> String {
     four_digits(value).to_string()
 }

@@ -61,7 +61,7 @@ impl Part {
         Ok(())
     }
 
-    /// None: the log has no experiment. `notes`: on the log itself.
+    /// Returns the run; `None`: the log has no experiment. `notes`: on the log itself.
     pub fn finish(self, notes: Vec<String>) -> Option<Run> {
         self.reading.map(|reading| reading.finish(notes))
     }

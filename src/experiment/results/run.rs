@@ -134,7 +134,7 @@ pub struct Track {
 }
 
 impl Track {
-    /// "access up", "access down, class mobile".
+    /// Returns a name such as "access up" or "access down, class mobile".
     pub fn name(&self) -> String {
         let class = self.class.as_ref().map(|c| format!(", class {c}"));
         let class = class.unwrap_or_default();
@@ -161,13 +161,13 @@ impl Run {
         host.collect::<String>() + name
     }
 
-    /// A sentence, of several hosts with the name of the host: "b: its clock is wrong".
+    /// Returns a sentence, in a fleet with the name of the host: "b: its clock is wrong".
     pub fn of_host(&self, text: &str) -> String {
         let host = self.in_fleet.iter().map(|of| format!("{}: ", of.host));
         host.collect::<String>() + text
     }
 
-    /// None: emud was killed before it could judge.
+    /// Returns the verdict; `None`: emud was killed before it could judge.
     pub fn verdict(&self) -> Option<RunVerdict> {
         self.end.as_ref().map(|end| end.judgement.verdict)
     }
@@ -183,7 +183,7 @@ impl Run {
         self.why_excluded().is_none()
     }
 
-    /// One sentence; none: it counts.
+    /// Returns why the run does not count; `None`: it counts.
     pub fn why_excluded(&self) -> Option<String> {
         match self.verdict() {
             Some(RunVerdict::Clean | RunVerdict::Unwatched) => self.why_incomplete(),
@@ -191,7 +191,7 @@ impl Run {
         }
     }
 
-    /// One sentence; none: no program under test failed.
+    /// Returns which program under test failed; `None`: none did.
     pub fn why_failed(&self) -> Option<String> {
         let first = self.failed.items.first()?;
         let more = match self.failed.items.len() as u64 - 1 + self.failed.left_out {
@@ -203,19 +203,19 @@ impl Run {
         Some(format!("the program of {node} failed with {status}{more}"))
     }
 
-    /// One sentence; none: its programs did all that they were to do.
+    /// Returns why its programs did not finish; `None`: they did.
     pub fn why_incomplete(&self) -> Option<String> {
         self.why_failed().or_else(|| self.why_cut_short())
     }
 
-    /// One sentence; none: no signal ended the run, of which the verdict is good and no program failed.
+    /// Returns which signal ended a run with a good verdict and no failed program; `None`: no signal did.
     /// Programs that emud ended because of a signal have not failed, and still did not do all their work.
     fn why_cut_short(&self) -> Option<String> {
         let said = &self.end.as_ref()?.judgement;
         cut_short(said.verdict, said.exit_code)
     }
 
-    /// What the log lacks of the figures; none: nothing.
+    /// Returns which samples the log lacks; `None`: it has all.
     pub fn why_fewer_samples(&self) -> Option<String> {
         let lines = self.end.as_ref().map_or(0, |end| end.lines_lost);
         let log = self.path.display();
@@ -226,7 +226,7 @@ impl Run {
         }
     }
 
-    /// One sentence; none: it is clean.
+    /// Returns why the run is not clean; `None`: it is.
     pub fn why_not_clean(&self) -> Option<String> {
         let Some(end) = &self.end else {
             return Some("the log has no end: emud was killed, nothing can be said".to_owned());
@@ -255,15 +255,15 @@ impl Run {
         Some((from, phases.next().map_or(self.last_mono_ns, |p| p.mono_ns)))
     }
 
-    /// Second 0 of plots and tables: the measured phase begins; without one, the log. Of several hosts it
-    /// is the same one.
+    /// Returns second 0 of plots and tables: the start of the measured phase; without one, of the log. All hosts
+    /// have the same one.
     pub fn origin_ns(&self) -> u64 {
         let measured = || self.measured().map(|(from, _)| from);
         let of_fleet = self.in_fleet.as_ref().map(|of| of.origin_ns);
         of_fleet.or_else(measured).unwrap_or(self.first_mono_ns)
     }
 
-    /// Of the measured phase. Without an end all alarms of the log.
+    /// Returns the contention of the measured phase; if the log has no end, all alarms.
     pub fn contention(&self) -> Vec<Span> {
         match &self.end {
             Some(end) => end.judgement.contention.clone(),
@@ -288,7 +288,7 @@ impl Run {
     }
 }
 
-/// What an exit code says that a good verdict does not.
+/// Returns what an exit code adds to a good verdict.
 pub(super) fn cut_short(verdict: RunVerdict, exit_code: u8) -> Option<String> {
     match exit_code {
         _ if !matches!(verdict, RunVerdict::Clean | RunVerdict::Unwatched) => None,
@@ -298,7 +298,7 @@ pub(super) fn cut_short(verdict: RunVerdict, exit_code: u8) -> Option<String> {
     }
 }
 
-/// "clean", "unwatched", "contended", "invalid", "unfinished".
+/// Returns "clean", "unwatched", "contended", "invalid", or "unfinished".
 pub fn verdict_word(verdict: Option<RunVerdict>) -> &'static str {
     match verdict {
         Some(RunVerdict::Clean) => "clean",
@@ -309,7 +309,7 @@ pub fn verdict_word(verdict: Option<RunVerdict>) -> &'static str {
     }
 }
 
-/// "cpu 1", "network eth0".
+/// Returns a name such as "cpu 1" or "network eth0".
 pub fn resource_name(resource: &str, what: &str) -> String {
     match what.starts_with(resource) {
         true => what.to_owned(),

@@ -71,7 +71,7 @@ impl<T: Point> Series<T> {
         self.each *= 2;
     }
 
-    /// In the order of time.
+    /// Returns the points in the order of time.
     pub fn points(&self) -> &[T] {
         &self.points
     }

@@ -76,7 +76,7 @@ impl StationTrack {
         self.rate(self.counted.sent_bytes)
     }
 
-    /// Received, bit/s; none: no time.
+    /// Returns the bit/s received; `None`: no time.
     pub fn received_bit_s(&self) -> Option<f64> {
         self.rate(self.counted.received_bytes)
     }
@@ -91,13 +91,13 @@ impl StationTrack {
         (self.interval_ns > 0).then(|| ns as f64 / self.interval_ns as f64)
     }
 
-    /// Given up, of all packets that were sent or given up; none: there were none.
+    /// Returns the share given up of all packets that were sent or given up; `None`: there were none.
     pub fn loss_share(&self) -> Option<f64> {
         let all = self.counted.sent_packets + self.counted.given_up;
         (all > 0).then(|| self.counted.given_up as f64 / all as f64)
     }
 
-    /// Dropped by the queue, of all packets that left it; none: there were none.
+    /// Returns the share dropped by the queue of all packets that left it; `None`: there were none.
     pub fn drop_share(&self) -> Option<f64> {
         let dropped = self.counted.dropped();
         let all = self.counted.sent_packets + self.counted.given_up + dropped;
@@ -164,7 +164,7 @@ impl Places {
         self.last.as_ref()
     }
 
-    /// In the order of time; the last one is that of the log.
+    /// Returns the positions in the order of time; the last one is that of the log.
     pub fn points(&self) -> Vec<&Place> {
         let last = self.last.iter();
         let beyond = last.filter(|last| self.points.last() != Some(last));

@@ -56,7 +56,7 @@ pub struct Summary {
     pub notes: Vec<String>,
 }
 
-/// Of those that count ([`Run::counts`]).
+/// Summarises the runs that count ([`Run::counts`]).
 pub fn summarise(runs: &[Run]) -> Summary {
     let counted: Vec<&Run> = runs.iter().filter(|run| run.counts()).collect();
     let of: Vec<&Run> = match counted.is_empty() {
@@ -74,13 +74,13 @@ pub fn summarise(runs: &[Run]) -> Summary {
     }
 }
 
-/// A sentence for each run that lacks samples.
+/// Returns a sentence for each run that lacks samples.
 pub(super) fn fewer_samples(runs: &[&Run]) -> impl Iterator<Item = String> {
     let why = runs.iter().filter_map(|run| run.why_fewer_samples());
     why.map(|why| format!("{why}: the figures are of the others"))
 }
 
-/// Each figure over the runs that have it, in the order in which it first appears.
+/// Returns each figure over the runs that have it, in the order in which it first appears.
 pub(crate) fn rows(runs: &[&Run]) -> Vec<Row> {
     let mut collected: Vec<(FigureName, Vec<f64>)> = Vec::new();
     for figure in runs.iter().flat_map(|run| figures(run)) {
@@ -97,7 +97,7 @@ pub(crate) fn rows(runs: &[&Run]) -> Vec<Row> {
 }
 
 impl Summary {
-    /// For people: ends with a line feed.
+    /// Returns the summary as text that ends with a line feed.
     pub fn text(&self) -> String {
         let mut out = String::new();
         let (all, counted) = (self.runs.len(), self.counted);
@@ -144,7 +144,7 @@ impl Summary {
 }
 
 impl RunEntry {
-    /// Of these runs; `figures`: of which the figures are.
+    /// Lists these runs; `figures`: the runs that the figures are from.
     pub(super) fn of(runs: &[Run], figures: &[&Run]) -> Vec<Self> {
         let entry = |run: &Run| Self {
             log: run.path.display().to_string(),
@@ -157,7 +157,7 @@ impl RunEntry {
         runs.iter().map(entry).collect()
     }
 
-    /// One line.
+    /// Returns log, verdict and reason of exclusion as one line.
     pub fn text(&self) -> String {
         let log = printable(&self.log);
         let excluded = if self.in_figures { "" } else { ", EXCLUDED" };

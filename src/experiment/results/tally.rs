@@ -82,13 +82,13 @@ impl Tally {
         self.counted = self.counted.plus(&other.counted);
     }
 
-    /// Of the bytes that were let through; none: no time.
+    /// Returns the bit/s of the bytes that passed; `None`: no time.
     pub fn throughput_bit_s(&self) -> Option<f64> {
         let bits = self.counted.passed_bytes as f64 * 8.0;
         (self.interval_ns > 0).then(|| bits * 1e9 / self.interval_ns as f64)
     }
 
-    /// Of the fastest interval; none: no time.
+    /// Returns the bit/s of the fastest interval; `None`: no time.
     pub fn peak_bit_s(&self) -> Option<f64> {
         // If all intervals were cut short, that of all together.
         Some(self.throughput_bit_s()?.max(self.peak_bit_s))
@@ -109,8 +109,8 @@ impl Tally {
         Some(bits * 1e9 / self.interval_ns as f64)
     }
 
-    /// Lost on the wire, of the packets that the loss could meet: not of those that the queue dropped, nor of those
-    /// that passed without emulation.
+    /// Returns the share lost on the wire of the packets that the loss could meet, without those that the queue dropped
+    /// and those that passed without emulation.
     pub fn loss(&self) -> Option<Share> {
         Share::of(self.counted.lost, self.met())
     }
@@ -125,7 +125,7 @@ impl Tally {
         self.counted.passed_packets + self.counted.lost
     }
 
-    /// Dropped by the queue, of all packets.
+    /// Returns the share dropped by the queue of all packets.
     pub fn drop_share(&self) -> Option<f64> {
         let Counted {
             packets, dropped, ..

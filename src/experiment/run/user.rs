@@ -108,7 +108,7 @@ impl User {
         self.open(path, OFlags::TRUNC)
     }
 
-    /// The same of a file to append to, which is not emptied.
+    /// Opens a file to append to, which is not emptied, otherwise as [`Self::create`].
     ///
     /// # Errors
     /// As [`Self::create`].

@@ -251,7 +251,7 @@ impl Plan {
     }
 }
 
-/// 0.0.0.0/0.
+/// Returns 0.0.0.0/0.
 pub(crate) fn everywhere() -> Ipv4Net {
     Ipv4Net::default()
 }

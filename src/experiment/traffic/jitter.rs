@@ -18,7 +18,7 @@ pub(super) struct Jitter {
 }
 
 impl Jitter {
-    /// A datagram came after so long; the clocks may differ.
+    /// Adds a datagram with its transit time; the clocks may differ.
     pub fn add(&mut self, sender: SocketAddr, transit_ns: i64) {
         self.is_mixed |= *self.sender.get_or_insert(sender) != sender;
         if let Some(before) = self.transit_ns.replace(transit_ns) {

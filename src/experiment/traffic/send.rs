@@ -177,7 +177,7 @@ pub(super) mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    /// To these ports of this host.
+    /// Returns a stream to these ports of this host.
     pub fn stream(ports: &[u16]) -> Stream {
         Stream {
             to: (ports.iter())

@@ -82,7 +82,7 @@ impl Window {
         Step::Send(number)
     }
 
-    /// An acknowledgement came; a second one for the same block is ignored.
+    /// Takes an acknowledgement; a second one for the same block is ignored.
     pub fn acknowledge(&mut self, number: u64) {
         if let Some(due) = self.waiting.remove(&number) {
             self.due.remove(&(due, number));

@@ -56,7 +56,7 @@ impl Argument {
         }
     }
 
-    /// `--set KEY=VALUE`; the key is dotted, as in cpu.theta, network.device.eth0.
+    /// Creates `--set KEY=VALUE`; the key is dotted, as in cpu.theta, network.device.eth0.
     pub fn set(assignment: &str) -> Self {
         Self::new("--set", assignment, Meaning::Set)
     }
@@ -72,12 +72,12 @@ impl Argument {
         Self::new(flag, assignment, Meaning::Named(path))
     }
 
-    /// `--psi STALL/WINDOW` or `--psi off`.
+    /// Creates `--psi STALL/WINDOW` or `--psi off`.
     pub fn psi(value: &str) -> Self {
         Self::new("--psi", value, Meaning::Psi)
     }
 
-    /// `--only cpu,disk`: switches everything else off.
+    /// Creates `--only cpu,disk`, which switches everything else off.
     pub fn only(resources: &str) -> Self {
         Self::new("--only", resources, Meaning::Only)
     }

@@ -164,7 +164,7 @@ pub(super) const KEYS: &[&str] = &[
 pub(crate) type AqmDraft = Option<Located<Manager>>;
 
 impl Reader {
-    /// The key `aqm`; true if it is another one than before, whose keys are gone then.
+    /// Reads the key `aqm`. Returns true if it replaces another manager, whose keys are gone then.
     pub(super) fn aqm_kind(&mut self, draft: &mut AqmDraft, value: &Located<Value>) -> bool {
         if is_none(value) {
             *draft = None;
@@ -183,7 +183,7 @@ impl Reader {
         true
     }
 
-    /// One key of a manager; false if none has it.
+    /// Reads one key of a manager. Returns false if no manager has it.
     pub(super) fn aqm_key(&mut self, draft: &mut AqmDraft, entry: &Entry) -> bool {
         let key = &entry.key.value;
         if !KEYS.contains(&key.as_str()) {

@@ -65,7 +65,7 @@ fn median(q: &[f64]) -> f64 {
     q[TABLE_STEPS / 2]
 }
 
-/// Absolute delays in ns at x = -8..=8 in steps of 1/256, never falling.
+/// Returns the absolute delays in ns at x = -8..=8 in steps of 1/256, never falling.
 ///
 /// Mean and standard deviation, of linear interpolation under the standard normal density, are the
 /// configured ones to 1e-6 or to the rounding of a point to whole ns, whichever is more; those of the
@@ -127,7 +127,7 @@ fn log_normal(mean: f64, sd: f64) -> Vec<u64> {
         .collect()
 }
 
-/// Shift and scale for `mean` and `sd`, `sd` being possible.
+/// Returns shift and scale for `mean` and a possible `sd`.
 pub(super) fn fit(q: &[f64], lowest: f64, mean: f64, sd: f64) -> (f64, f64) {
     // Interpolation leaves the table a millionth off mean 0 and sd 1.
     let (q_mean, q_sd) = moments(q.iter().copied());

@@ -32,7 +32,7 @@ pub const TABLE_MIN: f64 = -8.0;
 /// Distance of two points.
 pub const TABLE_STEP: f64 = 1.0 / 256.0;
 
-/// x at table point `i`; exact.
+/// Returns x at table point `i`, exactly.
 pub fn table_x(i: usize) -> f64 {
     TABLE_MIN + i as f64 * TABLE_STEP
 }

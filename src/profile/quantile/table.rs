@@ -87,29 +87,29 @@ impl Table {
         Ok(Self { points, mean, sd })
     }
 
-    /// In units of the spread.
+    /// Returns the mean in units of the spread.
     pub fn mean(&self) -> f64 {
         self.mean
     }
 
-    /// In units of the spread.
+    /// Returns the standard deviation in units of the spread.
     pub fn sd(&self) -> f64 {
         self.sd
     }
 
-    /// By how much a point of [`Self::standard`] may be off.
+    /// Returns the rounding error of a point of [`Self::standard`].
     pub(super) fn rounding(&self) -> f64 {
         1.0 / UNIT / self.sd
     }
 
-    /// Standardised to mean 0 and standard deviation 1.
+    /// Returns the points standardised to mean 0 and standard deviation 1.
     pub(super) fn standard(&self) -> Vec<f64> {
         let standardised = |q: &i32| (f64::from(*q) / UNIT - self.mean) / self.sd;
         self.points.iter().map(standardised).collect()
     }
 
-    /// One line: the first point, then how much each is above the one before, `x` and how often
-    /// where that repeats.
+    /// Returns one line: the first point, then the rise of each over the one before, with `x` and a count
+    /// where it repeats.
     pub fn to_text(&self) -> String {
         let mut words = vec![self.points[0].to_string()];
         let mut rises = self

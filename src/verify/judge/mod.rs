@@ -44,7 +44,7 @@ impl Judge<'_> {
         (cdf, chance)
     }
 
-    /// Delay, loss, copies and order, from probes at a rate well below the link's.
+    /// Checks delay, loss, copies and order, from probes at a rate well below the link's.
     pub fn paced(&self, stream: &Stream, (cdf, chance): &(Cdf, Chance)) -> Vec<Check> {
         let mut checks = self.delay(stream, cdf, chance);
         checks.push(self.loss(stream));

@@ -64,7 +64,7 @@ pub(super) fn reorder(out: &mut Writer, netem: &Netem, has_rate: bool) -> Result
     Ok(())
 }
 
-/// Duplication and corruption.
+/// Writes duplication and corruption.
 pub(super) fn alter(out: &mut Writer, netem: &Netem, has_rate: bool) {
     let some = |chance: Option<Chance>| chance.filter(|chance| chance.probability > 0.0);
     if let Some(chance) = some(netem.duplicate) {

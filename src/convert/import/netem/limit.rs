@@ -7,7 +7,7 @@ use crate::convert::import::writer::{Writer, quoted};
 use crate::convert::netem::{MOST_QUEUED, NO_LIMIT, USUAL_LIMIT, on_their_way};
 use crate::profile::PACKET_BYTES;
 
-/// netem's limit counts every packet it holds, emud's queue only those before the rate.
+/// Writes the limit of the queue: netem's limit counts every packet it holds, emud's queue only those before the rate.
 pub(super) fn limit(out: &mut Writer, netem: &Netem, rate: Option<u64>) {
     let limit = (netem.limit.as_ref()).map_or(USUAL_LIMIT, |limit| limit.value);
     if limit == 0 {

@@ -15,7 +15,7 @@ use crate::convert::import::Tables;
 use crate::convert::import::writer::{Writer, quoted};
 use crate::text::Mistake;
 
-/// A profile has one seed, for all of its links.
+/// Writes the seed: a profile has one for all of its links.
 pub(in crate::convert::import) fn seed<'a>(
     out: &mut Writer,
     netems: impl Iterator<Item = &'a Netem>,

@@ -7,7 +7,7 @@ use crate::convert::import::writer::{Writer, quoted, table};
 use crate::profile::Rate;
 use crate::text::Mistake;
 
-/// The rate of a tbf or an htb beside netem.
+/// Writes the rate of a tbf or an htb beside netem.
 pub(super) fn shaper_keys(out: &mut Writer, shaper: &Shaper, rate: u64) {
     let kind = &shaper.kind;
     out.note(&format!(
@@ -52,7 +52,7 @@ fn own_rate(netem: &Netem) -> Option<f64> {
     own.filter(|bits| *bits >= 8.0)
 }
 
-/// In bit/s, in whole bytes per second as netem rounds it; `None`: no limit.
+/// Returns the rate in bit/s, in whole bytes per second as netem rounds it; `None`: no limit.
 pub(super) fn effective_rate(netem: &Netem) -> Option<u64> {
     let shaped = slower_shaper(netem).map(Shaper::bits);
     let bytes = (shaped.or(own_rate(netem))? / 8.0).floor() as u64;

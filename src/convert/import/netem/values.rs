@@ -7,7 +7,7 @@ use crate::convert::import::tc_command::begins;
 use crate::convert::import::tc_units::{is_bare, percent, rate_bits, size, time_ns, whole};
 use crate::text::{At, Mistake, clipped};
 
-/// `PERCENT [CORRELATION]`.
+/// Reads `PERCENT [CORRELATION]`.
 pub(super) fn chance(words: &mut Words, option: &str, example: &str) -> Result<Chance, Mistake> {
     let probability = percent(&words.argument(option, example)?)?;
     let correlation = match words.number() {
@@ -25,7 +25,7 @@ pub(super) fn chance(words: &mut Words, option: &str, example: &str) -> Result<C
     })
 }
 
-/// With rho = 1 the kernel's get_crandom() repeats its first number forever.
+/// Returns the mistake of a correlation of 1: the kernel's get_crandom() repeats its first number forever.
 pub(super) fn one_for_all(at: &At) -> Mistake {
     let title = "a correlation of 100 %: netem draws once for all packets";
     Mistake::new(
@@ -35,7 +35,7 @@ pub(super) fn one_for_all(at: &At) -> Mistake {
     )
 }
 
-/// `state P13 [P31 [P32 [P23 [P14]]]]`.
+/// Reads `state P13 [P31 [P32 [P23 [P14]]]]`.
 pub(super) fn four_states(words: &mut Words) -> Result<LossOption, Mistake> {
     words.skip("p13");
     let first = words.argument("loss state", "1% 10%")?;
@@ -67,7 +67,7 @@ pub(super) fn four_states(words: &mut Words) -> Result<LossOption, Mistake> {
     })
 }
 
-/// `gemodel P [R [1-H [1-K]]]`.
+/// Reads `gemodel P [R [1-H [1-K]]]`.
 pub(super) fn gilbert_elliott(words: &mut Words) -> Result<LossOption, Mistake> {
     words.skip("p");
     let p = percent(&words.argument("loss gemodel", "1% 10%")?)?;
@@ -82,7 +82,7 @@ pub(super) fn gilbert_elliott(words: &mut Words) -> Result<LossOption, Mistake> 
     Ok(LossOption::Gemodel { p, r, bad, good })
 }
 
-/// `rate RATE [PACKETOVERHEAD [CELLSIZE [CELLOVERHEAD]]]`.
+/// Reads `rate RATE [PACKETOVERHEAD [CELLSIZE [CELLOVERHEAD]]]`.
 pub(super) fn rate(words: &mut Words) -> Result<RateOption, Mistake> {
     const BYTES: std::ops::RangeInclusive<i64> = -64..=4096;
     let word = words.argument("rate", "1mbit")?;
@@ -110,7 +110,7 @@ pub(super) fn rate(words: &mut Words) -> Result<RateOption, Mistake> {
     Ok(option)
 }
 
-/// `slot MIN [MAX]` or `slot distribution NAME DELAY JITTER`, then `[packets N] [bytes N]`. tc prints a
+/// Reads `slot MIN [MAX]` or `slot distribution NAME DELAY JITTER`, then `[packets N] [bytes N]`. tc prints a
 /// distribution without its name.
 pub(super) fn slot(word: &Word, words: &mut Words) -> Result<SlotOption, Mistake> {
     let mut text = word.value.to_owned();
@@ -185,7 +185,7 @@ pub(super) fn slot(word: &Word, words: &mut Words) -> Result<SlotOption, Mistake
     })
 }
 
-/// A number that tc does not accept as one.
+/// Returns the mistake of a number that tc does not accept as one.
 pub(super) fn no_digit(at: &At, word: &str) -> Mistake {
     let title = format!("tc does not read `{}` as a number", clipped(word));
     let help = format!(

@@ -21,7 +21,7 @@ pub struct Motion {
 }
 
 impl Motion {
-    /// None: it does not move.
+    /// Returns the motion along these positions; `None`: the station does not move.
     pub fn of_places(places: &[(f64, &Place)], end_s: f64, scale: &Scale) -> Option<Self> {
         let points = places
             .iter()

@@ -23,7 +23,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Of a picture of this width; none: no positions.
+    /// Creates the scale of a picture of this width; `None`: there are no positions.
     pub fn of(
         positions: impl Iterator<Item = [f64; 2]>,
         width: f64,
@@ -61,7 +61,7 @@ impl Scale {
         })
     }
 
-    /// North is above.
+    /// Returns the pixel of a position, with north at the top.
     pub fn px(&self, [x, y]: [f64; 2]) -> [f64; 2] {
         [
             self.left + (x - self.west) * self.px_per_m,
@@ -74,13 +74,13 @@ impl Scale {
         tenth(m * self.px_per_m)
     }
 
-    /// What all positions cover.
+    /// Returns width and height of the area that all positions cover, m.
     pub fn size_m(&self) -> [f64; 2] {
         self.size_m
     }
 }
 
-/// To a tenth of a pixel.
+/// Rounds to a tenth of a pixel.
 fn tenth(px: f64) -> f64 {
     (px * 10.0).round() / 10.0 + 0.0
 }

@@ -20,7 +20,7 @@ pub(super) struct Graphs {
 }
 
 impl Graphs {
-    /// Of up to 64 stations, from the beginning of the motion to a time.
+    /// Computes the graphs of up to 64 stations, from the beginning of the motion to `until_ns`.
     pub fn new(tracks: &[Track], range_m: f64, until_ns: u64) -> Self {
         assert!(tracks.len() <= MOST_STATIONS, "{} stations", tracks.len());
         let graph = |step: u64| {

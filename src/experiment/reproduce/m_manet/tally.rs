@@ -65,7 +65,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// The motion began at `began_ns`.
+    /// Adds the packets of a flow. The motion began at `began_ns`.
     pub fn add(&mut self, flow: &Flow<'_>, reach: &Reach, began_ns: u64) {
         let Flow {
             from,

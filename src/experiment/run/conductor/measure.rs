@@ -40,7 +40,7 @@ enum Over {
 }
 
 impl Run<'_> {
-    /// The preparation of the programs, and the measured phase.
+    /// Prepares the programs and carries out the measured phase.
     pub(super) async fn with_network(
         &mut self,
         network: &Arc<Network>,

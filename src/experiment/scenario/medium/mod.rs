@@ -35,7 +35,7 @@ pub(crate) struct MediumDraft {
     pub segment: Option<SegmentTable>,
 }
 
-/// What a message calls a medium.
+/// Returns the name of the kind in messages: "segment" or "medium".
 pub(crate) fn word(segment: Option<&SegmentTable>) -> &'static str {
     match segment {
         Some(_) => "segment",

@@ -37,7 +37,7 @@ impl Default for QueueChoice {
 }
 
 impl QueueChoice {
-    /// For radios that send at `kbit`.
+    /// Returns the discipline for radios that send at `kbit` kbit/s.
     pub fn discipline(&self, kbit: u32) -> Discipline {
         let rate = u64::from(kbit) * 1000;
         match self.kind {

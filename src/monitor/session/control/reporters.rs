@@ -19,7 +19,7 @@ impl Default for Allowed {
 }
 
 impl Allowed {
-    /// `users`: who called sudo, and the user of the programs under test.
+    /// Creates the list. `users`: the user who called sudo, and the user of the programs under test.
     pub fn new(reporters: Reporters, users: Vec<u32>) -> Self {
         Self {
             everyone: reporters == Reporters::All,
