@@ -18,7 +18,7 @@ Examples:
 A row is source,destination,rate,delay,loss; an empty field has the value of the base link
 (docs/many-links.md). No packet sees half of a change.")]
 pub struct Args {
-    /// CSV of pairs
+    /// CSV file of pairs
     #[arg(value_name = "FILE")]
     file: PathBuf,
 

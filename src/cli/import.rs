@@ -50,20 +50,20 @@ Examples:
 
 The tree becomes a bottleneck, each class a link with its netem, each filter a rule (docs/queues.md).")]
     Tc {
-        /// The header to write: tc shapes what leaves a device, which is `up`
+        /// Header to write: tc shapes egress of a device, which is `up`
         #[arg(long, value_enum, default_value_t = Side::Up)]
         direction: Side,
 
-        /// The device whose qdiscs are read, of a script for several
+        /// Device whose qdiscs are read; required for a script with several
         #[arg(long, value_name = "NAME")]
         dev: Option<String>,
 
-        /// The rate of the device, where the tree has none: prio, a queue alone, or htb without a class
-        /// above all
+        /// Rate of the device, for a tree without one: prio, a single queue, or htb without a root
+        /// class
         #[arg(long, value_name = "RATE")]
         rate: Option<Rate>,
 
-        /// A script with commands of tc; - for standard input
+        /// Script with tc commands; - for standard input
         file: String,
     },
     /// Write a profile with two Mahimahi traces as up and down

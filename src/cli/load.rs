@@ -60,7 +60,7 @@ enum What {
         #[command(flatten)]
         ends: Ends,
     },
-    /// Write memory over and over
+    /// Write to memory repeatedly
     Memory {
         /// Size of the memory, such as 60MB or 2GiB
         #[arg(value_name = "SIZE", value_parser = size)]

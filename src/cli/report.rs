@@ -27,7 +27,7 @@ has means and every run (docs/report.md). The log of several hosts, of `emud fle
 Exit codes: 0 written, whatever the verdict is, 64 the page would overwrite a log, 65 not an experiment's log or damaged, 66 no such file,
 73 the page or a plot cannot be written.")]
 pub struct Args {
-    /// What `emud run --log` wrote; several: repeats of an experiment
+    /// Logs that `emud run --log` wrote; several are repeats of an experiment
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
 
@@ -36,7 +36,7 @@ pub struct Args {
     #[arg(long, value_name = "LOG", num_args = 1.., action = clap::ArgAction::Set)]
     against: Vec<PathBuf>,
 
-    /// The page to write; - for standard output
+    /// Page to write; - for standard output
     #[arg(short, long, value_name = "FILE", required_unless_present_any = ["svg", "text"])]
     output: Option<PathBuf>,
 

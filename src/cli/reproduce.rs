@@ -82,7 +82,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     monitor: Option<PathBuf>,
 
-    /// Also write a page with plots that a browser shows by itself
+    /// Also write a self-contained HTML page with plots
     #[arg(long, value_name = "FILE", conflicts_with = "list")]
     page: Option<PathBuf>,
 

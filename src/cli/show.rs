@@ -21,7 +21,7 @@ use super::{Failure, Place};
     after_long_help = "Examples:\n  emud show eth0\n  emud show --json | jq .interfaces[].up.counters"
 )]
 pub struct Args {
-    /// The interface; with none, all of this namespace
+    /// Interface to show [default: all of this namespace]
     #[arg(value_name = "IFACE")]
     interface: Option<String>,
 

@@ -57,11 +57,11 @@ enum Verb {
         /// distribution, rounded; beyond a limit it is that limit
         #[arg(long, value_name = "BYTES", default_value = "1470")]
         size: Size,
-        /// Seed of sizes of a distribution
+        /// Seed of the sizes of normal:MEAN,SD
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
-        /// Send RTP: what the rate gives a frame leaves at once when the frame begins, with its time stamp
-        /// (90 kHz), and with the marker in its last packet; for `receive --rtp`
+        /// Send RTP with this number of frames per second, for `receive --rtp`: all packets of a frame are sent
+        /// when it begins, with its time stamp (90 kHz), the last one with the marker
         #[arg(long, value_name = "FPS", value_parser = clap::value_parser!(u32).range(1..=1000))]
         rtp: Option<u32>,
         /// Type of service: all eight bits, decimal or with 0x
@@ -125,7 +125,7 @@ enum Verb {
         /// Queue for data that is not yet in the file; nothing is read while it is full
         #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = super::load::size)]
         memory: u64,
-        /// Data of a write
+        /// Data per write
         #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = super::load::size)]
         block: u64,
         /// Number of concurrent writers

@@ -47,7 +47,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME|PID|PATH", required_unless_present_any = ["peer", "classes"])]
     peer_netns: Option<String>,
 
-    /// Send nothing, and judge the classes of bottlenecks by what they send of the traffic that is there
+    /// Send no probes; judge the classes of bottlenecks by how they share the present traffic
     #[arg(long, conflicts_with_all = ["peer", "peer_netns", "json", "plot"])]
     classes: bool,
 

@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "text")]
     json: bool,
 
-    /// Print lines for people [default on a terminal]
+    /// Print human-readable lines [default on a terminal]
     #[arg(long)]
     text: bool,
 

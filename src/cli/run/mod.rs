@@ -110,7 +110,7 @@ pub struct Args {
     #[arg(long, value_name = "ADDR:PORT")]
     metrics: Option<String>,
 
-    /// Whether the output of programs is logged
+    /// Log the output of programs
     #[arg(long, value_name = "on|off", value_enum, default_value_t = Switch::On)]
     log_output: Switch,
 

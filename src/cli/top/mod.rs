@@ -26,7 +26,7 @@ Examples:
 
 Its `emud monitor`, with default thresholds, watches the host. docs/top.md")]
 pub struct Args {
-    /// Length of an interval
+    /// Time between two updates
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
     every: Duration,
 
