@@ -55,7 +55,7 @@ pub fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Mixes a word into a hash, as emud_absorb() of bpf/rng.h.
+/// Mixes 64 bits into a hash, as emud_absorb() of bpf/rng.h.
 pub(crate) fn absorb(hash: u64, word: u64) -> u64 {
     let hash = (hash ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd);
     hash ^ (hash >> 32)

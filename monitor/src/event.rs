@@ -117,7 +117,7 @@ pub struct Alarm {
     pub resource: Resource,
     /// What exactly was contended.
     pub scope: Scope,
-    /// Begin of the busy interval or window in ns of CLOCK_MONOTONIC; of a late packet its departure
+    /// Start of the busy interval or window in ns of CLOCK_MONOTONIC; of a late packet its departure
     /// time.
     pub since_mono_ns: u64,
     /// Measured value in `unit`.
@@ -149,7 +149,7 @@ pub struct Clear {
     pub resource: Resource,
     /// What exactly was contended.
     pub scope: Scope,
-    /// Begin of the episode in ns of CLOCK_MONOTONIC, as in its alarm line.
+    /// Start of the episode in ns of CLOCK_MONOTONIC, as in its alarm line.
     pub since_mono_ns: u64,
     /// End of the episode in ns of CLOCK_MONOTONIC: the CPU or device became idle, or the rate fell
     /// below the threshold.

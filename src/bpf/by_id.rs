@@ -18,7 +18,7 @@ const BPF_OBJ_GET_INFO_BY_FD: libc::c_int = 15;
 /// The classifier has some twenty.
 const MOST: usize = 64;
 
-/// The begin of struct bpf_prog_info, up to the name; the kernel accepts any length.
+/// The first fields of struct bpf_prog_info, up to the name; the kernel accepts any length.
 #[repr(C)]
 struct ProgramInfo {
     kind: u32,

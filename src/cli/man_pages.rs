@@ -149,7 +149,7 @@ struct Roff {
     /// The next number of each list around the text; `None`: it has none.
     lists: Vec<Option<u64>>,
     table: Option<Table>,
-    /// Begin of the text that a heading or a cell collects.
+    /// Start of the text that a heading or a cell collects.
     from: usize,
     links: Vec<String>,
 }

@@ -57,7 +57,7 @@ impl Set {
         whole as usize + (self.0[word] & ((1 << bit) - 1)).count_ones() as usize
     }
 
-    /// Returns the words of the set, 64 stations each, in order.
+    /// Returns the bits of the set, 64 stations in each number, in order.
     #[inline]
     pub fn words(&self) -> &[u64] {
         &self.0

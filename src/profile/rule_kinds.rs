@@ -69,7 +69,7 @@ fn net(value: &Located<Value>, key: &str) -> Result<IpNet, Mistake> {
         return Err(Mistake::new(&value.at, title, help));
     };
     if net != net.trunc() {
-        let title = format!("`{text}` has bits behind its prefix");
+        let title = format!("`{text}` has host bits set");
         let help = format!(
             "write \"{}\", or \"{}\" for that one address",
             net.trunc(),
@@ -103,7 +103,7 @@ fn name(value: &Located<Value>, key: &str) -> Result<String, Mistake> {
     Ok(name.to_owned())
 }
 
-/// Returns the path of a control group, without a slash at begin and end.
+/// Returns the path of a control group, without a slash at the start and the end.
 fn cgroup(value: &Located<Value>, key: &str) -> Result<String, Mistake> {
     const EXAMPLE: &str = "\"/system.slice/nginx.service\"";
     const MOUNT: &str = "/sys/fs/cgroup";

@@ -187,7 +187,7 @@ impl Links {
         noticed.map(|(name, backlog_ns)| {
             format!(
                 "{name}: the queue held packets for {} at the start, from other traffic or an \
-                 earlier measurement; the first probes waited behind them",
+                 earlier measurement; the first probes waited after them",
                 Time(backlog_ns - backlog_ns % 1_000_000)
             )
         })

@@ -89,7 +89,7 @@ impl PingLog {
             } else if let Some(reply) = reply(line, &at)? {
                 if summary.is_some() {
                     let help = "the summary ends a run of ping: import one at a time";
-                    return Err(Mistake::new(&at, "a reply behind the summary", help));
+                    return Err(Mistake::new(&at, "a reply after the summary", help));
                 }
                 log.take(&reply, &at, &mut seen);
             } else {

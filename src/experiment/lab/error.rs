@@ -18,7 +18,7 @@ pub enum LabError {
         what: &'static str,
         error: io::Error,
     },
-    #[error("node {0} already exists")]
+    #[error("node {0} already exists: choose a different name")]
     Taken(String),
     #[error("there is no node {0}")]
     NoNode(String),

@@ -84,7 +84,7 @@ impl Memory {
         if size > available + swap {
             let message = format!(
                 "{size} bytes are more than the {available} bytes of available memory and the \
-                 {swap} bytes of free swap space: the kernel would end processes"
+                 {swap} bytes of free swap space, and the kernel would end processes: give a smaller size"
             );
             return Err(LoadError::Lacks(message));
         }

@@ -51,7 +51,7 @@ impl Network {
         thread::scope(|scope| {
             let received = scope.spawn(|| receive(&receiver, stop));
             let sent = self.send(to, stop);
-            // An error of the sender ends the receiver.
+            // An error of the sender ends the receiver, too.
             stop.store(true, Ordering::Relaxed);
             let received = received.join().ok();
             Ok(NetworkLoaded { received, ..sent? })
@@ -59,7 +59,7 @@ impl Network {
     }
 
     fn send(&self, to: SocketAddr, stop: &AtomicBool) -> Result<NetworkLoaded, LoadError> {
-        // Not connected: an answer that nothing listens would be an error of the next packet.
+        // Not connected: an ICMP port unreachable would be an error of the next packet.
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).map_err(failed("a socket"))?;
         let data = vec![0; self.size];
         let (mut packets, mut rejected) = (0u64, 0);

@@ -68,7 +68,7 @@ pub struct Alarm {
     /// The resource that ran out.
     pub resource: String,
     scope: BTreeMap<String, Value>,
-    /// Begin of the episode, CLOCK_MONOTONIC.
+    /// Start of the episode, ns of CLOCK_MONOTONIC.
     pub since_mono_ns: u64,
     /// The measured value.
     pub value: u64,

@@ -50,7 +50,7 @@ pub enum Said {
 /// What a part knows of the others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Heard {
-    /// Begin of the measured phase in ns of this host's CLOCK_MONOTONIC.
+    /// Start of the measured phase in ns of this host's CLOCK_MONOTONIC.
     pub start_at_ns: Option<u64>,
     /// Nodes of other hosts whose programs have ended: no node waits for them any more.
     pub done: BTreeSet<String>,

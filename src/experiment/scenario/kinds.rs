@@ -173,7 +173,7 @@ fn network(value: &Located<Value>, key: &str) -> Result<Ipv4Net, Mistake> {
     let text = string(value, key)?;
     let (title, help) = match Ipv4Net::from_str(&text) {
         Ok(net) if net != net.trunc() => (
-            format!("`{text}` has bits behind its prefix"),
+            format!("`{text}` has host bits set"),
             format!("write \"{}\"", net.trunc()),
         ),
         Ok(net) if (8..=28).contains(&net.prefix_len()) => return Ok(net),

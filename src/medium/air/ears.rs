@@ -60,7 +60,7 @@ pub(super) struct Ears {
     silent: Set,
     silent_ns: u64,
     idle_since_ns: Vec<u64>,
-    /// Time without a carrier, until the last begin of one.
+    /// Time without a carrier, until the last carrier began.
     idle_ns: Vec<u64>,
     /// Stations that became idle and busy together so far have these instead, and in addition:
     /// where all hear each other, these are all stations, for ever.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The begin and the end of a transmission, at all stations that it reaches.
+//! The start and the end of a transmission, at all stations that it reaches.
 
 use std::sync::Arc;
 

@@ -177,8 +177,8 @@ fn bonnmotion<'a>(
         let fields: Vec<&str> = line.split_whitespace().collect();
         if !fields.len().is_multiple_of(each) {
             let problem = match each {
-                3 => "a line is time, x and y of each waypoint (with z: behind a line #3D)",
-                _ => "behind a line #3D, a line is time, x, y and z of each waypoint",
+                3 => "a line is time, x and y of each waypoint (with z: after a line #3D)",
+                _ => "after a line #3D, a line is time, x, y and z of each waypoint",
             };
             return Err(wrong(n, problem));
         }

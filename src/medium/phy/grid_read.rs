@@ -180,7 +180,7 @@ impl Reading {
 
     fn row(&mut self, tokens: &[Token<'_>]) -> Result<(), GridError> {
         let Some(grid) = self.grid.as_ref().filter(|_| self.sender.is_some()) else {
-            return Err(tokens[0].wrong(format!("this belongs behind `{SENDER} X Y`")));
+            return Err(tokens[0].wrong(format!("this must follow a line `{SENDER} X Y`")));
         };
         let columns = grid.columns as usize;
         if self.losses.len() == grid.rows as usize {

@@ -175,8 +175,8 @@ pub struct Matrix {
     rows: Vec<Row>,
 }
 
-/// What a sender's signal is at all stations, once for each and once as sets, which a begin and an
-/// end of a transmission are decided with.
+/// A sender's signal at all stations, once for each and once as sets, by which the start and the end of
+/// a transmission are decided.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
     reaches: Vec<Reach>,

@@ -206,7 +206,7 @@ impl Reader {
                 .collect();
             (
                 format!("`{key}` without `aqm`"),
-                format!("say whose it is: aqm = {}", names.join(" or ")),
+                format!("name its manager: aqm = {}", names.join(" or ")),
             )
         };
         (self.mistakes).push(Mistake::new(&entry.value.at, title, help));

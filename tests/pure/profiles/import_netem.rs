@@ -792,7 +792,7 @@ const MISTAKES: &[(&str, &str, &str, &str)] = &[
     ("netem rate 10%", "10%", "share of the device's speed", "100mbit"),
     ("netem rate 5tbit", "5tbit", "too fast", "1tbit"),
     ("netem rate 1mbit 5000", "5000", "out of range", "-64 to 4096"),
-    ("netem rate 1mbit 0 10 -10", "1mbit", "takes no time", "cell size"),
+    ("netem rate 1mbit 0 10 -10", "1mbit", "is not positive", "cell size"),
     ("netem limit ten", "ten", "not a size", "1000"),
     ("netem seed x", "x", "not a seed", "seed 42"),
     // tc's messages: Illegal "slot max_delay", Illegal "slot packets".

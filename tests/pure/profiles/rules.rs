@@ -88,7 +88,7 @@ fn what_is_wrong_with_a_rule_is_shown_where_it_is() {
         (
             "source = \"10.0.0.1/8\"",
             "\"10.0.0.1/8\"",
-            "behind its prefix",
+            "has host bits set",
             "10.0.0.0/8",
         ),
         (

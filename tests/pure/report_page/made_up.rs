@@ -459,7 +459,7 @@ pub fn names(n: usize) -> Vec<String> {
     (1..=n).map(|i| format!("peer{i}")).collect()
 }
 
-/// The begin of a log of stations n1, n2 ... at these positions, of which those within 250 m are
+/// The first lines of a log of stations n1, n2 ... at these positions, of which those within 250 m are
 /// neighbours.
 pub fn on_air(positions: &[[f64; 2]]) -> Log {
     let near = |[x, y]: [f64; 2]| {

@@ -625,7 +625,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
     ),
     (
         "propagation = { model = \"grid\", file = \"Cargo.toml\" }",
-        &["Cargo.toml: line 2, column 1: this belongs behind"],
+        &["Cargo.toml: line 2, column 1: this must follow"],
     ),
     (
         "propagation = { model = \"grid\", file = \"tests/pure/medium/house.asc\", shadowing = \"6dB\" }",

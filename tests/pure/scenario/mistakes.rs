@@ -33,7 +33,7 @@ const MISTAKES: &[Case] = &[
         "network = \"10.0.0.1/8\"\n",
         1,
         "\"10.0.0.1/8\"",
-        "bits behind",
+        "has host bits set",
         "10.0.0.0/8",
     ),
     Case(

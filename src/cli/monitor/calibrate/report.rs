@@ -185,7 +185,7 @@ fn remarks(row: &Row) -> Vec<String> {
     }
     if s.largest_good_is_open && s.theta.is_some() {
         remarks.push(format!(
-            "{name}: the largest good value was cut by the beginning or end of its recording, so it \
+            "{name}: the largest good value was cut by the start or end of its recording, so it \
              may have been larger"
         ));
     }

@@ -100,8 +100,8 @@ pub(super) fn rate_keys(
         return Ok(());
     }
     if i64::from(option.cell_size) + i64::from(option.cell_overhead) <= 0 {
-        let title = "a cell with this overhead takes no time";
-        let help = "the cell overhead must be above minus the cell size";
+        let title = "cell size plus cell overhead is not positive";
+        let help = "write a cell overhead above minus the cell size";
         return Err(Mistake::new(&option.at, title, help));
     }
     let cell = match (option.cell_size, option.cell_overhead) {

@@ -37,7 +37,7 @@ pub(super) fn check(draft: &MediumDraft, stations: &[Station]) -> Result<(), Mis
     Ok(())
 }
 
-/// Returns the begin of the first leg that comes to a cell without a sender; an error: to the outside.
+/// Returns the start of the first leg into a cell without a sender. The error is a position outside the grid.
 fn elsewhere(grid: &Grid, station: &Station) -> Result<Option<Position>, Position> {
     let waypoints = station.track.waypoints();
     let first = station.track.at(0);

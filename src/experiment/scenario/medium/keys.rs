@@ -23,7 +23,7 @@ table! {
         propagation: Propagation = Propagation::default(), "propagation" as SpreadKind;
         /// The share of wrong bits of every frame that is strong enough.
         ber: f64 = 0.0, "ber" as BitErrorRate;
-        /// Packets of this many bytes and more are sent behind RTS and CTS.
+        /// Packets of this many bytes and more are sent after RTS and CTS.
         rts: Option<u32> = None, "rts" as Bytes;
         /// Transmissions of a frame before it is given up.
         attempts: u32 = 7, "attempts" as Count<1, 255>;

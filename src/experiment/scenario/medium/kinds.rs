@@ -233,7 +233,7 @@ impl Kind for Bytes {
     }
 }
 
-const RTS_HELP: &str = "write the bytes of the smallest packet that is sent behind RTS and CTS, 0 to 65535, or \
+const RTS_HELP: &str = "write the bytes of the smallest packet that is sent after RTS and CTS, 0 to 65535, or \
      \"off\"";
 
 pub(super) fn unknown(key: &Located<String>, what: &str, keys: &[&str]) -> Mistake {
