@@ -6,8 +6,8 @@
  * arrives, and every manager judges there. That is where all of them but CoDel
  * belong. CoDel judges at the head of the queue: it is given the time at which the
  * packet will be there, arrival + sojourn, so its decisions and their order are
- * those of RFC 8289. What it cannot know is how many bytes will then be behind
- * the packet; those ahead of it now stand for them.
+ * those of RFC 8289. It cannot know how many bytes will then be behind the packet:
+ * those ahead of it now stand for them.
  *
  * All of this runs under the lock: no helpers. The random draw is derived from
  * the packet's number.
@@ -23,7 +23,7 @@
 #include "aqm/rem.h"
 #include "aqm/rio.h"
 
-#define EMUD_AQM_UPDATES 1024 /* made up for at once */
+#define EMUD_AQM_UPDATES 1024 /* caught up at once */
 
 /* Returns whether the queue manager draws random numbers. */
 static __always_inline int emud_aqm_draws(const struct emud_link *l)
@@ -31,7 +31,7 @@ static __always_inline int emud_aqm_draws(const struct emud_link *l)
 	return l->queueing.aqm != EMUD_AQM_NONE && l->queueing.aqm != EMUD_AQM_CODEL;
 }
 
-/* Between two updates; 0: there are none. */
+/* Returns the time between two updates in ns; 0: there are none. */
 static __always_inline __u64 emud_aqm_interval(const struct emud_queueing *q)
 {
 	if (q->aqm == EMUD_AQM_PIE)
@@ -49,7 +49,7 @@ struct emud_aqm_clock {
 	__u64 now;
 };
 
-/* One update, if it is due. */
+/* Makes one update, if it is due. */
 static long emud_aqm_step(__u32 i, struct emud_aqm_clock *c)
 {
 	const struct emud_queueing *q = &c->link->queueing;
@@ -69,7 +69,7 @@ static long emud_aqm_step(__u32 i, struct emud_aqm_clock *c)
 	return !due;
 }
 
-/* The updates due since the last packet: between packets the length at every moment
+/* Makes the updates due since the last packet: between packets the length at every moment
  * is known afterwards, so there is no need for a timer. Before the lock, since the
  * verifier checks the body of a bpf_loop() once, but every iteration of a plain
  * loop. */
@@ -86,7 +86,7 @@ static __always_inline void emud_aqm_catch_up(const struct emud_link *l,
 		bpf_loop(EMUD_AQM_UPDATES, emud_aqm_step, &clock, 0);
 }
 
-/* Still behind: nothing came for a long time, or updates are very frequent. */
+/* Skips the other updates: no packet for a long time, or updates are very frequent. */
 static __always_inline void emud_aqm_skip(const struct emud_queueing *q,
 					  struct emud_aqm_state *a, __u64 busy_until,
 					  __u64 now)
@@ -120,13 +120,13 @@ static __always_inline void emud_aqm_restart(const struct emud_queueing *q,
 	a->rio_queued = 0;
 }
 
-/* A draw of one probability, times 2^32. */
+/* Draws with one probability, times 2^32. */
 static __always_inline int emud_aqm_draw(const struct emud_packet *p, __u64 probability)
 {
 	return emud_draw(p, EMUD_FOR_AQM) >> 32 < probability;
 }
 
-/* On a packet with this turn. The REDs count what a full queue drops, too; the
+/* Judges a packet with this transmission. REDs count what a full queue drops, too; the
  * others judge what it admits. */
 static __always_inline enum emud_verdict
 emud_aqm(const struct emud_packet *p, const struct emud_link *l, struct emud_state *s,

@@ -5,7 +5,7 @@
  *
  * Only answers of the configured resolvers count, over UDP, to exactly one question,
  * which is a name of the rules; all addresses in the answer section are its own, at
- * the end of whatever chain of aliases. A full table forgets the address that was
+ * the end of any chain of aliases. A full table forgets the address that was
  * unused longest, so it keeps those in use.
  */
 #ifndef EMUD_DNS_H
@@ -51,7 +51,7 @@ static __always_inline __u32 emud_answer_half(const struct emud_answer *a, __u32
 	return emud_answer_byte(a, at) << 8 | emud_answer_byte(a, at + 1);
 }
 
-/* Returns the position behind a name. A global function, like all of these. */
+/* Returns the position after a name. A global function, like all of these. */
 __noinline __u32 emud_answer_skip(__u32 scratch, __u32 at)
 {
 	const struct emud_answer *a;
@@ -227,7 +227,7 @@ __noinline int emud_key_names(struct emud_packet *p, struct emud_key *k)
 	return 1;
 }
 
-/* Learns from a packet, and finds out which names it belongs to. */
+/* Learns from a packet, and sets the names that it belongs to. */
 static __always_inline void emud_names(struct __sk_buff *skb, struct emud_packet *p,
 				       struct emud_key *k)
 {

@@ -40,7 +40,7 @@
 #define EMUD_TC_INDEX_CLONE 0xe3d2
 /* skb->tc_index of a packet that passes the segmenter, in both directions. */
 #define EMUD_TC_INDEX_SEGMENT 0xe3d3
-/* skb->tc_index of an encrypted packet behind the link; the lower bits hold the
+/* skb->tc_index of an encrypted packet after the link; the lower bits hold the
  * device number. The same device receives the decrypted content again
  * (xfrm_input(), gro_cells_receive()), and no wire carried that separately. */
 #define EMUD_TC_INDEX_ENCRYPTED 0x8000
@@ -134,7 +134,7 @@ enum emud_release {
 
 /* emud's qdisc (bpf/qdisc.bpf.c): the direction, in its handle. */
 #define EMUD_QDISC_HANDLE_SHIFT 16
-/* Packets wait at most so long, 52 days: what is later is no departure time. A stamp of
+/* The longest wait, 52 days: a later stamp is no departure time. A stamp of
  * CLOCK_REALTIME is 2^60. */
 #define EMUD_QDISC_HORIZON_NS (1ULL << 52)
 #define EMUD_EBUSY 16
@@ -312,7 +312,7 @@ struct emud_rem {
 	struct emud_gains gains; /* gamma alpha ln(phi) and gamma ln(phi) */
 };
 
-/* What a queue may have beside a rate and limits. */
+/* Options of a queue besides rate and limits. */
 struct emud_queueing {
 	__u64 burst_ns; /* the wire's clock may lag behind by this */
 	__u64 mark_ns; /* CE above this sojourn time; ~0: none */
@@ -393,7 +393,7 @@ struct emud_tdma {
 _Static_assert(sizeof(struct emud_tdma) == 40, "shared with Rust");
 
 /* Packets of a background that arrive at equal distances. The first row of a period is at 0,
- * and the one behind the last says where it ends. */
+ * and the one after the last says where it ends. */
 struct emud_stretch {
 	__u64 at_ns; /* the first packet, from the start of the period */
 	__u64 gap_ns; /* above 0 */
@@ -403,7 +403,7 @@ struct emud_stretch {
 _Static_assert(sizeof(struct emud_stretch) == 32, "shared with Rust");
 #define EMUD_STRETCHES 8192 /* of a link */
 
-/* How far the background of a queue is. */
+/* How far a queue has taken in its background. */
 struct emud_behind {
 	__u64 until; /* ns: arrivals up to this time are in the queue's clock; 0: none */
 	__u32 row; /* where the search starts */
@@ -570,7 +570,7 @@ struct emud_learned {
 _Static_assert(sizeof(struct emud_learned) == 104, "shared with Rust");
 
 /* Addresses of names, learned from DNS answers. */
-#define EMUD_FOR_NAME 0x5d3f0a91c8e2764bULL /* what a hash of a name begins with */
+#define EMUD_FOR_NAME 0x5d3f0a91c8e2764bULL /* initial value of the hash of a name */
 #define EMUD_ADDRESSES_MAX 4096
 struct emud_address {
 	__u64 ip[2]; /* IPv4: in the first four bytes */
@@ -642,8 +642,8 @@ struct emud_layout {
 	__u32 learned; /* flows of control groups: a power of two, or 0 */
 };
 
-/* What the links of an interface need of the classifier. The loader sets it for the links
- * that it attaches, and loads another program before a change needs more
+/* Features of the classifier that the links of an interface need. The loader sets them for
+ * the links that it attaches, and loads another program before a change needs more
  * (src/datapath/stage/features.rs). */
 enum emud_feature {
 	/* Bits 0 to 7: 1 << enum emud_release */
@@ -663,7 +663,7 @@ enum emud_feature {
 	EMUD_FEATURE_NAMES = 1 << 20, /* rules match names of DNS answers */
 	EMUD_FEATURE_BACKGROUND = 1 << 21,
 	EMUD_FEATURES = (1 << 22) - 1,
-	/* What the built classifiers have beside an engine (build.rs). */
+	/* The features that the built classifiers have besides an engine (build.rs). */
 	EMUD_FEATURES_USUAL = EMUD_FEATURE_QUEUE | EMUD_FEATURE_LOSS |
 			      EMUD_FEATURE_JITTER | EMUD_FEATURE_SHORT,
 	EMUD_BY_FQ = 1 << EMUD_RELEASE_STAMP | 1 << EMUD_RELEASE_IFB |
@@ -697,7 +697,7 @@ struct emud_aqm_state {
 	__u64 pie_probability; /* times 2^EMUD_PIE_SHIFT, as the next */
 	__u64 pie_accumulated;
 	__u64 pie_delay_old;
-	__u64 pie_burst; /* so long no drop */
+	__u64 pie_burst; /* no drop for this time */
 	__u64 ared_probability; /* at max_ns, times 2^32 */
 	__u64 ared_moved; /* when it did */
 	__u64 pi_probability; /* times 2^32 */
@@ -810,7 +810,7 @@ struct emud_counters {
 	__u64 preempting_bytes; /* without overhead */
 };
 
-/* What became of packets of a link that waited in a class: known only when its server has
+/* Counts of a link's packets that waited in a class: known only when its server has
  * sent them, or the class has dropped them. */
 struct emud_served {
 	__u64 sent_packets; /* and not lost */
@@ -875,7 +875,7 @@ struct emud_hold_hdr {
 	__u32 service; /* number of the class where it waits; 0: none */
 };
 
-/* Behind that, of a packet that waits in a class: departure_ns is as if it did not. */
+/* Follows for a packet that waits in a class; departure_ns is that without the wait. */
 struct emud_hold_service {
 	__u64 arrival_ns; /* at the bottleneck */
 	__u64 copy_ns; /* when a copy departs, as departure_ns; 0: there is none */
@@ -888,7 +888,7 @@ struct emud_hold_service {
 };
 _Static_assert(sizeof(struct emud_hold_service) == 32, "on the wire to the holder");
 enum emud_service_flags {
-	EMUD_SERVICE_LOST = 1 << 0, /* behind the bottleneck, whose time it takes */
+	EMUD_SERVICE_LOST = 1 << 0, /* after the bottleneck, whose time it takes */
 	EMUD_SERVICE_OVERTAKES = 1 << 1, /* it may */
 	EMUD_SERVICE_CORRUPTED = 1 << 2,
 	EMUD_SERVICE_L3 = 1 << 3, /* emud has added the Ethernet header */

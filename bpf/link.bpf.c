@@ -14,7 +14,7 @@
  * A stage is a global function: the verifier checks each one once.
  *
  * No packet waits in the classifier: release hands the packet, with its
- * departure time, to sch_fq or to the holder behind a TAP.
+ * departure time, to sch_fq, emud's qdisc, or the holder at a TAP.
  *
  * Egress of the device is the link's up direction, ingress is down. A packet
  * that returns after its wait (the clone, a frame from the holder) passes the
@@ -254,7 +254,7 @@ static __always_inline int emud_stages(struct __sk_buff *skb, struct emud_packet
 /* All packets of a super-packet would have the same fate, so it passes the
  * segmenter first, whatever its source: UDP GSO and packets merged on another
  * device ignore this device's gso_max_segs. With `sums`, so does a packet whose
- * checksum is still to be computed: behind the link it would cover the damage. Returns
+ * checksum is still to be computed: after the link it would cover the damage. Returns
  * the device to send it to. */
 static __always_inline __u32 emud_to_segment(struct __sk_buff *skb, __u32 scratch,
 					     __u32 segmenter, __u32 sums)
@@ -287,7 +287,7 @@ static __always_inline __u32 emud_to_segment(struct __sk_buff *skb, __u32 scratc
 
 /* A map that no program references is freed with the loader: detach finds the saved
  * state through the maps of this one, the holder its account, and another classifier
- * takes over what this one has no use for. */
+ * takes over maps that this one does not use. */
 static __always_inline void emud_keep_maps(void)
 {
 	EMUD_KEEP(emud_addresses);

@@ -92,7 +92,7 @@ const volatile __u32 emud_features; /* enum emud_feature */
 #define EMUD_BUILT EMUD_FEATURES
 #endif
 
-/* False: no link needs this. The verifier does not follow the code behind it, which is most
+/* False: no link needs this. The verifier does not follow the code after it, which is most
  * of the time of an attach, and removes it. Before Linux 6.8 it checks every global
  * function, called or not, so those check, too. */
 #define emud_uses_any(bits) (emud_features & EMUD_BUILT & (bits))
@@ -123,7 +123,7 @@ struct emud_packet {
 	__u8 sum_due; /* corrupted, and the device would repair the checksum */
 	__u8 numbered;
 	__u8 tags; /* VLAN tags in the data, up to the parser's limit */
-	__u8 lost; /* behind the bottleneck in whose class it waits */
+	__u8 lost; /* after the bottleneck in whose class it waits */
 	__u8 corrupted; /* the same */
 	__u8 reserved[1];
 	__u32 service; /* number of that class; 0: of none, or not yet known */

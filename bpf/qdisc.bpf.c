@@ -16,7 +16,7 @@ SEC(".rodata.room") const volatile struct emud_qdisc_room emud_room;
 /* One per direction; the kernel's lock of the qdisc protects it. */
 struct emud_wheel emud_wheels[EMUD_DIRECTIONS];
 
-/* What is due within this leaves with what is due now: a timer interrupt costs 1,300 to
+/* Packets due within this time leave with those due now: a timer interrupt costs 1,300 to
  * 2,000 instructions, and netem sends up to five packets for one. Flat out, a packet with a
  * delay of 2 ms took 2,139 instructions with 8 us, 2,255 with 4; one of a local sender 2,264
  * and 3,133 (7.2, icount). */
@@ -180,7 +180,7 @@ struct emud_frees {
 	__u32 span;
 };
 
-/* All that waits, then the spans. */
+/* Frees all waiting packets, then the spans. */
 static long emud_free_next(__u32 i, struct emud_frees *frees)
 {
 	struct emud_wheel *w = &emud_wheels[frees->direction & (EMUD_DIRECTIONS - 1)];

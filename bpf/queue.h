@@ -127,7 +127,7 @@ static __always_inline struct emud_turn emud_turn(const struct emud_packet *p,
 	return t;
 }
 
-/* Under the lock. */
+/* Admits or drops a packet. Under the lock. */
 static __always_inline enum emud_verdict
 emud_enqueue(struct emud_packet *p, const struct emud_link *l, struct emud_state *s,
 	     const struct emud_offer *offer, const struct emud_ring_view *v,
@@ -164,7 +164,7 @@ emud_enqueue(struct emud_packet *p, const struct emud_link *l, struct emud_state
 	return offer->capable && t->wait > l->queueing.mark_ns ? EMUD_MARK : verdict;
 }
 
-/* What the manager has to make up for before it judges a packet. A separate function,
+/* Makes the manager's due updates before it judges a packet. A separate function,
  * and not below emud_offer_of(): all functions of a chain together have 512 bytes of
  * stack. Once a packet, since other CPUs' packets bring nothing that is due before. */
 __noinline int emud_manager_catch_up(struct emud_packet *p)
@@ -193,7 +193,7 @@ __noinline int emud_offer_of(struct __sk_buff *skb, struct emud_packet *p,
 	const struct emud_link *l;
 	struct emud_state *s;
 
-	/* Without queue managers it is not used. clang would pass just anything for it, which
+	/* Without queue managers it is not used. clang would pass any value for it, which
 	 * the verifier rejects: a global function gets what its type says. */
 	asm volatile("" : : "r"(skb));
 	if (!p || !offer || !emud_uses(QUEUE))
@@ -253,7 +253,7 @@ static __always_inline void emud_join(struct emud_packet *p)
 		p->arrival = bpf_ktime_get_ns();
 }
 
-/* The same between that and the lock of the queue. */
+/* ns after emud_join(): a packet that a full queue drops later has lost its CPU, too. */
 #define EMUD_AWAY_NS 20000
 
 static __always_inline int emud_joined(const struct emud_packet *p, int verdict)
@@ -359,7 +359,7 @@ static __always_inline int emud_queue(struct __sk_buff *skb, struct emud_packet 
 	return verdict == EMUD_AGAIN ? EMUD_FULL : verdict;
 }
 
-/* The same with a transmission time that a timeline computes. */
+/* Does the same with a transmission time that a timeline computes. */
 __noinline int emud_queue_timed(struct __sk_buff *skb, struct emud_packet *p)
 {
 	struct emud_offer offer = {};

@@ -43,7 +43,7 @@ static __always_inline __u32 emud_by_qdisc(void)
 	return emud_uses_any(EMUD_BY_QDISC);
 }
 
-/* What the functions below need of the stage that they are part of. */
+/* A packet on its way out, for the functions below. */
 struct emud_exit {
 	struct __sk_buff *skb;
 	struct emud_packet *p;
@@ -200,7 +200,7 @@ static __always_inline __u32 emud_hash(const struct emud_packet *p,
 	return ((__u32)p->flow & ~(EMUD_FQ_FLOWS - 1)) | emud_fq_flow(p, l, departure);
 }
 
-/* By the protocol that the kernel sees; behind a second tag this is the
+/* By the protocol that the kernel sees; with a second tag this is the
  * protocol of the tag. */
 static __always_inline int emud_stampable(const struct __sk_buff *skb)
 {
@@ -321,7 +321,7 @@ static __always_inline __u32 emud_encrypted_mark(const struct __sk_buff *skb)
 	return EMUD_TC_INDEX_ENCRYPTED | (skb->ifindex & EMUD_TC_INDEX_DEVICE);
 }
 
-/* An ifb with fq returns a packet behind the hook. */
+/* An ifb with fq returns a packet after the hook. */
 static __always_inline void emud_mark_encrypted(const struct emud_exit *e)
 {
 	if (e->p->l4_proto != IPPROTO_TCP && emud_encrypted(e->skb))
@@ -365,7 +365,7 @@ static __always_inline int emud_release_ifb(const struct emud_exit *e)
 
 /*
  * Before Linux 6.12 (found on 6.1) an ifb drops packets from bpf_redirect(),
- * because skb->redirected is not set. A mirred filter behind the classifier
+ * because skb->redirected is not set. A mirred filter after the classifier
  * sets it, so on these kernels the classifier stamps the packet and continues.
  * mirred keeps the socket, which emud_orphan has removed before. A copy can
  * reach the ifb by that filter only: it enters the device once more with its
@@ -408,7 +408,7 @@ static __always_inline void emud_copy_by_header(const struct emud_exit *e)
 	bpf_skb_store_bytes(e->skb, at, &departure, sizeof(departure), 0);
 }
 
-/* Behind the header: what a bottleneck has to know. It makes the copy itself. The TAP
+/* Pushes the figures for a bottleneck after the header. It makes the copy itself. The TAP
  * segments a train, each of whose packets then has this in front. */
 static __always_inline long emud_push_service(const struct emud_exit *e)
 {

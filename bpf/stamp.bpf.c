@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The station of a shared medium: appends the time of sending to each packet
- * of its TAP, 8 bytes of CLOCK_MONOTONIC in host order. Behind the packet and
+ * of its TAP, 8 bytes of CLOCK_MONOTONIC in host order. After the packet and
  * not in front of it, so that captures in the node stay readable.
  *
  * A super-packet (UDP GSO, or merged by GRO of another device) cannot have a
  * stamp: bpf_skb_change_tail() forgets its segment size (skb_gso_reset()), and
- * the kernel segments it behind this hook (validate_xmit_skb()). It passes the
+ * the kernel segments it after this hook (validate_xmit_skb()). It passes the
  * loopback device first, with a VLAN tag, for which that device has no feature
  * of segmentation (netif_skb_features(), vlan_features): its segments return.
  */

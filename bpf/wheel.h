@@ -2,7 +2,7 @@
 /*
  * wheel: packets that wait, in the order in which they are due.
  *
- * The line: a packet that is due no earlier than the last one of the line goes behind it.
+ * The line: a packet due no earlier than the last one of the line is put after it.
  * All packets of a link in order do, so their times are exact and the cost is that of a
  * list. All others, which overtake, go into a timer wheel: buckets of 4 us, each a list,
  * and three levels of bits that lead to the next bucket that is not empty. The buckets are
@@ -301,7 +301,7 @@ static __always_inline __u32 emud_bucket_pop(struct emud_wheel *w,
 	return number;
 }
 
-/* The same of the line. */
+/* Takes the first packet out of the line. Its value is not free yet. */
 static __always_inline __u32 emud_line_pop(struct emud_wheel *w,
 					   struct emud_waiting **value)
 {
@@ -327,7 +327,7 @@ static __always_inline __u64 emud_next_due(const struct emud_wheel *w)
 	return bucket < w->line_due ? bucket : w->line_due;
 }
 
-/* Whether the first packet of the first bucket is the next one; some packet waits. */
+/* Returns whether the first packet of the first bucket is the next one; one waits. */
 static __always_inline int emud_bucket_is_next(const struct emud_wheel *w)
 {
 	__u64 line = w->line_due >> EMUD_WHEEL_SHIFT;

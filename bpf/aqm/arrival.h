@@ -19,7 +19,7 @@ enum emud_verdict {
 	EMUD_AGAIN, /* another CPU has moved the queue on meanwhile */
 };
 
-/* What was found out about a packet before the lock, under which no function may
+/* Figures of a packet that are computed before the lock, under which no function may
  * be called. */
 struct emud_offer {
 	__u64 len; /* on the wire */

@@ -25,7 +25,7 @@ static __always_inline __u64 emud_over_sqrt(__u64 x, __u32 n)
 	return (emud_scale(x, root << 1) + ((1ULL << half) >> 1)) >> half;
 }
 
-/* Whether the sojourn time has been above the target for an interval. */
+/* Returns whether the sojourn time has been above the target for an interval. */
 static __always_inline int emud_codel_above(const struct emud_codel *c,
 					    struct emud_aqm_state *a, __u64 wait,
 					    __u64 now)

@@ -15,7 +15,7 @@ static __always_inline __s64 emud_length(__u64 ns)
 	return ns < EMUD_LENGTH_MAX ? ns : EMUD_LENGTH_MAX;
 }
 
-/* Times 2^32, rounded down. */
+/* Returns the change that two lengths make, times 2^32, rounded down. */
 static __always_inline __s64 emud_gains_change(const struct emud_gains *g, __s64 first,
 					       __s64 second)
 {
@@ -45,7 +45,7 @@ static __always_inline __u64 emud_rested(__u64 x, __s64 change, __u64 n)
 	return n > x / fall ? 0 : x - n * fall;
 }
 
-/* One sample, or all that are due if the queue was empty at the last one, too. */
+/* Takes one sample, or all that are due if the queue was empty at the last one, too. */
 static __always_inline void emud_pi_update(const struct emud_pi *pi,
 					   struct emud_aqm_state *a, __u64 busy_until,
 					   __u64 now)

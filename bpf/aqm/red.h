@@ -11,7 +11,7 @@
 #define EMUD_RED_SHIFT 16
 #define EMUD_RED_WAIT_MAX ((1ULL << 46) - 1) /* shifted, still in 64 bits */
 
-/* Whether it has RED's average. */
+/* Returns whether a manager has RED's average. */
 static __always_inline int emud_is_red(__u32 aqm)
 {
 	return aqm == EMUD_AQM_RED || aqm == EMUD_AQM_ARED || aqm == EMUD_AQM_RIO;
@@ -93,7 +93,7 @@ static __always_inline int emud_red_judge(const struct emud_packet *p,
 	return 1;
 }
 
-/* With this packet. */
+/* Updates the average with this packet. */
 static __always_inline void emud_red_count(const struct emud_red *red,
 					   struct emud_aqm_state *a, __u64 wait,
 					   __u64 decay)

@@ -12,7 +12,7 @@
 #define EMUD_NAT_STEP 4294901761ULL /* exp(-2^-16), times 2^32 */
 #define EMUD_NATS_MAX (32LL << 32) /* 1 - exp(-x) is 1 there */
 
-/* One change, or all that are due if nothing came and the queue was empty. */
+/* Makes one change, or all that are due if no packet came and the queue was empty. */
 static __always_inline void emud_rem_update(const struct emud_rem *rem,
 					    struct emud_aqm_state *a, __u64 busy_until,
 					    __u64 now)
@@ -33,7 +33,7 @@ static __always_inline void emud_rem_update(const struct emud_rem *rem,
 	a->next += n * rem->tupdate_ns;
 }
 
-/* Of a drop, times 2^32. A call, so before the lock. */
+/* Returns the probability of a drop, times 2^32. A call, so before the lock. */
 static __always_inline __u64 emud_rem_probability(const struct emud_link *l,
 						  const struct emud_state *s)
 {

@@ -20,14 +20,14 @@ struct emud_rio_walk {
 	__u32 rings;
 };
 
-/* False: the packet at `pos` is still there. */
+/* Counts the packet at `pos` out, if it has left; false: it is still there. */
 static __always_inline int emud_rio_leave(struct emud_state *s, struct emud_ring *ring,
 					  __u32 pos, __u64 now)
 {
 	struct emud_aqm_state *a = &s->aqm;
 	__u64 sent = *emud_ring_at(ring, pos), at = sent & ~EMUD_RING_ASSURED;
 
-	/* Another CPU has been here. */
+	/* Another CPU has counted it out. */
 	if (!a->rio_queued || s->ring_pos - a->rio_queued != pos)
 		return 1;
 	if (at > now)
@@ -76,7 +76,7 @@ static __always_inline void emud_rio_catch_up(const struct emud_link *l,
 		bpf_loop(EMUD_RING_LEN, emud_rio_step, &walk, 0);
 }
 
-/* A packet is let in; what goes into the ring beside its time. */
+/* Admits a packet. Returns the flag that the ring holds beside its time. */
 static __always_inline __u64 emud_rio_admit(const struct emud_packet *p,
 					    struct emud_aqm_state *a,
 					    const struct emud_offer *offer,

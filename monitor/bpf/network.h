@@ -36,7 +36,7 @@ static __always_inline __u32 emud_guess_class(const struct net_device *dev)
 							       : EMUD_WINDOW_EXTERNAL;
 }
 
-/* Charges what is left of a sender, who had a slot when the first packet came. */
+/* Charges the rest of a sender, which had a slot when the first packet came. */
 static __always_inline void emud_settle_dev(struct emud_dev *d, __u32 cpu)
 {
 	if (d->uncharged && d->window != EMUD_WINDOW_NONE)
