@@ -642,7 +642,7 @@ struct emud_layout {
 	__u32 learned; /* flows of control groups: a power of two, or 0 */
 };
 
-/* Features of the classifier that the links of an interface need. The loader sets them for
+/* Classifier features that the links of an interface need. The loader sets them for
  * the links that it attaches, and loads another program before a change needs more
  * (src/datapath/stage/features.rs). */
 enum emud_feature {

@@ -92,7 +92,7 @@ const volatile __u32 emud_features; /* enum emud_feature */
 #define EMUD_BUILT EMUD_FEATURES
 #endif
 
-/* False: no link needs this. The verifier does not follow the code after it, which is most
+/* False: no link needs this. The verifier does not follow code after it, which is most
  * of the time of an attach, and removes it. Before Linux 6.8 it checks every global
  * function, called or not, so those check, too. */
 #define emud_uses_any(bits) (emud_features & EMUD_BUILT & (bits))

@@ -11,7 +11,7 @@ use plotters::style::TextStyle;
 
 /// The measured or only curve.
 pub const BLUE: RGBColor = RGBColor(31, 94, 168);
-/// A second curve.
+/// Colour of a second curve.
 pub const VIOLET: RGBColor = RGBColor(107, 79, 160);
 /// Losses, and a third curve.
 pub const BROWN: RGBColor = RGBColor(168, 60, 31);
@@ -19,7 +19,7 @@ pub const BROWN: RGBColor = RGBColor(168, 60, 31);
 pub const GREY: RGBColor = RGBColor(96, 96, 96);
 /// A change, a suggestion.
 pub const GREEN: RGBColor = RGBColor(10, 122, 92);
-/// Contention.
+/// Colour of contention.
 pub const RED: RGBColor = RGBColor(200, 40, 30);
 
 /// A plot cannot be drawn: a fault of emud's.

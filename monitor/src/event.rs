@@ -82,13 +82,13 @@ pub const TAMPERED: &str = "tampered";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
-    /// Nanoseconds.
+    /// A time in nanoseconds.
     Ns,
-    /// Bytes.
+    /// A number of bytes.
     Bytes,
     /// Pages of memory.
     Pages,
-    /// Packets.
+    /// A number of packets.
     Packets,
     /// A number with a meaning that only the program knows.
     Number,

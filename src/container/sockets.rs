@@ -17,16 +17,16 @@ const VARIABLES: [&str; 2] = ["DOCKER_HOST", "CONTAINER_HOST"];
 /// An engine of containers that may run on this host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Engine {
-    /// Its socket.
+    /// Path of the UNIX socket of its API.
     pub socket: PathBuf,
 }
 
 /// What an engine reports about a running container.
 #[derive(Debug, Clone)]
 pub struct Known {
-    /// The container.
+    /// ID, name, engine and a process of the container.
     pub container: Container,
-    /// Its labels.
+    /// Labels by name.
     pub labels: Labels,
 }
 

@@ -47,7 +47,7 @@ pub enum Own {
     Id(u32),
     /// By what was known before it was attached.
     Begun {
-        /// Its seed.
+        /// Seed that the link will have.
         seed: u64,
         /// A time before the attach, CLOCK_MONOTONIC ns.
         since_ns: u64,

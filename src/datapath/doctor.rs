@@ -62,7 +62,7 @@ pub struct Examination {
     pub engines: Vec<Engine>,
     /// What `--engine auto` takes, if the link does not need another engine; null: no engine works.
     pub auto: Option<Automatic>,
-    /// The tests.
+    /// Tests of single kernel features.
     #[schemars(length(min = 1))]
     pub checks: Vec<Check>,
 }
@@ -70,7 +70,7 @@ pub struct Examination {
 /// The engine that a link gets by itself.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Automatic {
-    /// The engine.
+    /// qdisc, fq or hold.
     pub engine: Engine,
     /// Why this one, and why those before it are not taken.
     pub reason: String,

@@ -32,13 +32,13 @@ const ENOUGH: usize = 20;
 /// Times of one exchange, each in ns of the clock of its host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exchange {
-    /// Sent here.
+    /// When this host sent the probe, ns.
     pub sent: i64,
-    /// Arrived there.
+    /// When it arrived at the other host, ns of that host's clock.
     pub there: i64,
     /// Sent back there.
     pub back: i64,
-    /// Arrived here.
+    /// When the answer arrived here, ns.
     pub arrived: i64,
 }
 
@@ -63,7 +63,7 @@ pub struct Estimate {
     pub bound_ns: u64,
     /// One-way delay in ns: half the median round trip.
     pub delay_ns: u64,
-    /// Answered probes.
+    /// Number of answered probes.
     pub answers: u32,
 }
 
@@ -104,7 +104,7 @@ const ANSWER: usize = 40;
 /// Answers the probes of other hosts that know its token, until the process ends.
 #[derive(Debug)]
 pub struct Responder {
-    /// UDP port.
+    /// UDP port at which probes are answered.
     pub port: u16,
     /// Number that a probe must have.
     pub token: u64,

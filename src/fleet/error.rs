@@ -24,7 +24,7 @@ pub enum FleetError {
     Rejected {
         /// What was attempted.
         attempted: String,
-        /// The answer.
+        /// The answer of etcd.
         message: String,
     },
     /// etcd does not allow this user to read or write the keys.
@@ -34,7 +34,7 @@ pub enum FleetError {
     Denied {
         /// What was attempted.
         attempted: String,
-        /// The answer.
+        /// The answer of etcd.
         message: String,
     },
     /// The answer of a member cannot be read.

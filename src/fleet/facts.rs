@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an agent says about its host.
+//! The facts about its host that an agent reports.
 
 use std::fs;
 use std::io;
@@ -25,17 +25,17 @@ pub struct Facts {
     pub address: IpAddr,
     /// UDP port that answers probes of the clock.
     pub probe_port: u16,
-    /// What a probe has to know, in hexadecimal.
+    /// Token that a probe must carry, in hexadecimal.
     pub probe_token: String,
     /// Number of CPUs.
     pub cpus: usize,
-    /// Memory in bytes.
+    /// MemTotal of /proc/meminfo in bytes.
     pub memory_bytes: u64,
     /// Share of an experiment, relative to other hosts.
     pub weight: f64,
     /// Whether programs run as root.
     pub allow_root: bool,
-    /// The state of its clock.
+    /// How the kernel's clock is synchronised.
     pub clock: SystemClock,
     /// As `emud doctor --json`.
     pub doctor: Value,
@@ -53,7 +53,7 @@ pub struct SystemClock {
 }
 
 impl SystemClock {
-    /// Reads it.
+    /// Reads the state of the clock by `adjtimex`.
     pub fn read() -> io::Result<Self> {
         // SAFETY: zeros are a request that changes nothing.
         let mut timex: libc::timex = unsafe { mem::zeroed() };

@@ -15,7 +15,7 @@ use crate::host::now_ns;
 pub struct HostLog {
     /// Name of the host.
     pub host: String,
-    /// JSON lines.
+    /// The merged log as JSON lines.
     pub text: Vec<u8>,
     /// Its clock, compared with the reference.
     pub clock: HostClock,

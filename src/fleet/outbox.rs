@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an agent writes, and the lease under which it does.
+//! Writes an agent's keys to etcd under its lease.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::{FleetError, LEASE, LeaseEnd};
 /// Pause before a key is written again.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// What is written, one after the other.
+/// A request to etcd; requests are sent one after the other.
 pub(super) enum Letter {
     Put(String, Vec<u8>),
     /// All keys with this beginning.
@@ -33,7 +33,7 @@ pub(super) fn send(outbox: &Outbox, key: String, value: &impl serde::Serialize) 
 /// Waits until a lease is lost.
 pub(super) async fn lease_end(lost: &mut watch::Receiver<Option<LeaseEnd>>) -> LeaseEnd {
     let why = lost.wait_for(Option::is_some).await.ok();
-    // Else its task has ended by itself.
+    // Otherwise its task has ended by itself.
     why.and_then(|why| *why).unwrap_or(LeaseEnd::GivenUp)
 }
 
@@ -57,7 +57,7 @@ pub(super) async fn renew(client: &Client, lease: Lease) -> LeaseEnd {
     LeaseEnd::Expired
 }
 
-/// Renews the lease and writes keys under it, until it is lost, or etcd rejects a key: that is said by `note`.
+/// Renews the lease and writes keys under it, until it is lost, or etcd rejects a key, which `note` prints.
 pub(super) async fn keep(
     client: Client,
     lease: Lease,

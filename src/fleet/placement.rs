@@ -15,7 +15,7 @@ use crate::experiment::scenario::Plan;
 /// A host that takes part.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Host {
-    /// Name.
+    /// Name of the host in the fleet.
     pub name: String,
     /// Share, relative to the others.
     pub weight: f64,

@@ -30,7 +30,7 @@ pub struct Options {
     pub port: u16,
     /// MTU of all wires; of tunnels, inside.
     pub mtu: u32,
-    /// How much longer than configured the underlay may take, in ns.
+    /// Tolerated excess of the underlay's delay over the configured one, in ns.
     pub tolerance_ns: u64,
     /// Largest error of the clocks in ns.
     pub clock_bound_ns: u64,
@@ -62,7 +62,7 @@ pub struct HostPlan {
     pub options: Options,
     /// Name of the scenario.
     pub name: String,
-    /// Its text.
+    /// Text of the scenario as TOML.
     pub text: String,
     /// Whether nodes of this host have a medium, which is read from the text.
     pub has_media: bool,

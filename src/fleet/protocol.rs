@@ -37,9 +37,9 @@ pub enum Built {
     Failed {
         /// Name of the run, from the agent.
         run: String,
-        /// Why.
+        /// The error as text.
         message: String,
-        /// The exit code.
+        /// Exit code of that error.
         code: u8,
         /// Another host does not answer as it must: that one may be lost.
         #[serde(default)]
@@ -70,7 +70,7 @@ pub struct Ready {
     pub clock: Option<Estimate>,
     /// Measured one-way delay in ns to the hosts of its tunnels.
     pub underlay_ns: BTreeMap<String, u64>,
-    /// What the links differ from the scenario in.
+    /// How the links differ from the scenario.
     pub notes: Vec<String>,
 }
 
@@ -84,7 +84,7 @@ pub fn first_begin<'a>(built: impl Iterator<Item = &'a Ready>) -> u64 {
     built.map(at).min().unwrap_or(0)
 }
 
-/// The start.
+/// Start of the measured phase on all hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Start {
     /// CLOCK_MONOTONIC of the reference host in ns.
@@ -175,6 +175,6 @@ pub enum FromChild {
     Set(String, SetDone),
     /// The part follows its agent's lines.
     Alive,
-    /// The result.
+    /// What the host's part found: verdict, exits and notes.
     Result(Box<HostResult>),
 }

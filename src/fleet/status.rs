@@ -37,7 +37,7 @@ pub struct Agent {
     pub address: String,
     /// Number of CPUs.
     pub cpus: usize,
-    /// Memory in bytes.
+    /// MemTotal of /proc/meminfo in bytes.
     pub memory_bytes: u64,
     /// Share of experiments, relative to other hosts.
     pub weight: f64,

@@ -51,10 +51,10 @@ impl EarlyEnd {
     }
 }
 
-/// The verdict, and why.
+/// The verdict over all hosts, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FleetVerdict {
-    /// The verdict.
+    /// Verdict over all hosts.
     pub verdict: RunVerdict,
     /// Each begins with the name of a host, or is about the run.
     pub reasons: Vec<String>,

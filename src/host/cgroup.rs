@@ -17,16 +17,16 @@ use crate::mount;
      /proc/PID/cgroup, and the group has to exist"
 )]
 pub struct NoCgroup {
-    /// Without a slash at its begin.
+    /// Path without a leading slash.
     pub path: String,
-    /// Why.
+    /// Error of the kernel.
     pub cause: io::Error,
 }
 
 /// An open control group.
 #[derive(Debug)]
 pub(crate) struct Cgroup {
-    /// Its directory.
+    /// Descriptor of its directory.
     pub folder: OwnedFd,
     /// The kernel's number, which no other group gets.
     pub id: u64,

@@ -23,7 +23,7 @@ pub struct Calibration<'a> {
     pub relative_error: f64,
     /// Margin above the largest good value, as a share of it.
     pub margin: f64,
-    /// The recordings.
+    /// Recordings in the order of the arguments.
     pub recordings: Vec<Recording<'a>>,
     /// Criteria by name, without those that are off.
     #[schemars(extend("propertyNames" = { "enum": Measured::all().map(|(_, m)| m.name).collect::<Vec<_>>() }))]
@@ -32,7 +32,7 @@ pub struct Calibration<'a> {
     pub warnings: &'a [String],
 }
 
-/// A recording.
+/// A recording that was replayed.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Recording<'a> {
     /// Path of the file.
@@ -41,7 +41,7 @@ pub struct Recording<'a> {
     pub contended: bool,
     /// The recording has its end.
     pub complete: bool,
-    /// Duration in ns.
+    /// Duration of the recording in ns.
     pub duration_ns: u64,
     /// Number of records.
     pub records: u64,
@@ -71,7 +71,7 @@ pub struct Criterion<'a> {
     pub contended: Option<Values>,
     /// Alarms of each recording.
     pub alarms: Vec<Alarms<'a>>,
-    /// Suggested threshold.
+    /// Suggested threshold and what it is based on.
     pub suggestion: &'a Suggestion,
 }
 

@@ -47,7 +47,7 @@ pub enum NetlinkError {
     /// EPERM or EACCES.
     #[error("{0} (needs root: CAP_NET_ADMIN and CAP_SYS_ADMIN)")]
     Denied(OsFailure),
-    /// EEXIST.
+    /// EEXIST: the object exists.
     #[error("{0}")]
     Exists(OsFailure),
     /// EBUSY, EAGAIN or EADDRINUSE.
@@ -71,7 +71,7 @@ pub enum NetlinkError {
     RestoreDiffers {
         /// Name of the interface.
         ifname: String,
-        /// What differs.
+        /// The difference as a phrase.
         difference: String,
     },
     /// The saved state has a format that this version does not support.

@@ -85,7 +85,7 @@ pub enum FilterOrder {
 /// A direct-action bpf filter for every protocol.
 #[derive(Debug, Clone, Copy)]
 pub struct BpfFilter<'a> {
-    /// Direction.
+    /// Egress or ingress of the device.
     pub hook: Hook,
     /// Priority; 1 runs first.
     pub pref: u16,

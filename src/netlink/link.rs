@@ -37,9 +37,9 @@ pub struct Peer {
 /// An interface, as the kernel reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// Index.
+    /// ifindex, unique in its network namespace.
     pub index: u32,
-    /// Name.
+    /// Interface name, up to 15 bytes.
     pub name: String,
     /// "veth", "ifb", "tun"...; `None` for hardware and lo.
     pub kind: Option<String>,

@@ -17,7 +17,7 @@ const NAMES: &str = "/run/netns";
 /// A network namespace.
 #[derive(Debug)]
 pub struct Namespace {
-    /// Its identity.
+    /// Device and inode number, which identify it.
     pub id: NetnsId,
     /// It is that of the thread that found it.
     pub here: bool,

@@ -31,11 +31,11 @@ pub struct Notices {
 /// The changes since the last call, by ifindex.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Changes {
-    /// New or different.
+    /// Interfaces that are new or have changed.
     pub changed: BTreeSet<u32>,
-    /// Deleted.
+    /// Interfaces that were deleted.
     pub deleted: BTreeSet<u32>,
-    /// Moved to a different network namespace.
+    /// Interfaces moved to a different network namespace.
     pub moved: BTreeSet<u32>,
     /// Set down: the packets that waited there are lost. It may be up again.
     pub set_down: BTreeSet<u32>,

@@ -15,7 +15,7 @@ pub struct RouteEntry {
     pub table: u8,
     /// RTN_*: 1 is unicast.
     pub kind: u8,
-    /// Destination.
+    /// Destination network.
     pub to: Ipv4Net,
     /// Index of the interface; `None` if the route has several or none.
     pub interface: Option<u32>,

@@ -35,7 +35,7 @@ pub(super) struct Socket {
 /// The kernel rejected a request.
 pub(super) struct Refused {
     pub cause: io::Error,
-    /// Its explanation.
+    /// Text of the kernel (extended ACK), if it sent any.
     pub message: Option<String>,
 }
 

@@ -28,7 +28,7 @@ const LOCAL6: u16 = 17;
 pub struct Vxlan {
     /// Network identifier, 24 bits.
     pub vni: u32,
-    /// Own address.
+    /// Source address of the tunnel's packets.
     pub local: IpAddr,
     /// Address of the other host; of the same family.
     pub remote: IpAddr,

@@ -17,11 +17,11 @@ use crate::abi;
 #[derive(Debug, thiserror::Error)]
 #[error("rule {rule}: cannot resolve host \"{host}\": {cause}")]
 pub struct Unresolved {
-    /// From 1.
+    /// Number of the rule, from 1.
     pub rule: usize,
-    /// The name.
+    /// Name that could not be resolved.
     pub host: String,
-    /// Why.
+    /// Error of the resolution.
     pub cause: io::Error,
 }
 

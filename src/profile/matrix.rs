@@ -51,11 +51,11 @@ pub struct Pair {
     pub source: IpAddr,
     /// Address of the receiver.
     pub destination: IpAddr,
-    /// bit/s
+    /// Rate in bit/s; `None`: that of the base link.
     pub rate: Option<u64>,
-    /// Mean delay.
+    /// Mean delay in ns; `None`: that of the base link.
     pub delay_ns: Option<u64>,
-    /// 0.0..=1.0
+    /// Share lost, 0.0..=1.0; `None`: that of the base link.
     pub loss: Option<f64>,
 }
 

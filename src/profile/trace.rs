@@ -43,7 +43,7 @@ pub struct TraceRow {
     pub at_ns: u64,
     /// bit/s; 0: nothing moves. `None`, here and below: the link's own.
     pub rate: Option<u64>,
-    /// Mean delay.
+    /// Mean delay in ns; `None`: that of the link.
     pub delay_ns: Option<u64>,
     /// As the key `jitter`.
     pub jitter_ns: Option<u64>,

@@ -32,9 +32,9 @@ pub enum TextError {
     /// The file cannot be read.
     #[error("{}: {error}", .path.display())]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the kernel.
         error: io::Error,
     },
 }

@@ -4,38 +4,38 @@
 use super::row::TopRow;
 use super::state::Top;
 
-/// A key, without the terminal's encoding.
+/// A key press, decoded from the terminal's escape sequences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
-    /// Arrow up.
+    /// Arrow up: the previous row.
     Up,
-    /// Arrow down.
+    /// Arrow down: the next row.
     Down,
-    /// Home.
+    /// Home: the first row.
     Home,
-    /// End.
+    /// End: the last row.
     End,
-    /// Enter.
+    /// Enter: accepts the typed value.
     Enter,
-    /// Escape.
+    /// Escape: closes help or prompt, otherwise ends the view.
     Escape,
-    /// Backspace.
+    /// Backspace: deletes the last character typed.
     Backspace,
-    /// A character.
+    /// A command, or a character of the typed value.
     Char(char),
 }
 
-/// What the caller has to do.
+/// Action for the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// End the view.
     Quit,
-    /// Arguments of emud.
+    /// Run emud with these arguments.
     Run(Vec<String>),
 }
 
-/// What is being typed, for the selected row. If that goes, the rest of what is typed is neither a change
-/// of another one nor a key.
+/// Text being typed for the selected row. If the row disappears, further characters are neither for another
+/// row nor commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Prompt {
     pub what: Asked,
@@ -142,7 +142,7 @@ impl Top {
     }
 }
 
-/// Says why a profile is not exchanged.
+/// Returns why a profile is not exchanged, as a status line.
 fn declined(row: &TopRow) -> Option<(String, bool)> {
     let why = row.irreplaceable?;
     let interface = crate::text::printable(&row.interface);

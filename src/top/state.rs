@@ -17,9 +17,9 @@ pub enum Watching {
     /// Its start line has not come yet.
     #[default]
     Starting,
-    /// It runs.
+    /// The monitor runs.
     Yes,
-    /// Why not.
+    /// It does not run, for this reason.
     No(String),
 }
 

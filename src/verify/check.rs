@@ -77,7 +77,7 @@ pub enum Unit {
     Ns,
     /// Bits per second.
     BitS,
-    /// 0 to 1.
+    /// A share, 0 to 1.
     Share,
 }
 
@@ -87,7 +87,7 @@ pub struct Check {
     /// "up" is what the interface sends, "down" what it receives, "both" there and back.
     #[schemars(extend("enum" = ["up", "down", "both"]))]
     pub direction: &'static str,
-    /// Measured quantity.
+    /// The quantity that is compared.
     pub what: What,
     /// Unit of the values.
     pub unit: Unit,

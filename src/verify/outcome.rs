@@ -56,7 +56,7 @@ pub struct Outcome {
     /// "disagrees" if a check does or a direction with a link is not emulated, otherwise "not_measured" if a check could not be measured,
     /// otherwise "not_judged" if a check or a direction could not be judged.
     pub verdict: CheckVerdict,
-    /// The checks.
+    /// One check for each direction and quantity.
     pub checks: Vec<Check>,
     /// Sentences on the machine and on the precision of the measurement.
     pub notes: Vec<String>,

@@ -30,9 +30,9 @@ words! {
     GroupBy {
         /// By network namespace.
         Netns = "netns",
-        /// By cgroup.
+        /// Group by the cgroup of the cause.
         Cgroup = "cgroup",
-        /// By command.
+        /// Group by the command name of the cause.
         Command = "command",
     }
 }

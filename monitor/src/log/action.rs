@@ -154,7 +154,7 @@ pub struct MetricLine {
     /// Name of the figure.
     #[schemars(length(min = 1))]
     pub name: String,
-    /// Its value.
+    /// Value in that unit.
     pub value: f64,
     /// Unit as the program wrote it; null: it has none.
     pub unit: Option<String>,

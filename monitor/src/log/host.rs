@@ -81,8 +81,8 @@ pub struct DiskSample {
     /// Share of the time with a request in progress.
     #[schemars(range(min = 0, max = 1))]
     pub busy: Option<f64>,
-    /// Bytes read.
+    /// Bytes read in the interval.
     pub read_bytes: Option<u64>,
-    /// Bytes written.
+    /// Bytes written in the interval.
     pub written_bytes: Option<u64>,
 }

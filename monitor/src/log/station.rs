@@ -20,7 +20,7 @@ pub struct RunMedium {
     /// the distance.
     #[schemars(range(min = 0))]
     pub sense_m: Option<f64>,
-    /// Its stations.
+    /// Stations and their positions at the start.
     pub stations: Vec<RunStation>,
 }
 

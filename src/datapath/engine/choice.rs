@@ -13,7 +13,7 @@ pub enum EngineChoice {
     Auto,
     /// fq, or an error.
     Fq,
-    /// hold.
+    /// hold, without a fallback.
     Hold,
     /// qdisc, or an error.
     Qdisc,
@@ -57,7 +57,7 @@ pub trait Host {
 /// An engine and the reasons for its choice.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Chosen {
-    /// The engine.
+    /// The engine that the link gets.
     pub engine: Engine,
     /// Not of hold: how ingress packets reach the ifb.
     pub to_ifb: fq::ToIfb,

@@ -78,7 +78,7 @@ pub struct LinkReport {
 /// A background, and the load of its random times.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct BackgroundInForce {
-    /// As configured.
+    /// Keys of the profile's table `background`.
     #[serde(flatten)]
     pub configured: Background,
     /// Mean share of the rate in a period, which random times make different from `load`.

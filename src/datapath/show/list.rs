@@ -19,7 +19,7 @@ pub struct List {
     /// Version of the format.
     #[schemars(extend("const" = LIST_SCHEMA))]
     schema: &'static str,
-    /// One entry per interface, in the order of the kernel.
+    /// One entry for each interface with an emulated link.
     interfaces: Vec<Listed>,
 }
 

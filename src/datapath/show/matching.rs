@@ -20,7 +20,7 @@ use crate::profile::{Matrix, Profile, Rule, Target, rule_keys};
 pub struct Matching {
     /// Rules in their order; the first that matches applies.
     pub rules: Vec<RuleReport>,
-    /// Named links.
+    /// Links of the table `links`, with their counters.
     pub links: Vec<NamedReport>,
     /// Queues of flows, sources and so on; null: no rule has `per`.
     pub instances: Option<InstancesReport>,
@@ -112,13 +112,13 @@ pub struct NamesReport {
     pub capacity: u32,
 }
 
-/// A name.
+/// A name of a rule and the addresses learned for it.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct NameReport {
     /// As in the rule.
     #[schemars(length(min = 1))]
     pub name: String,
-    /// Learned addresses.
+    /// Addresses learned from DNS answers.
     pub addresses: Vec<IpAddr>,
 }
 

@@ -10,7 +10,7 @@ use crate::abi;
 use crate::datapath::maps::{DatapathError, Maps};
 use crate::profile::{Bottleneck, Profile, Queue, Rate, ServiceClass, Time, Word};
 
-/// A bottleneck.
+/// A bottleneck in force and the counts of its classes.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct BottleneckReport {
     /// Name of the bottleneck.
@@ -34,13 +34,13 @@ pub struct ClassReport {
     pub priority: u32,
     /// Share of what classes of the same priority get.
     pub weight: u32,
-    /// Guaranteed.
+    /// Guaranteed rate, with `htb`.
     pub rate_bit_s: Option<u64>,
     /// The most that it may borrow up to; absent: all of the bottleneck.
     pub ceil_bit_s: Option<u64>,
     /// As the key `queue` is written; null: packets wait in the classes below.
     pub queue: Option<String>,
-    /// Packets sent.
+    /// Packets sent on the wire since attach.
     pub sent_packets: u64,
     /// On the wire.
     pub sent_bytes: u64,
@@ -60,7 +60,7 @@ pub struct ClassReport {
     pub mean_wait_ns: Option<u64>,
     /// The longest time from arrival to transmission.
     pub longest_wait_ns: u64,
-    /// Packets waiting.
+    /// Packets that wait in the queue now.
     pub backlog_packets: u64,
     /// Bytes waiting.
     pub backlog_bytes: u64,

@@ -188,7 +188,7 @@ pub(super) fn decode(q: &abi::emud_queueing) -> Option<Aqm> {
     })
 }
 
-/// Drops with room in the queue, by who decided them.
+/// Packets dropped by queue managers although the queue had room.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct AqmDropped {
     /// By RED.

@@ -23,7 +23,7 @@ const TRIES: u32 = 256;
 /// A network reserved against other emud processes on this host for the lifetime of this value.
 #[derive(Debug)]
 pub struct Reserved {
-    /// The network.
+    /// Network of the wire, with a prefix of 16 to 30 bits.
     pub network: Ipv4Net,
     /// Whether this is the network that every run gets if nothing uses it. Random decisions depend
     /// on the addresses of a flow, so a run in a different network loses other packets.

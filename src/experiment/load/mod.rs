@@ -21,24 +21,24 @@ pub use network::Network;
 /// Longest time until a load ends that is stopped, unless a system call takes longer.
 const STOPS_WITHIN: Duration = Duration::from_millis(20);
 
-/// What a load did.
+/// Result of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Loaded {
-    /// Of the CPUs.
+    /// Result of `emud load cpu`.
     Cpu(CpuLoaded),
-    /// Of memory.
+    /// Result of `emud load memory`.
     Memory(MemoryLoaded),
-    /// Of a disk.
+    /// Result of `emud load disk`.
     Disk(DiskLoaded),
-    /// Of network devices.
+    /// Result of `emud load network`.
     Network(NetworkLoaded),
 }
 
 /// What busy threads used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CpuLoaded {
-    /// Threads.
+    /// Number of busy threads.
     pub threads: usize,
     /// CPU time of all threads.
     pub cpu_ns: u64,
@@ -66,9 +66,9 @@ pub struct DiskLoaded {
     pub operation: Operation,
     /// Operations that ended.
     pub operations: u64,
-    /// Bytes of them.
+    /// Bytes read or written by them.
     pub bytes: u64,
-    /// The longest operation.
+    /// Duration of the longest operation.
     pub longest_ns: u64,
     /// From the first operation to the end, without the preparation of the file.
     pub duration_ns: u64,
@@ -79,7 +79,7 @@ pub struct DiskLoaded {
 pub struct NetworkLoaded {
     /// Packets sent.
     pub packets: u64,
-    /// Data of them.
+    /// Bytes of data in them, without headers.
     pub bytes: u64,
     /// Packets that the kernel did not accept: no route, or no buffer.
     pub rejected: u64,

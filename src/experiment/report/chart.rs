@@ -32,7 +32,7 @@ pub struct Axis {
     pub changes: Vec<f64>,
 }
 
-/// A quantity.
+/// Curves of one quantity over time.
 #[derive(Debug, Clone)]
 pub struct Panel {
     pub title: String,

@@ -59,7 +59,7 @@ pub struct Links {
     pub profiles: Vec<String>,
     pub table: Table,
     pub also: Vec<String>,
-    /// Of bottlenecks.
+    /// Table of the classes of bottlenecks.
     pub classes: Table,
 }
 

@@ -37,7 +37,7 @@ pub enum PageError {
     Plot {
         /// Name of the track.
         track: String,
-        /// Why not.
+        /// Error of the drawing library.
         source: PlotError,
     },
     /// The template cannot be filled in.
@@ -57,7 +57,7 @@ impl PageError {
 pub struct Plot {
     /// Name such as "access-down.svg": only letters, digits, '-', '.', '_'.
     pub file: String,
-    /// Its text.
+    /// The plot as SVG.
     pub svg: String,
 }
 

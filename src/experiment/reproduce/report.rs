@@ -15,7 +15,7 @@ use crate::text::{Word, columns};
 /// `"schema"` of the JSON.
 pub const REPRODUCE_SCHEMA: &str = "emud-reproduce/2";
 
-/// Several experiments.
+/// Results of several published experiments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reproduction {
     /// `emud-reproduce/2`.
@@ -29,14 +29,14 @@ pub struct Reproduction {
     pub verdict: FigureVerdict,
 }
 
-/// One experiment.
+/// Results of one published experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reproduced {
     /// Name on the command line.
     pub name: String,
     /// One line about it.
     pub description: String,
-    /// Publication.
+    /// The publication that has the expected values.
     pub source: String,
     /// How the figures were measured.
     pub method: String,
@@ -44,7 +44,7 @@ pub struct Reproduced {
     pub scenarios: Vec<String>,
     /// When, where and how it was carried out.
     pub conditions: Conditions,
-    /// The figures.
+    /// Measured figures beside the published ones.
     pub figures: Vec<Figure>,
     /// The least favourable verdict of its figures.
     pub verdict: FigureVerdict,

@@ -20,7 +20,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 const NODES: u16 = 8;
 const FILE: f64 = 12.5e6;
-/// For the slow hop.
+/// File of the runs with the slow hop, bytes.
 const PART: f64 = FILE / 10.0;
 const MBIT_S: f64 = 10.0;
 /// A hop of 54 Mbit/s beside 1 Gbit/s.

@@ -46,7 +46,7 @@ pub struct Comparison {
 /// Runs of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Side {
-    /// The runs.
+    /// Runs of this side, in the order of the logs.
     #[schemars(length(min = 1))]
     pub runs: Vec<RunEntry>,
     /// Number of runs of which the figures are: those that count, or all if none does.
@@ -57,7 +57,7 @@ pub struct Side {
 /// A figure of both sides.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Compared {
-    /// The figure.
+    /// Link, direction, quantity and unit.
     #[serde(flatten)]
     pub name: FigureName,
     /// First side; null: it has no such figure.

@@ -34,7 +34,7 @@ pub enum Unit {
     BitS,
     /// Nanoseconds.
     Ns,
-    /// 0 to 1.
+    /// A share, 0 to 1.
     Share,
     /// That of the program; it is a part of the name.
     OfProgram,
@@ -52,18 +52,18 @@ pub struct FigureName {
     /// Named link to which rules of the profile send packets, the bottleneck and its class, or the
     /// node of the station; null: the link itself, without packets of named links.
     pub class: Option<String>,
-    /// The quantity.
+    /// What was measured.
     pub quantity: Quantity,
     /// Unit of the values.
     pub unit: Unit,
 }
 
-/// Of the measured phase of one direction or class.
+/// A figure of one direction or class over the measured phase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
-    /// What it is of.
+    /// Link, direction, quantity and unit.
     pub name: FigureName,
-    /// Its value.
+    /// Value in the unit of its name.
     pub value: f64,
 }
 

@@ -73,9 +73,9 @@ pub struct Fleet {
 /// The log of one host, or of several.
 #[derive(Debug, Clone)]
 pub enum Logged {
-    /// Of one.
+    /// The log of one host.
     Run(Box<Run>),
-    /// Of several.
+    /// The merged log of several hosts.
     Fleet(Fleet),
 }
 

@@ -38,12 +38,12 @@ pub struct Groups {
     pub notes: Vec<String>,
 }
 
-/// An experiment.
+/// The runs of one experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Group {
     /// "a" for the first group, "b" for the second one, and so on.
     pub name: String,
-    /// The runs.
+    /// Runs of this group, in the order of the logs.
     #[schemars(length(min = 1))]
     pub runs: Vec<RunEntry>,
     /// Number of runs of which the figures are: those that count, or all if none does.
@@ -57,7 +57,7 @@ pub struct Group {
 /// A figure of all groups.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Grouped {
-    /// The figure.
+    /// Link, direction, quantity and unit.
     #[serde(flatten)]
     pub name: FigureName,
     /// The groups in their order; null: a group has no such figure.

@@ -12,7 +12,7 @@ use super::losses::{fingerprint, of_station};
 pub struct StationTrack {
     /// Interface of the stations of its medium.
     pub medium: String,
-    /// Its node.
+    /// Name of the node.
     pub node: String,
     /// Of all intervals of the measured phase together.
     pub interval_ns: u64,

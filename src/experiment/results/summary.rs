@@ -34,7 +34,7 @@ pub struct RunEntry {
 pub struct Row {
     /// What it is of.
     pub name: FigureName,
-    /// Its mean.
+    /// Mean over the runs and its confidence interval.
     pub estimate: Estimate,
 }
 

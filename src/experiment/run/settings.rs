@@ -12,9 +12,9 @@ use crate::datapath::engine::EngineChoice;
 /// Which exit code has priority for emud's exit code; the other one applies if it is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitCode {
-    /// That of the programs.
+    /// That of the first program that failed.
     Program,
-    /// That of the verdict.
+    /// That of the verdict: 3 contended, 4 invalid.
     Verdict,
 }
 

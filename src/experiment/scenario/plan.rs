@@ -170,9 +170,9 @@ pub struct PlannedEnd {
 /// A route; on-link without a gateway.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
-    /// Destination.
+    /// Destination network.
     pub to: Ipv4Net,
-    /// Gateway.
+    /// Address of the gateway; `None`: on-link.
     pub via: Option<Ipv4Addr>,
     /// Interface of the node.
     pub interface: String,

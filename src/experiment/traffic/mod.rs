@@ -53,7 +53,7 @@ pub enum Count {
 /// What a sender of datagrams has sent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sent {
-    /// Destination.
+    /// UDP port of the destination.
     pub port: u16,
     /// Packets sent, including those without a route.
     pub packets: u64,
@@ -75,7 +75,7 @@ pub struct Received {
     pub port: u16,
     /// Packets received.
     pub packets: u64,
-    /// Of data.
+    /// Bytes of data received, without headers.
     pub bytes: u64,
     /// Packets with a number of the same sender that had arrived before. Counted only if they are
     /// acknowledged.
@@ -110,7 +110,7 @@ pub struct Received {
 pub struct Transferred {
     /// Port of the receiver.
     pub port: u16,
-    /// Acknowledged data.
+    /// Bytes of acknowledged data.
     pub bytes: u64,
     /// From the first byte to the end.
     pub duration_ns: u64,

@@ -21,9 +21,9 @@ const CONGESTION: &str = "reno";
 /// What to transfer.
 #[derive(Debug, Clone)]
 pub struct Transfer {
-    /// HOST:PORT.
+    /// HOST:PORT of the receiver.
     pub to: String,
-    /// The data.
+    /// Data to send: zeros for a time, or a file.
     pub data: Data,
     /// Data in flight at most, bytes.
     pub window: usize,

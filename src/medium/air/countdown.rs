@@ -16,20 +16,20 @@ struct Group {
     first: Option<(u16, u16)>,
 }
 
-/// All backoffs.
+/// Backoffs of all stations in one access category.
 #[derive(Debug)]
 pub(super) struct Countdown {
     slot_ns: u64,
     /// A station whose slot begins sooner than this after a carrier has not sensed it.
     cca_ns: u64,
-    /// Slots left.
+    /// Slots left by station.
     left: Vec<u16>,
     /// Stations with a backoff; the others may send as soon as the medium is idle for a gap.
     pub drawn: Set,
     /// Stations whose slots are being counted.
     pub counting: Set,
     groups: Vec<Group>,
-    /// Empty ones.
+    /// Unused groups, kept so that their memory is reused.
     spare: Vec<Group>,
 }
 

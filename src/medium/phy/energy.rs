@@ -9,7 +9,7 @@ pub struct Watts {
     pub send: f64,
     /// While it senses the carrier of others, also of frames for a third station.
     pub receive: f64,
-    /// Otherwise.
+    /// While it neither sends nor senses a carrier.
     pub idle: f64,
 }
 

@@ -21,7 +21,7 @@ use super::{Source, Witness};
 /// The figures of a run so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measures {
-    /// Alarms by resource.
+    /// Number of alarms of each resource.
     pub alarms: PerResource<u64>,
     /// Alarms not written because of the limit of alarms.
     pub suppressed: PerResource<u64>,

@@ -8,7 +8,7 @@ use crate::profile::kinds::SomeTime;
 use crate::text::table;
 
 table! {
-    /// RFC 8289.
+    /// CoDel as in RFC 8289.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
     #[schemars(inline)]
     pub struct CoDel {

@@ -9,7 +9,7 @@ use crate::profile::kinds::SomeTime;
 use crate::text::{Kind, Located, Mistake, Reader, Time, Value, number, table};
 
 table! {
-    /// RFC 8033.
+    /// PIE as in RFC 8033.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
     #[schemars(inline)]
     pub struct Pie {

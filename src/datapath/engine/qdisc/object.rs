@@ -28,7 +28,7 @@ pub enum QdiscError {
     Load {
         /// What was attempted.
         step: &'static str,
-        /// Its error.
+        /// Error of the kernel or of libbpf.
         source: io::Error,
     },
     /// The object file lacks a map of this name.

@@ -29,7 +29,7 @@ const MOST_EDGES: usize = 2_000;
 const WIDTH: f64 = 720.0;
 const FRAME_WIDTH: f64 = 340.0;
 
-/// A medium.
+/// Map of a medium's stations.
 #[derive(Template)]
 #[template(path = "map.html", whitespace = "minimize")]
 pub struct Map<'a> {
