@@ -189,7 +189,7 @@ impl Scheduled {
     }
 }
 
-/// The maps were made for the link of the attach.
+/// Checks that the changed profile fits into the maps, which were made for the link of the attach.
 fn has_room(
     link: &Link,
     saved: &Saved,
@@ -207,7 +207,7 @@ fn has_room(
     }
 }
 
-/// An assignment to a direction that has no link would do nothing.
+/// Rejects an assignment to a direction that is not emulated, which would have no effect.
 fn are_emulated(link: &Link, saved: &Saved, assignments: &[String]) -> Result<(), LinkError> {
     for argument in assignments {
         if let Some(direction) = profile::direction_of(argument)
@@ -268,7 +268,7 @@ fn prepare(
     Ok(there.maps.prepare(both, rules)?)
 }
 
-/// In all filters that keep it: the kernel forgets the previous one then.
+/// Replaces the classifier in all filters that keep it: the kernel then frees the previous one.
 fn replace_classifier(
     nl: &mut Netlink,
     link: &Link,
@@ -286,7 +286,7 @@ fn replace_classifier(
     Ok(())
 }
 
-/// First reserves space, then activates the links.
+/// Reserves space, then activates the links.
 fn put_in_force(
     nl: &mut Netlink,
     link: &Link,

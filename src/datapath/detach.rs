@@ -223,7 +223,7 @@ pub(crate) fn undo(
     Ok(done)
 }
 
-/// Before the classifier stops stamping packets: those it passes would go to the ifb.
+/// Stops the redirection, before the classifier stops stamping packets: those it passes would go to the ifb.
 fn stop_redirect(nl: &mut Netlink, ifindex: u32, saved: &Saved) -> Result<(), NetlinkError> {
     let Some(pref) = saved.mirred_pref else {
         return Ok(());
@@ -239,7 +239,7 @@ fn stop_redirect(nl: &mut Netlink, ifindex: u32, saved: &Saved) -> Result<(), Ne
     Ok(())
 }
 
-/// The holder ends when its TAP is deleted.
+/// Deletes emud's devices. The holder ends when its TAP is deleted.
 fn delete_devices(nl: &mut Netlink, maps: &Maps, saved: &Saved) -> Result<Vec<String>, LinkError> {
     for direction in DIRECTIONS {
         if let Some(device) = pieces::renamed(nl, maps, saved, direction)? {
@@ -300,7 +300,7 @@ fn restore_root(
     }
 }
 
-/// After the root qdisc, whose creation changes txqueuelen, too.
+/// Restores the device's settings, after the root qdisc, whose creation changes txqueuelen, too.
 fn restore_settings(
     nl: &mut Netlink,
     ifindex: u32,

@@ -183,7 +183,7 @@ pub fn examine() -> Examination {
     }
 }
 
-/// A link that needs nothing special.
+/// Returns the engine of a link without special needs.
 fn automatic(engines: &[Engine], mut known: Known) -> Option<Automatic> {
     let chosen = choose(EngineChoice::Auto, &Needs::default(), &mut known).ok()?;
     engines.contains(&chosen.engine).then(|| Automatic {
@@ -219,7 +219,7 @@ fn check(
     }
 }
 
-/// Without permission the test of a feature has no result.
+/// Returns whether permission was denied: the test of a feature then has no result.
 fn is_denied(answer: &str) -> bool {
     let denied = [libc::EPERM, libc::EACCES].map(|errno| format!("(os error {errno})"));
     denied.iter().any(|errno| answer.contains(errno))

@@ -224,7 +224,7 @@ fn changes_packets(profile: &Profile) -> Option<&'static str> {
     })
 }
 
-/// Undo deletes by name: the device must belong to emud.
+/// Rejects names that other devices have: undo deletes by name.
 fn free<'a>(
     nl: &mut Netlink,
     names: impl IntoIterator<Item = &'a String>,
@@ -243,7 +243,7 @@ fn swept(nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
     Ok(names.into_iter().map(note).collect())
 }
 
-/// Directly after the classifier, which is after all other filters.
+/// Returns the preference directly after the classifier, which is after all other filters.
 fn mirred_pref(nl: &mut Netlink, link: &Link) -> Result<u16, LinkError> {
     let last = nl.free_pref(link.index, Hook::Ingress, netlink::FilterOrder::Last)?;
     last.and_then(|pref| pref.checked_add(1))

@@ -130,7 +130,7 @@ impl Child {
         }
     }
 
-    /// Frees the memory of the log behind its first `len` bytes. If that fails, it stays.
+    /// Frees the memory of the log after its first `len` bytes. If that fails, it stays.
     pub fn cut_log(&self, len: u64) {
         if let Some(works) = &self.works {
             let _ = cut(&works.log, len);
@@ -164,7 +164,7 @@ impl Works {
     }
 }
 
-/// If the agent is killed, so is the part, and the kernel removes its nodes.
+/// Makes the kernel kill the part with the agent, and with it its nodes.
 fn ends_with_parent(command: &mut Command) {
     use std::os::unix::process::CommandExt;
     // SAFETY: a system call only.
@@ -195,7 +195,7 @@ async fn read(from: ChildStdout, each: mpsc::UnboundedSender<FromChild>) {
     }
 }
 
-/// A program may print for days; its part still appends at the end.
+/// Frees the log after its first `len` bytes: a program may print for days, and its part still appends at the end.
 fn cut(log: &File, len: u64) -> std::io::Result<()> {
     let beyond = log.metadata()?.len().saturating_sub(len);
     if beyond > 0 {

@@ -39,7 +39,7 @@ pub struct Setup {
     pub config: fn(Option<&str>) -> Result<Config, String>,
 }
 
-/// A line to the agent. If it cannot be written, the agent has ended, and this process is about to.
+/// Writes a line to the agent. If that fails, the agent has ended, and this process is about to.
 fn say(to: &Mutex<impl Write>, line: &FromChild) {
     let Ok(text) = serde_json::to_string(line) else {
         return;

@@ -301,13 +301,13 @@ impl Part<'_> {
         Ok((wires, tunnels))
     }
 
-    /// 12 bits of the run, 12 of the wire: tunnels of an earlier run, which its host has not removed yet,
-    /// are others.
+    /// Returns the VNI of a wire: 12 bits of the run, 12 of the wire. Tunnels of an earlier run, which its host
+    /// has not removed yet, have others.
     fn vni(&self, number: usize) -> u32 {
         (self.id & 0xfff) << 12 | (number % VNIS) as u32
     }
 
-    /// Behind those of the wires.
+    /// Returns the VNIs of the tunnels for probes, after those of the wires.
     fn probe_vnis(&self) -> BTreeMap<String, u32> {
         let of = |(number, pair): (usize, &[usize; 2])| {
             let other = match *pair {
@@ -363,7 +363,7 @@ impl Part<'_> {
         }
     }
 
-    /// In the order of the plan: of several addresses of a name the first one counts.
+    /// Returns the hosts file of other hosts' nodes, in the order of the plan: the first address of a name counts.
     fn elsewhere(&self) -> String {
         let mut out = String::new();
         for node in self

@@ -103,8 +103,8 @@ impl HostPlan {
         })
     }
 
-    /// Media are read from the scenario's text: they do not refer to files. Their records would be
-    /// files of the host.
+    /// Returns the media, read from the scenario's text: they do not refer to files. Records are left out: they
+    /// would be files of the host.
     fn media(&self, notes: &mut Vec<String>) -> Result<Vec<Medium>, FleetError> {
         if !self.has_media {
             return Ok(vec![]);

@@ -176,7 +176,7 @@ fn host(n: u32) -> String {
     format!("h{n:04}")
 }
 
-/// A node with links to nodes of another host.
+/// Returns a request for a node with links to nodes of another host.
 fn request(links: u32, note: fn(&str)) -> Result<Request, FleetError> {
     let mut text =
         "name = \"simulated\"\n[node.own]\nhost = \"a\"\ncommand = \"ping -c 20 n0\"\n".to_owned();
@@ -248,7 +248,7 @@ async fn divided(
     })
 }
 
-/// Each agent has a watch and, at times, a request under way.
+/// Raises the limit of open files: each agent has a watch and, at times, a request under way.
 fn enough_files() -> Result<(), FleetError> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

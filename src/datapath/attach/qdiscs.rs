@@ -37,7 +37,7 @@ impl Session {
         Ok(())
     }
 
-    /// At the root of a device, which has the kernel's default root.
+    /// Adds the qdisc at the root of a device, which has the kernel's default root.
     fn add_qdisc(&mut self, ifindex: u32, direction: u32) -> Result<(), LinkError> {
         if let Some(own) = &self.qdisc {
             return Ok(qdisc::install(

@@ -29,7 +29,7 @@ impl Maps {
         by_id::map_ids(program).is_ok_and(|ids| ids.contains(&self.id))
     }
 
-    /// The maps of a different version may be of other types, so its number comes first.
+    /// Opens maps by ID. Those of a different version may have other types, so its number is read first.
     fn of_maps(ids: Vec<u32>) -> Result<Self, DatapathError> {
         control_in(&mut maps_of(ids.clone(), |name| name == CONTROL, 1)?)?;
         let mut found = maps_of(ids, |_| true, usize::MAX)?;

@@ -92,7 +92,7 @@ impl Maps {
         Ok(Prepared(next | short::bits(own) | alter::bits(all)))
     }
 
-    /// The background of a link that has none now begins with its first packet.
+    /// Resets the background of a link that has none now: a new one begins with its first packet.
     fn begin_background(
         &mut self,
         control: abi::emud_control,
@@ -214,7 +214,7 @@ impl Maps {
     }
 }
 
-/// Whether what was to be activated is active.
+/// Returns the error of an activation. A failed grace period is none: the new generation is active.
 fn in_force(done: Result<(), DatapathError>) -> Result<(), DatapathError> {
     match done {
         Err(DatapathError::GracePeriod(_)) => Ok(()),
@@ -242,7 +242,7 @@ pub(super) fn grace_period() -> Result<(), DatapathError> {
     }
 }
 
-/// Closing a packet socket waits in packet_release() for synchronize_net().
+/// Waits for a grace period by closing a packet socket: packet_release() calls synchronize_net().
 fn grace_period_of_socket() -> Result<(), DatapathError> {
     socket(AddressFamily::PACKET, SocketType::RAW, None)
         .map(drop)

@@ -145,7 +145,7 @@ impl Loaded {
         Self::load_with(&[program], sizes, features, true, pinned)
     }
 
-    /// `pinned`: maps that exist already, by name, and their paths.
+    /// Loads the object. `pinned`: maps that exist already, by name, and their paths.
     fn load_with(
         programs: &[Program],
         sizes: &Sizes,

@@ -16,6 +16,8 @@ pub(super) struct Pins {
 }
 
 impl Pins {
+    /// Pins maps in a detached bpffs.
+    ///
     /// # Errors
     /// The kernel returns an error.
     pub(super) fn new(maps: Vec<(String, MapData)>) -> Result<Self, DatapathError> {

@@ -216,7 +216,7 @@ fn redirect(filters: &[Filter], pref: u16, ifb: u32) -> Option<Tampering> {
     }
 }
 
-/// The counters, not this check, show a holder that lacks CPU time.
+/// Returns what is wrong with the holder's process. Lack of CPU time is shown by the counters instead.
 fn holder(h: &abi::emud_holder) -> Option<Tampering> {
     if h.lease_ns >= now_ns() {
         return None;

@@ -82,7 +82,7 @@ pub fn create(setup: &TapSetup<'_>, stamp: Option<&mut Stamp>) -> Result<Tap, Ra
     })
 }
 
-/// With IPv6, routing daemons use the link-local address at once: no duplicate address detection,
+/// Returns the sysctls of a TAP. With IPv6, routing daemons use the link-local address at once: no duplicate address detection,
 /// and no router solicitations, which would be unexpected frames on air.
 fn settings(ipv6: bool) -> &'static [(&'static str, &'static str)] {
     match ipv6 {

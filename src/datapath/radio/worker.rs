@@ -299,8 +299,8 @@ impl Worker {
         status.record = failed.or(status.record.take());
     }
 
-    /// Until a packet can be delivered at the earliest, or a station sends one after `deaf_ns`: what
-    /// is sent before cannot be delivered before either. Behind a packet others often follow, and a
+    /// Waits until a packet can be delivered at the earliest, or a station sends one after `deaf_ns`: one
+    /// sent before cannot be delivered before either. After a packet others often follow, and a
     /// wake-up for each of 28,000 a second took half of a CPU.
     fn wait(&mut self, deaf_ns: u64) -> io::Result<()> {
         let due_ns = self.air.next_delivery_ns();

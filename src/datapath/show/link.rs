@@ -310,7 +310,7 @@ impl InForce {
         }
     }
 
-    /// What becomes of a delay of the link's table: as emud_delay_ns() of bpf/delay.h.
+    /// Returns the delay in force for a delay of the link's table, as emud_delay_ns() of bpf/delay.h.
     fn delayed_ns(&self, own_ns: u64) -> u64 {
         if !self.sets(abi::EMUD_SET_DELAY | abi::EMUD_SET_JITTER) {
             return own_ns;

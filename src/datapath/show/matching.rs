@@ -255,7 +255,7 @@ fn pairs(maps: &Maps, matrix: &Matrix) -> Result<MatrixReport, DatapathError> {
     })
 }
 
-/// A rule on one line.
+/// Returns a rule on one line.
 fn text(rule: &Rule) -> String {
     let link = match &rule.target {
         Target::Own => "link",

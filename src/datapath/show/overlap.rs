@@ -96,7 +96,7 @@ fn parts(a: &Match, b: &Match) -> impl Iterator<Item = Lie> {
     PARTS.iter().map(|part| part(a, b))
 }
 
-/// A field that a rule does not match covers all values.
+/// Compares one field of two rules; one that a rule does not match covers all values.
 fn part<T>(a: Option<T>, b: Option<T>, both: impl Fn(T, T) -> Lie) -> Lie {
     match (a, b) {
         (None, _) => Lie::Covers,
@@ -157,7 +157,7 @@ fn bits(a: (u32, u32), b: (u32, u32)) -> Lie {
     }
 }
 
-/// What no single part says: IPv4 beside IPv6, ports beside ICMP.
+/// Compares what no single field shows: IPv4 and IPv6, ports and ICMP.
 fn families(a: &Match, b: &Match) -> Lie {
     let ip6 = |m: &Match| {
         let mut nets = [m.source, m.destination].into_iter().flatten();
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
     use crate::profile::Profile;
 
-    /// Of the last of some rules.
+    /// Returns the overlaps of the last rule.
     fn of_last(matches: &[&str]) -> Vec<(usize, bool)> {
         let rule = |m: &&str| format!("[[rule]]\nmatch = {{ {m} }}\nlink = \"link\"\n");
         let text: String = matches.iter().map(rule).collect();

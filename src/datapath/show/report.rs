@@ -250,7 +250,7 @@ pub fn report(
     })
 }
 
-/// Who reads the devices adds what they dropped.
+/// Returns a direction without the drops of devices, which the reader of the devices adds.
 fn direction(reader: &Reader, direction: u32, engine: Engine) -> Result<Direction, DatapathError> {
     Ok(Direction {
         link: reader.link(0, direction)?,
@@ -270,7 +270,7 @@ pub(crate) fn running(pid: u64) -> bool {
     alive && of_it("comm").is_ok_and(|name| name.starts_with("emud"))
 }
 
-/// What is wrong with a holder, if anything.
+/// Returns what is wrong with a holder, if anything.
 fn complaint(direction: &str, h: &Holder) -> Option<String> {
     if !h.alive && running(h.pid) {
         return Some(format!(

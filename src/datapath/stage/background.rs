@@ -149,7 +149,7 @@ struct Source {
 }
 
 impl Source {
-    /// On with its share of the time; the first time begins at once.
+    /// Creates a source, which is on with the probability of its share of time; its first time begins at once.
     fn new(background: &Background, seed: u64) -> Self {
         let mut source = Self {
             on: false,

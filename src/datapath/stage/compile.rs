@@ -183,7 +183,7 @@ impl Compiled {
         self.delay_at(MILLIONTH)
     }
 
-    /// By the number of a row of the table.
+    /// Returns the delay of a row of the table in ns.
     fn delay_at(&self, row: usize) -> u64 {
         let jitter = self.link.flags & abi::EMUD_F_JITTER != 0;
         let table_end = self.table.delay_ns[row];

@@ -105,7 +105,7 @@ pub(crate) fn decode_reorder(link: &abi::emud_link) -> Option<Reordering> {
     })
 }
 
-/// What the classifier multiplies with, so that delays are correlated by `of_delays`.
+/// Writes the factors by which the classifier correlates delays, so that their correlation is `of_delays`.
 fn correlation(out: &mut abi::emud_link, table: &abi::emud_table, of_delays: f64) {
     const ONE: f64 = (1u32 << 30) as f64;
     if of_delays <= 0.0 {
@@ -119,7 +119,7 @@ fn correlation(out: &mut abi::emud_link, table: &abi::emud_table, of_delays: f64
     out.flags |= abi::EMUD_F_CORRELATED;
 }
 
-/// From the spread of the table between -3 and +3 standard deviations.
+/// Returns the default coherence time in ns, from the spread of the table between -3 and +3 standard deviations.
 fn default_coherence_ns(delay_ns: &[u64; abi::EMUD_TABLE_LEN as usize]) -> u64 {
     const PER_SD: usize = (abi::EMUD_TABLE_STEPS / 16) as usize;
     let span = delay_ns[11 * PER_SD].saturating_sub(delay_ns[5 * PER_SD]);

@@ -145,7 +145,7 @@ fn id(out: &abi::emud_link, pattern: Option<&abi::emud_pattern>) -> u64 {
     hash | 1
 }
 
-/// (1 - ber)^8, less 1 of 2^64: from the complement, which f64 has to 16 digits
+/// Returns (1 - ber)^8, less 1 of 2^64: from the complement, which f64 has to 16 digits
 /// where the power itself would be rounded to 1.
 fn byte_survives(ber: f64) -> u64 {
     let lost = -(8.0 * (-ber).ln_1p()).exp_m1();

@@ -21,7 +21,7 @@ pub(crate) fn bits(own: [Option<&abi::emud_link>; 2]) -> u32 {
     (0..).zip(own).map(bit).fold(0, |all, bit| all | bit)
 }
 
-/// A new figure of `emud_link` belongs here if any value of it changes what happens to a packet.
+/// Returns whether the short path can run a link. It must check each figure of `emud_link` that has an effect.
 fn is_short(link: &abi::emud_link) -> bool {
     let stamped = matches!(
         link.release,

@@ -97,7 +97,7 @@ impl Containers {
 mod tests {
     use super::*;
 
-    /// What a reading found: namespaces and their links.
+    /// Returns the result of a reading: namespaces and their links.
     fn links(of: &[(u64, &[u32])]) -> Links {
         let ids = |ids: &[u32]| ids.iter().copied().collect();
         of.iter().map(|(inode, of)| (*inode, ids(of))).collect()

@@ -241,7 +241,7 @@ impl Survey {
 }
 
 impl Inside {
-    /// Of the namespace of the calling thread, in which these links are.
+    /// Reads the namespace of the calling thread, in which these links are.
     fn read(links: &[&Known]) -> Result<Self, NetlinkError> {
         let dropped = Netlink::open()?.dropped()?;
         let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)
@@ -264,7 +264,7 @@ impl Inside {
 }
 
 impl Known {
-    /// `None`: an attach or detach is under way, or the program belongs to no interface.
+    /// Reads a link; `None`: an attach or detach is under way, or the program belongs to no interface.
     fn read(program_id: u32) -> Result<Option<Self>, LinkError> {
         let maps = match Maps::of_program(program_id) {
             Err(DatapathError::Abi { found: 0 }) => return Ok(None),
@@ -289,7 +289,7 @@ impl Known {
         }))
     }
 
-    /// `None`: an attach is under way.
+    /// Samples the link; `None`: an attach is under way.
     fn sample(&self, now_ns: u64) -> Result<Option<LinkSample>, LinkError> {
         if self.since.elapsed() < UNDER_WAY && !pieces::in_force(&self.there)? {
             return Ok(None);
@@ -309,7 +309,7 @@ fn found(wanted: HashSet<u64>) -> BTreeMap<u64, Namespace> {
     Namespace::find(&wanted).unwrap_or_default()
 }
 
-/// What a user calls a namespace; empty: that of this process.
+/// Returns the name of a namespace for users; empty: that of this process.
 fn label(spaces: &BTreeMap<u64, Namespace>, netns: u32) -> String {
     match spaces.get(&netns.into()) {
         Some(space) => space.label(),

@@ -238,7 +238,7 @@ pub async fn keep(common: &Common, node: &Node) -> Vec<ArtefactLine> {
     }
 }
 
-/// A process of the node copies them, so a path has the same meaning as for the node's programs.
+/// Copies the files by a process of the node, so a path has the same meaning as for the node's programs.
 async fn collect(
     common: &Common,
     node: &Node,

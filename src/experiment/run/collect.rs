@@ -68,7 +68,7 @@ pub fn collect(folder: &Path, patterns: &[String]) -> io::Result<()> {
     Ok(())
 }
 
-/// A pattern has the same meaning as in the shell of the node's commands.
+/// Returns the files that match a pattern, as in the shell of the node's commands.
 fn matches(pattern: &str) -> io::Result<Vec<PathBuf>> {
     let mut command = Command::new("sh");
     // Without quotes the shell expands patterns, and splits them.

@@ -250,8 +250,8 @@ impl Network {
         named.map(|(link, _)| of(link)).collect()
     }
 
-    /// A link loses, delays and queues packets as a wire does: the sender must have segmented them
-    /// before.
+    /// Limits segmentation at the end of a wire: a link loses, delays and queues packets as a wire does, so the
+    /// sender must have segmented them.
     fn cap(&self, end: &PlannedEnd) -> Result<(), RunError> {
         let capped = || {
             let mut nl = Netlink::open()?;
@@ -269,7 +269,7 @@ impl Network {
         Ok(capped.map_err(LabError::from)?)
     }
 
-    /// Returns whose failures are the experiment's.
+    /// Returns the links whose failures count for the experiment.
     pub fn own_links(&self) -> OwnLinks {
         let of = |(link, _): &(Link, RunLink)| {
             let found = self

@@ -97,7 +97,7 @@ pub fn text(finished: &Finished) -> String {
     lines.join("\n") + "\n"
 }
 
-/// "; watched: cpu, disk; not watched: network". Reports of programs are always accepted.
+/// Returns "; watched: cpu, disk; not watched: network". Reports of programs are always accepted.
 fn watched(verdicts: &PerResource<Verdict>) -> String {
     let names = |wanted: bool, head: &str| {
         let of_host = (verdicts.iter()).filter(|(of, _)| **of != Resource::Application);

@@ -99,7 +99,7 @@ impl Controller<'_> {
         serde_json::to_vec(&self.revision).unwrap_or_default()
     }
 
-    /// The agents that take part are still the same ones.
+    /// Returns the conditions that the agents that take part are still the same ones.
     fn agents_are_there(&self) -> Vec<Compare> {
         let of = |host: &String| {
             let created = self.divided.created.get(host).copied().unwrap_or(0);

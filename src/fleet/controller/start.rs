@@ -138,7 +138,7 @@ impl Controller<'_> {
         }
     }
 
-    /// The report that each host has built its digest is still there: it expires with the lease of
+    /// Returns the conditions that the report of each host is still there: it expires with the lease of
     /// its agent, which writes it again if the answer was lost.
     fn built_is_there(&self) -> Vec<Compare> {
         let now = self.hosts.borrow();

@@ -106,7 +106,7 @@ impl Client {
         }
     }
 
-    /// [`Self::call`] of this many members, once each.
+    /// Does [`Self::call`] at this many members, once each.
     async fn call_some(
         &self,
         members: usize,

@@ -10,7 +10,7 @@ const TAGS: usize = 2;
 const IP4_CHECKSUM: usize = 10;
 const CE: u8 = 3;
 
-/// An IP header in a frame behind its vnet header.
+/// An IP header in a frame after its vnet header.
 enum Header {
     Ip4(usize),
     Ip6(usize),
@@ -63,7 +63,7 @@ pub(super) fn mark(frame: &mut [u8]) {
 mod tests {
     use super::*;
 
-    /// RFC 1071 over a header: 0xffff if its checksum is right.
+    /// Returns the sum of RFC 1071 over a header: 0xffff if its checksum is right.
     fn sum(header: &[u8]) -> u16 {
         let words = header.chunks(2);
         let mut sum: u32 = words.map(|w| u32::from(w[0]) << 8 | u32::from(w[1])).sum();

@@ -76,13 +76,13 @@ pub struct Service {
     pub departure_ns: u64,
     /// The same of a copy; 0: there is none.
     pub copy_ns: u64,
-    /// Number of the propagation path that the frame takes behind the bottleneck.
+    /// Number of the propagation path that the frame takes after the bottleneck.
     pub path: u32,
     /// Length on the wire.
     pub bytes: u32,
     /// Behind the bottleneck.
     pub lost: bool,
-    /// Whether the frame may overtake others behind the bottleneck.
+    /// Whether the frame may overtake others after the bottleneck.
     pub overtakes: bool,
     /// Behind the bottleneck.
     pub corrupted: bool,
@@ -92,7 +92,7 @@ pub struct Service {
     pub own_bytes: usize,
 }
 
-/// `frame_len`: of the frame that is written back.
+/// Reads the figures for a bottleneck. `frame_len`: length of the frame that is written back.
 fn service(read: &[u8], number: u32, departure_ns: u64, frame_len: usize) -> Option<Service> {
     let long = |at: usize| array(read, SERVICE + at).map(u64::from_ne_bytes);
     let word = |at: usize| array(read, SERVICE + at).map(u32::from_ne_bytes);

@@ -90,7 +90,7 @@ fn wait_for(process: Pid) {
     }
 }
 
-/// `ip netns add` and container runtimes bind-mount the namespace's file.
+/// Returns whether the namespace has a name: `ip netns add` and container runtimes bind-mount its file.
 fn named(home: u64) -> bool {
     let root = format!(" net:[{home}] ");
     fs::read_to_string("/proc/self/mountinfo").is_ok_and(|mounts| mounts.contains(&root))

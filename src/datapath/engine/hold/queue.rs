@@ -213,7 +213,7 @@ impl Pool {
         }
     }
 
-    /// Unused buffers of another size must not block one of this size. Only as many as that takes, the
+    /// Frees unused buffers of other sizes until one of this size fits. Only as many as that takes, the
     /// longest first: to free two million small ones at once held all frames for 40 to 80 ms.
     fn make_room(&mut self, size: usize) {
         for free in self.free.iter_mut().rev() {

@@ -22,11 +22,11 @@ pub trait Classes: Sync {
     /// Returns the figures in force, unless they are those that `version` says.
     fn plans(&self, version: &mut u64) -> Option<Vec<Plan>>;
 
-    /// What classes have done that packets have met, by their number from 1.
+    /// Writes the accounts of classes that packets have met, by their number from 1.
     fn account(&self, classes: &[(u32, abi::emud_class)]);
 }
 
-/// A frame and what happens to it behind the bottleneck.
+/// A frame and what happens to it after the bottleneck.
 #[derive(Debug)]
 struct Held {
     frame: Frame,
@@ -165,7 +165,7 @@ impl Default for Account {
 }
 
 impl Account {
-    /// A frame was sent to its link, which may lose it, or dropped.
+    /// Counts a frame that was sent to its link, which may lose it, or dropped.
     fn decided(&mut self, service: &Service, is_sent: bool, is_copied: bool) {
         let Some(link) = self.served.get_mut(usize::from(service.link)) else {
             return;

@@ -223,7 +223,7 @@ impl<'a> Worker<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Whether arrivals can wait after what was just read.
+    /// Sets how long arrivals may wait, by the frames just read.
     fn gather(&mut self) {
         let read = std::mem::take(&mut self.read);
         if read == Read::default() {
@@ -254,7 +254,7 @@ impl<'a> Worker<'a> {
             *read_ns = now;
             if left_there == Left::More {
                 left = Left::More;
-                // No frame of a class is expected behind a burst without any.
+                // No frame of a class is expected after a burst without any.
                 *read_ns = last_ns.unwrap_or(now);
                 until_ns = until_ns.min(*read_ns);
             }

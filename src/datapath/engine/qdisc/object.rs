@@ -17,7 +17,7 @@ use crate::netlink::OWN_KIND;
 /// Names that are tried before the kernel's answer that one exists counts as an error.
 const NAMES: u32 = 8;
 
-/// Where struct Qdisc_ops of bpf/kernel.h has its name: behind five pointers.
+/// Offset of the name in struct Qdisc_ops of bpf/kernel.h: after five pointers.
 const ID_AT: usize = 5 * size_of::<usize>();
 
 /// Why emud's qdisc could not be loaded.
@@ -99,7 +99,7 @@ impl Registered {
     }
 }
 
-/// `emud` and ten random digits: names are those of the host, not of a network namespace.
+/// Returns `emud` and ten random digits: names are those of the host, not of a network namespace.
 fn random_kind() -> CString {
     // Without random numbers, a name that exists is an error below.
     let bytes: [u8; 5] = random().unwrap_or_default();
@@ -178,7 +178,7 @@ impl Drop for Link {
     }
 }
 
-/// libbpf returns a negative errno.
+/// Converts a result of libbpf, a negative errno if it failed.
 fn check(step: &'static str, result: i32) -> Result<(), QdiscError> {
     match result {
         0.. => Ok(()),

@@ -35,7 +35,7 @@ pub struct Rows {
     pub max_rate: u64,
 }
 
-/// What of a link's trace is needed without its rows.
+/// Returns the figures of a link's trace that are needed without its rows.
 fn summary(link: &Link, trace: &Trace) -> Summary {
     match &trace.source {
         TraceSource::InForce(summary) => *summary,
@@ -70,7 +70,7 @@ pub fn kept(profile: &Profile) -> Profile {
     kept
 }
 
-/// About what an entry takes as text.
+/// Returns about how many bytes an entry of a trace takes as text.
 fn text_bytes(trace: &Trace) -> usize {
     match trace.source {
         TraceSource::Rows { .. } => 24,

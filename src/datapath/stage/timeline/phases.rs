@@ -94,7 +94,7 @@ pub(super) fn phase_steps(
     steps
 }
 
-/// Each row has the figures of its middle: what is sent over all of it is exact.
+/// Adds the rows of a ramp. Each has the figures of its middle, so the bytes sent over all of it are exact.
 fn ramp(steps: &mut Vec<Step>, first: Step, for_ns: u64, before: &Link, link: &Link) {
     let rows = for_ns
         .div_ceil(RAMP_ROW_NS)

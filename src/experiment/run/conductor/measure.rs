@@ -123,7 +123,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Attaching links uses CPU time, which must not count in the measured phase.
+    /// Waits after the attach of links: its CPU time must not count in the measured phase.
     async fn rest(&self) {
         sleep(REST).await;
         let mut episodes = self.experiment.episodes();
@@ -216,8 +216,8 @@ impl Run<'_> {
         self.facts.invalid.extend(found.gone);
     }
 
-    /// A missing service makes the measurement invalid. One that serves a single client may end after
-    /// it, if it ends well.
+    /// Notes services that failed: one that is missing makes the measurement invalid. One that serves a single
+    /// client may end after it, with success.
     async fn failed_services(&mut self, programs: &Programs, exits: &[ExitLine]) {
         let last = exits.iter().map(|exit| exit.mono_ns).max();
         let is_lost =
@@ -234,8 +234,8 @@ impl Run<'_> {
         }));
     }
 
-    /// A program under test that was never started is missing, too; without an exit nothing else
-    /// reports it.
+    /// Notes programs under test that were never started: without an exit nothing else reports
+    /// them.
     fn never_started(&mut self, exits: &[ExitLine]) {
         let under_test = |node: &&Node| !node.service && node.command.is_some();
         let nodes = self.plan.nodes.iter().filter(under_test);

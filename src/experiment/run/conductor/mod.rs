@@ -148,7 +148,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// The three phases. Everything created is removed in any case; the first error is returned.
+    /// Carries out the three phases. Everything created is removed in any case; the first error is returned.
     async fn carry_out(&mut self, how: How, signals: &mut Signals) -> Result<(), RunError> {
         self.phase(PhaseName::Preparation);
         let folders = Folders::create(&self.plan, self.settings)?;

@@ -117,7 +117,7 @@ fn cpu(now: &Cpus, before: &Cpus) -> Option<CpuSample> {
     Some(CpuSample { busiest, ..all })
 }
 
-/// None: a counter went back, or there was not a tick.
+/// Returns the shares of CPU time; `None`: a counter went back, or there was no tick.
 fn shares(now: &CpuTimes, before: &CpuTimes) -> Option<CpuSample> {
     let user = now.user.checked_sub(before.user)?;
     let system = now.system.checked_sub(before.system)?;
@@ -138,7 +138,7 @@ fn shares(now: &CpuTimes, before: &CpuTimes) -> Option<CpuSample> {
     })
 }
 
-/// None: the disk did nothing.
+/// Returns the sample of a disk; `None`: it did nothing.
 fn disk(name: &str, now: &Disk, before: Option<&Disk>, interval_ns: u64) -> Option<DiskSample> {
     let grown = |of: fn(&Disk) -> u64| of(now).checked_sub(of(before?));
     let [read_bytes, written_bytes, busy_ms] = [
