@@ -21,7 +21,7 @@ pub struct Decoder {
     pub window_ns: [u64; abi::EMUD_WINDOWS as usize],
     /// Tables that wait for their alarm or clear.
     tables: Vec<Box<emud_table>>,
-    /// What the reported episodes are of, for their ends.
+    /// Resource and scope of the reported episodes, for their ends.
     open: HashMap<u64, (Resource, Scope)>,
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::criteria::Resource;
 
-/// What exactly is contended: a CPU, a device, a class of devices.
+/// The contended object: a CPU, a device, a class of devices.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Scope {
@@ -115,7 +115,7 @@ pub struct Alarm {
     pub mono_ns: u64,
     /// Resource that was contended.
     pub resource: Resource,
-    /// What exactly was contended.
+    /// The contended object.
     pub scope: Scope,
     /// Start of the busy interval or window in ns of CLOCK_MONOTONIC; of a late packet its departure
     /// time.
@@ -147,7 +147,7 @@ pub struct Clear {
     pub mono_ns: u64,
     /// Resource that was contended.
     pub resource: Resource,
-    /// What exactly was contended.
+    /// The contended object.
     pub scope: Scope,
     /// Start of the episode in ns of CLOCK_MONOTONIC, as in its alarm line.
     pub since_mono_ns: u64,
@@ -157,7 +157,7 @@ pub struct Clear {
     /// Hook whose program noticed the end.
     #[schemars(length(min = 1))]
     pub hook: String,
-    /// Of a CPU, the shares of the eight largest groups in the whole episode, largest first; those of
+    /// For a CPU, the shares of the eight largest groups in the whole episode, largest first; those of
     /// its alarm are of the time before it. Otherwise empty.
     #[schemars(length(max = 8))]
     pub shares: Vec<Share>,
@@ -166,7 +166,7 @@ pub struct Clear {
     pub rest: f64,
 }
 
-/// What the monitor noticed.
+/// An event that the monitor reports.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// An episode began.

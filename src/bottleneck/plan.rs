@@ -78,10 +78,10 @@ pub struct Limits {
     pub time_ns: Option<u64>,
 }
 
-/// What a queue does about congestion before it is full.
+/// Signals of congestion before a queue is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Signals {
-    /// Only by drops of a full queue.
+    /// Only a full queue drops.
     #[default]
     None,
     /// Packets that have waited for longer than this, in ns, are marked when they are sent.

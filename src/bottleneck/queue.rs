@@ -11,7 +11,7 @@ use crate::abi::mix;
 /// The two low bits of the DS field (RFC 3168): 0 if the sender does not understand marks.
 const ECN: u8 = 3;
 
-/// What a class has done so far.
+/// Counts of a class so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClassCount {
     /// Packets whose transmission has begun.
@@ -30,7 +30,7 @@ pub struct ClassCount {
     pub wait_ns: u64,
     /// The longest time from arrival to transmission, ns.
     pub longest_wait_ns: u64,
-    /// Waiting now.
+    /// Packets that wait now.
     pub backlog_packets: u64,
     /// Bytes waiting now.
     pub backlog_bytes: u64,

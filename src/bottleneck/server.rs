@@ -45,7 +45,7 @@ pub struct Arrival {
     pub ds: u8,
 }
 
-/// What became of a packet.
+/// The decision on a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision<T> {
     /// It gets its time on the wire.

@@ -13,7 +13,7 @@ use super::sorted::Sorted;
 /// as HTB's (`HTB_MBUFFER`, net/sched/sch_htb.c).
 const LONGEST_DEBT_NS: u64 = 60_000_000_000;
 
-/// The wire.
+/// Index of the wire, which is above all classes.
 pub(super) const ROOT: usize = 0;
 
 /// A class that is within its guarantee; the least is the lender.
@@ -114,7 +114,7 @@ pub(super) struct Tree {
     leaves: u64,
     nodes: Vec<Node>,
     timers: Sorted<(u64, usize)>,
-    /// Of positions in rounds.
+    /// Number of the next position in a round.
     tickets: u64,
     /// Bytes of the longest packet so far.
     longest: u64,

@@ -68,7 +68,7 @@ pub(super) struct Event {
     actor: Actor,
 }
 
-/// What an event is about.
+/// The container of an event.
 #[derive(Debug, Deserialize)]
 struct Actor {
     #[serde(rename = "ID")]
@@ -93,7 +93,7 @@ impl Event {
     }
 }
 
-/// Whose API a socket has.
+/// The engine whose API a socket serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Server {
     Docker,

@@ -21,7 +21,7 @@ pub struct Engine {
     pub socket: PathBuf,
 }
 
-/// What an engine reports about a running container.
+/// A running container as an engine reports it.
 #[derive(Debug, Clone)]
 pub struct Known {
     /// ID, name, engine and a process of the container.

@@ -11,7 +11,7 @@ use super::{ContainerError, PATIENCE, short};
 /// How long to wait before an engine that has ended is contacted again.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// What a watch reports.
+/// A report of a watch.
 #[derive(Debug)]
 pub enum Seen {
     /// A running container; the same start may be reported several times.

@@ -49,7 +49,7 @@ pub enum Verdict {
     No,
 }
 
-/// What this kernel supports, found by trying it.
+/// The features that this kernel supports, found by tests.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Examination {
     /// Version of the format.
@@ -60,7 +60,7 @@ pub struct Examination {
     /// Engines that work, in the order in which `--engine auto` takes them.
     #[schemars(extend("uniqueItems" = true))]
     pub engines: Vec<Engine>,
-    /// What `--engine auto` takes, if the link does not need another engine; null: no engine works.
+    /// Choice of `--engine auto`, if the link does not need another engine; null: no engine works.
     pub auto: Option<Automatic>,
     /// Tests of single kernel features.
     #[schemars(length(min = 1))]

@@ -35,7 +35,7 @@ pub(crate) struct Listener {
     watch: Watch,
     /// The interfaces that it is notified of; empty: all.
     heard: Vec<u32>,
-    /// What was missing or changed at the last check.
+    /// Parts that were missing or changed at the last check.
     told: Vec<String>,
 }
 

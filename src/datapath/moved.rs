@@ -5,7 +5,7 @@
 
 use crate::netlink::{self, Link, Namespace, Netlink, NetlinkError};
 
-/// What each alias begins with.
+/// Start of each alias.
 const MARK: &str = "emud: interface ";
 
 fn alias(netns: u64, ifindex: u32) -> String {

@@ -11,10 +11,10 @@ use crate::netlink::{Changes, Netlink, NetlinkError};
 /// Two checks this far apart must agree: `set` and `detach` change one object after the other.
 const CONFIRM: Duration = Duration::from_millis(20);
 
-/// What [`Watch::look`] returns of an interface that is no longer there.
+/// Message of [`Watch::look`] for an interface that does not exist any more.
 pub const GONE: &str = "the interface was deleted or moved to another network namespace";
 
-/// What an interface's link is compared with.
+/// The state that an interface's link is compared with.
 pub struct Watch {
     ifindex: u32,
     /// Whether the interface existed at a previous check.

@@ -54,7 +54,7 @@ impl Exchange {
     }
 }
 
-/// What exchanges with another host say.
+/// Estimate of another host's clock from exchanges with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Estimate {
     /// CLOCK_MONOTONIC of the other host minus that of this one, in ns.
@@ -80,7 +80,7 @@ pub fn estimate(exchanges: &[Exchange]) -> Option<Estimate> {
     })
 }
 
-/// What probes say of the way to another host and back.
+/// Round trips to another host, measured by probes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RoundTrips {
     /// The shortest round trip in ns, which the load of the hosts does not change; `None`: no probe was

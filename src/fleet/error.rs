@@ -22,7 +22,7 @@ pub enum FleetError {
     /// A member answers with an error.
     #[error("etcd rejected {attempted}: {message}")]
     Rejected {
-        /// What was attempted.
+        /// The attempted action.
         attempted: String,
         /// The answer of etcd.
         message: String,
@@ -32,7 +32,7 @@ pub enum FleetError {
         "etcd: no permission for {attempted}: {message} (--etcd-user and --etcd-password name a user of etcd)"
     )]
     Denied {
-        /// What was attempted.
+        /// The attempted action.
         attempted: String,
         /// The answer of etcd.
         message: String,
@@ -40,9 +40,9 @@ pub enum FleetError {
     /// The answer of a member cannot be read.
     #[error("etcd answered {attempted} with something else: {problem}")]
     Answer {
-        /// What was attempted.
+        /// The attempted action.
         attempted: String,
-        /// What is wrong with it.
+        /// The problem as a phrase.
         problem: String,
     },
     /// The lease is gone, and with it the keys.
@@ -75,7 +75,7 @@ pub enum FleetError {
     /// The kernel returned an error.
     #[error("{attempted}: {error}")]
     System {
-        /// What was attempted.
+        /// The attempted action.
         attempted: String,
         /// The error of the kernel.
         error: io::Error,

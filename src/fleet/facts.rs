@@ -41,7 +41,7 @@ pub struct Facts {
     pub doctor: Value,
 }
 
-/// What the kernel knows about the time of day, from chrony, ntpd or ptp4l (`adjtimex`).
+/// Synchronisation of the time of day as the kernel knows it, from chrony, ntpd or ptp4l (`adjtimex`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SystemClock {
     /// A daemon synchronises it.

@@ -27,7 +27,7 @@ use crate::host::now_ns;
 use crate::netlink::{OVERHEAD_IPV4, OVERHEAD_IPV6};
 use crate::profile::Profile;
 
-/// What a part needs beside its plan.
+/// Settings of a part besides its plan.
 pub struct Setup {
     /// The user of programs; `None`: root.
     pub user: Option<User>,
@@ -83,7 +83,7 @@ struct Part<W> {
     to: Arc<Mutex<W>>,
 }
 
-/// What was measured before anything is built.
+/// Measurements before the part builds its nodes.
 struct Measured {
     clock: Option<Estimate>,
     underlay: BTreeMap<String, Estimate>,

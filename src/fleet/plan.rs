@@ -47,7 +47,7 @@ pub struct Peer {
     pub address: IpAddr,
     /// UDP port of probes.
     pub probe_port: u16,
-    /// What a probe has to know, in hexadecimal.
+    /// Token that a probe must carry, in hexadecimal.
     pub probe_token: String,
 }
 
@@ -111,7 +111,7 @@ pub struct LinkPlan {
     pub number: usize,
     /// The host of the other end, if it is another one.
     pub across: Option<String>,
-    /// For a bridge: other hosts with peers, and the addresses of these.
+    /// With a bridge, other hosts with peers, and the addresses of these.
     pub peers: BTreeMap<String, Vec<Ipv4Net>>,
 }
 

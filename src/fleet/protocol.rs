@@ -27,7 +27,7 @@ pub fn digest(text: &[u8]) -> String {
         .collect()
 }
 
-/// What a host has built, or why it has not.
+/// Report of a host that it has built its part, or why it has not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Built {
@@ -110,7 +110,7 @@ pub enum Turn {
     Refused(String, u8),
 }
 
-/// What a host says about a change.
+/// Report of a host about a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SetDone {
@@ -120,7 +120,7 @@ pub enum SetDone {
     Refused(String, u8),
 }
 
-/// What a host found.
+/// Result of a host's part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HostResult {
     /// Name of the run.
@@ -137,7 +137,7 @@ pub struct HostResult {
     pub mono_ns: u64,
     /// The clocks at the end; `None`: this is the reference, or it was not measured.
     pub clock: Option<Estimate>,
-    /// What is wrong with the tunnels to other hosts.
+    /// Problems of the tunnels to other hosts, by host.
     pub tunnels: BTreeMap<String, String>,
     /// Number of parts of the log.
     pub logs: u32,
@@ -165,13 +165,13 @@ pub enum ToChild {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FromChild {
-    /// What was built.
+    /// The part is built, or could not be.
     Built(Built),
     /// Programs of these nodes have ended.
     Done(String),
     /// All programs have ended.
     Complete,
-    /// What became of a change with links of this host.
+    /// Result of a change with links of this host.
     Set(String, SetDone),
     /// The part follows its agent's lines.
     Alive,

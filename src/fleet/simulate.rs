@@ -32,12 +32,12 @@ const JOIN: Duration = Duration::from_secs(120);
 /// Most links of one host: each needs a node at the other end.
 pub const MAX_LINKS: u32 = 1023;
 
-/// What a run of simulated agents took.
+/// Times and sizes of a run of simulated agents.
 #[derive(Debug)]
 pub struct Simulated {
     agents: u32,
     links: u32,
-    /// Of all plans.
+    /// Bytes of all plans.
     bytes: usize,
     joined: Duration,
     ended: Ended,

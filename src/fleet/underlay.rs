@@ -143,9 +143,9 @@ fn has_delay(trace: &Trace) -> bool {
 /// One-way delays of the underlay between the ends of a link.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Added {
-    /// To the other end of the link's wire in ns.
+    /// Delay to the other end of the link's wire in ns.
     pub own_ns: u64,
-    /// For a bridge: to each other host with peers, and their addresses.
+    /// With a bridge, the delay to each other host with peers in ns, and their addresses.
     pub peers: BTreeMap<String, (u64, Vec<Ipv4Net>)>,
 }
 

@@ -15,7 +15,7 @@ use crate::experiment::run::{ExitCode, exit_code, span};
 pub enum HostEnd {
     /// It reported its result.
     Reported {
-        /// What it reported.
+        /// Its report.
         result: Box<HostResult>,
         /// The clocks before the start; `None`: the host is the reference.
         clock: Option<Estimate>,
@@ -24,7 +24,7 @@ pub enum HostEnd {
     Lost(String),
 }
 
-/// What ended a run before its programs did.
+/// Why a run ended before its programs did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EarlyEnd {
     /// A signal that the controller got.

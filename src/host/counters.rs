@@ -10,9 +10,9 @@ const SECTOR: u64 = 512;
 /// Times of a CPU, or of all, since the start of the host, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CpuTimes {
-    /// Of programs, also niced ones and guests.
+    /// Time of programs, also niced ones and guests.
     pub user: u64,
-    /// Of the kernel, with interrupts.
+    /// Time of the kernel, with interrupts.
     pub system: u64,
     /// Given to others by the hypervisor.
     pub steal: u64,
@@ -29,7 +29,7 @@ pub struct Cpus {
     pub each: BTreeMap<u32, CpuTimes>,
 }
 
-/// What a disk did since it appeared.
+/// Counters of a disk since it appeared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Disk {
     pub read_bytes: u64,

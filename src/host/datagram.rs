@@ -5,10 +5,10 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
 
-/// What the kernel says of a datagram.
+/// A control message of the kernel about a datagram.
 ///
 /// # Safety
-/// A control message of this level and type has such a value behind its header.
+/// A control message of this level and type has such a value after its header.
 pub(crate) unsafe trait Control: Copy {
     const LEVEL: libc::c_int;
     const TYPE: libc::c_int;

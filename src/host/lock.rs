@@ -28,7 +28,7 @@ const RETRY: Duration = Duration::from_millis(5);
 /// bits of the namespace's inode number they fill a file offset.
 const NUMBER_BITS: u32 = 31;
 
-/// What a lock protects; each kind has one file.
+/// The object that a lock protects; each kind has one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum About {
     /// Changes of an interface, by its index.

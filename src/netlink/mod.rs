@@ -64,7 +64,7 @@ pub struct Netlink {
     route: Socket,
     /// For other protocols, whose answers are short. It makes its sockets with the first request.
     others: NetlinkSocket,
-    /// What [`Self::qdiscs`] answers from, if it need not be the state of now.
+    /// List from which [`Self::qdiscs`] answers, if it need not be the present state.
     qdiscs: Option<Arc<Qdiscs>>,
 }
 

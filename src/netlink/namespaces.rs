@@ -90,7 +90,7 @@ impl Namespace {
     }
 }
 
-/// What has been found so far.
+/// A search for namespaces, with those found so far.
 struct Search<'a> {
     here: NetnsId,
     /// `None`: all.

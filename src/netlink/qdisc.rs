@@ -10,7 +10,7 @@ use super::{Netlink, NetlinkError, Result, attr, signed};
 
 /// The parent of a root qdisc.
 pub const ROOT: u32 = 0xffff_ffff;
-/// What the kind of a BPF qdisc of emud begins with.
+/// First letters of the kind of emud's BPF qdiscs.
 pub const OWN_KIND: &str = "emud";
 /// The parent of clsact and ingress, and of their filters' hooks.
 pub(super) const CLSACT: u32 = 0xffff_fff1;
@@ -96,7 +96,7 @@ pub enum IngressQdisc {
     None,
     /// The older `ingress`: excludes clsact, has no egress side.
     Ingress,
-    /// For both directions.
+    /// clsact: it holds filters of both directions.
     Clsact,
 }
 

@@ -33,7 +33,7 @@ struct Attr {
     attach_type: u32,
     flags: u32,
     replaced: u32,
-    /// Before or behind which other program; 0: before all.
+    /// Before or after which other program; 0: before all.
     relative: u32,
     revision: u64,
 }

@@ -70,7 +70,7 @@ impl Corrupt {
 }
 
 words! {
-    /// What becomes of the checksum of a damaged packet.
+    /// Checksum of a damaged packet.
     #[derive(Default)]
     pub enum ChecksumAfter {
         /// It stays, so a receiver notices.

@@ -254,7 +254,7 @@ words! {
 }
 
 words! {
-    /// What happens to ARP, ICMPv6 neighbour discovery and PTP event messages.
+    /// Treatment of ARP, ICMPv6 neighbour discovery and PTP event messages.
     #[derive(Default)]
     pub enum Neighbours {
         #[default]
@@ -264,7 +264,7 @@ words! {
 }
 
 words! {
-    /// What to do about packets longer than the wire's.
+    /// Treatment of packets longer than the wire's.
     #[derive(Default)]
     pub enum Offload {
         /// Cap segmentation on the device while attached.

@@ -18,11 +18,11 @@ pub struct Pattern {
     length: u32,
 }
 
-/// What is wrong with a pattern, and what would be right.
+/// A mistake in a pattern, with its correction.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct PatternError {
-    /// What is wrong.
+    /// The mistake as a phrase.
     pub problem: String,
     /// How to write it.
     pub help: String,

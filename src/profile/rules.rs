@@ -48,7 +48,7 @@ pub enum Target {
 }
 
 words! {
-    /// What each instance of a link is for.
+    /// The packets that share an instance of a link.
     pub enum Per {
         Flow = "flow",
         Source = "source",
@@ -58,7 +58,7 @@ words! {
 }
 
 table! {
-    /// What a packet must have; all parts that are there.
+    /// Fields that a packet must have; all that are given must match.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Match {
         /// The packet's own, in either direction.
@@ -69,7 +69,7 @@ table! {
         /// The other host by the name whose addresses DNS answers on the path give; attach adds such a
         /// rule to each with `host`.
         answer: Option<String> = None, "answer" as Name;
-        /// Of the application: a path below the root of cgroup v2, without a slash at its begin.
+        /// Of the application: a path below the root of cgroup v2, without a leading slash.
         cgroup: Option<String> = None, "cgroup" as Cgroup;
         protocol: Option<u8> = None, "protocol" as Protocol;
         source_port: Option<Ports> = None, "source-port" as PortRange;

@@ -9,7 +9,7 @@ use crate::text::{Percent, Time};
 /// As many rows, or opportunities, as a trace may have.
 pub const MAX_ROWS: usize = 1 << 22;
 
-/// What a link does when.
+/// Figures of a link over time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trace {
     /// The file or the rows.

@@ -4,7 +4,7 @@
 use super::trace::{MAX_ROWS, TraceRow};
 use crate::text::{At, Mistake, Nanoseconds, Percent, Rate, Span, Time, UnitError, clipped};
 
-/// What is wrong with a trace and where in it, and what would be right.
+/// A mistake in a trace, with its position and its correction.
 #[derive(Debug)]
 pub(crate) struct Wrong {
     pub place: Place,

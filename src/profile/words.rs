@@ -4,7 +4,7 @@
 use super::{Distribution, Shape};
 use crate::text::Word;
 
-/// What `distribution` may be besides a file.
+/// Values of `distribution` besides a file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum ShapeWord {
     Named(Distribution),

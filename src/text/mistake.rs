@@ -53,7 +53,7 @@ pub(crate) struct Located<T> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     at: At,
-    /// What is wrong with the value.
+    /// The mistake as a phrase.
     pub title: String,
     /// The valid values or the correction.
     pub help: String,

@@ -25,7 +25,7 @@ pub struct Links {
     pub profile: String,
     pub up: Option<Asked>,
     pub down: Option<Asked>,
-    /// What the interface has, up and down.
+    /// The links of the interface, up and down.
     pub running: [Option<Asked>; 2],
     pub l3: bool,
     pub mtu: u32,

@@ -72,7 +72,7 @@ const GRACE_NS: f64 = 0.5e9;
 /// The same if the delay is not known.
 const UNKNOWN_NS: f64 = 3e9;
 
-/// What to verify.
+/// A request to verify a link.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Name of the interface.
@@ -231,7 +231,7 @@ fn measure(
     Ok(())
 }
 
-/// What the streams of each direction measured.
+/// Measurements of the streams of each direction.
 struct Streams {
     small: Vec<Option<Stream>>,
     /// Share of the packets that the engine released late.

@@ -47,7 +47,7 @@ pub struct Outcome {
     /// Duration of sending probes in s (--duration).
     #[schemars(range(min = 1))]
     pub duration_s: f64,
-    /// What machine and path may add to a delay in ns (--resolution).
+    /// Delay that machine and path may add in ns (--resolution).
     pub resolution_ns: u64,
     /// Share of runs with "disagrees" on links that are as configured, at most.
     pub false_alarm: f64,
@@ -80,7 +80,7 @@ pub struct Curve {
     pub measured: Vec<f64>,
     /// The distribution requested.
     pub asked: Cdf,
-    /// To be added to `asked`.
+    /// Serialisation of a probe, which is added to `asked`.
     pub serialisation_ns: f64,
 }
 

@@ -5,7 +5,7 @@ use super::check::CheckVerdict;
 use crate::bottleneck::{QUANTUM, Schedule};
 use crate::profile::{Bottleneck, ServiceClass};
 
-/// What the classes of a bottleneck had done by a time, each in the order of the profile.
+/// Counts of a bottleneck's classes at a time, in the order of the profile.
 #[derive(Debug, Clone)]
 pub struct Sample {
     /// When they were read, ns.
@@ -21,11 +21,11 @@ pub struct ShareCheck {
     pub class: Option<String>,
     /// `rate`, `ceil`, `guarantee`, `priority`, `share`.
     pub what: &'static str,
-    /// What is promised: at least, at most, or about.
+    /// The promised value: at least, at most, or about.
     pub asked: f64,
-    /// What agrees with it.
+    /// The interval that agrees with it.
     pub interval: (f64, f64),
-    /// What was sent.
+    /// The measured value.
     pub measured: f64,
     /// Whether both agree.
     pub verdict: CheckVerdict,

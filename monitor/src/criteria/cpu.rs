@@ -29,7 +29,7 @@ table! {
 }
 
 words! {
-    /// What counts as an idle CPU.
+    /// Definition of an idle CPU.
     Basis {
         /// The idle task is scheduled. Softirqs during the idle task count as idle.
         Task = "task",

@@ -55,7 +55,7 @@ words! {
         External = "external",
         /// Stays on this host: veth, bridge, TAP, loopback, ...
         Internal = "internal",
-        /// Not counted.
+        /// Its bytes are not counted.
         Ignored = "ignored",
     }
 }

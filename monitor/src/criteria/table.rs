@@ -95,7 +95,7 @@ pub struct Conflict {
     pub between: Vec<(&'static str, Option<String>)>,
     /// Whether the first key is silently dropped if it is from the file and the second is a flag.
     pub gives_way: bool,
-    /// What the conflict is.
+    /// The conflict in one phrase.
     pub title: String,
     /// How to resolve it.
     pub help: &'static str,

@@ -47,7 +47,7 @@ pub struct LinkLine {
     /// Name of the link.
     #[schemars(length(min = 1))]
     pub link: String,
-    /// What happened.
+    /// Kind of the change.
     pub event: LinkEvent,
     /// With "tampered": the missing or changed parts; empty when the link is complete again.
     #[serde(default)]

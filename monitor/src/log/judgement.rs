@@ -64,7 +64,7 @@ pub struct Span {
     /// Resource that was contended.
     #[schemars(with = "Resource")]
     pub resource: String,
-    /// What exactly was contended, such as "cpu 1" or "eth0".
+    /// The contended object, such as "cpu 1" or "eth0".
     pub what: String,
     /// Begin in ns of CLOCK_MONOTONIC.
     pub since_mono_ns: u64,

@@ -97,7 +97,7 @@ lines! {
     End(Box<End>) = "end",
 }
 
-/// What is watched, how, and since when. The first line.
+/// The first line: what is watched, how, and since when.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Start {
     /// Time of the start in ns of CLOCK_MONOTONIC.
@@ -165,7 +165,7 @@ impl Host {
 pub struct HooksLine {
     /// Time of the line in ns of CLOCK_MONOTONIC.
     pub mono_ns: u64,
-    /// Only the new hooks.
+    /// The new hooks only.
     #[schemars(length(min = 1))]
     pub hooks: Vec<Hook>,
     /// What is watched from now on, by resource.
@@ -282,7 +282,7 @@ pub struct End {
 /// Cost of one program in the kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CostLine {
-    /// What the program needed.
+    /// CPU time and events of the program.
     #[serde(flatten)]
     pub cost: Cost,
     /// Time of all runs in ns, extrapolated from the timed ones; null: there were runs, and none was timed.

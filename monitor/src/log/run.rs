@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::station::RunMedium;
 
-/// What runs, behind which links. The second line of an experiment.
+/// The second line of an experiment: its programs and links.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
     /// Time of the line in ns of CLOCK_MONOTONIC.

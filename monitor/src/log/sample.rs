@@ -103,7 +103,7 @@ pub struct ClassSample {
     pub class: Option<String>,
     /// Length of the interval in ns.
     pub interval_ns: u64,
-    /// What the class did in the interval.
+    /// Counts of the class in the interval.
     #[serde(flatten)]
     pub counted: ClassCounted,
     /// Packets that wait at the end of the interval.

@@ -52,7 +52,7 @@ pub struct StationSample {
     pub node: String,
     /// Length of the interval in ns.
     pub interval_ns: u64,
-    /// What the station did in the interval.
+    /// Counts of the station in the interval.
     #[serde(flatten)]
     pub counted: StationCounted,
     /// Packets in its queue at the end of the interval, the one on air included.

@@ -16,16 +16,16 @@ use super::{Aqm, Packet, RedFigures, Verdict, signal};
 pub const BOTTOM: u64 = ONE / 100;
 pub const TOP: u64 = ONE / 2;
 
-/// What A-RED runs with.
+/// Parameters of A-RED.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Figures {
-    /// Its probability is the one to begin with.
+    /// RED's parameters; its probability is the first one.
     pub red: RedFigures,
-    /// Between two moves at least.
+    /// Least time between two changes of the probability, ns.
     pub interval_ns: u64,
     /// Added to the probability, but at most a quarter of it; a fraction.
     pub alpha: u64,
-    /// What is left of the probability, a fraction.
+    /// Factor of a decrease of the probability, a fraction.
     pub beta: u64,
 }
 

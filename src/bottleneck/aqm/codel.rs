@@ -5,7 +5,7 @@
 use super::fixed::over_sqrt;
 use super::{Aqm, Packet, Verdict, signal};
 
-/// What CoDel runs with.
+/// Parameters of CoDel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Figures {
     /// Wait that is accepted, ns.

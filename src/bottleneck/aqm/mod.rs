@@ -31,7 +31,7 @@ pub use red::{AverageFigures, Figures as RedFigures, Red};
 pub use rem::{Figures as RemFigures, Rem};
 pub use rio::{Figures as RioFigures, Rio};
 
-/// What a manager knows of a packet that arrives or leaves.
+/// The facts about an arriving or leaving packet that a manager uses.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Packet {
     /// Time of the arrival or departure, ns.
@@ -40,7 +40,7 @@ pub struct Packet {
     pub size: u64,
     /// How long it has waited, when it leaves.
     pub sojourn_ns: u64,
-    /// For how long the server had nothing to do; 0 if the packet finds a backlog.
+    /// ns for which the server was idle; 0 if the packet finds a backlog.
     pub idle_ns: u64,
     /// Six bits; 0 of a packet without.
     pub dscp: u8,
@@ -52,7 +52,7 @@ pub struct Packet {
     pub draw: u64,
 }
 
-/// What becomes of a packet.
+/// A manager's verdict on a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// It is queued or sent.

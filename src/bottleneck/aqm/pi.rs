@@ -9,7 +9,7 @@
 use super::fixed::{Gains, ONE, length};
 use super::{Aqm, Packet, Verdict, signal, updates_due};
 
-/// What PI runs with.
+/// Parameters of PI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Figures {
     /// Length of the queue to settle at, as `limit` counts it.

@@ -11,7 +11,7 @@ const GAIN_SHIFT: u32 = 6;
 const ONE: u64 = 1 << SHIFT;
 const BURST_NS: u64 = 150_000_000;
 
-/// What PIE runs with.
+/// Parameters of PIE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Figures {
     /// Wait to settle at, ns.
@@ -36,7 +36,7 @@ pub struct Pie {
     probability: u64,
     accumulated: u64,
     before_ns: u64,
-    /// So long no drop.
+    /// Rest of the burst allowance in ns: no drop until it is used.
     burst_ns: u64,
 }
 

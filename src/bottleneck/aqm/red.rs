@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::fixed::{ONE, power, scale};
 use super::{Aqm, Packet, Verdict, signal};
 
-/// What RED runs with.
+/// Parameters of RED.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Figures {
     /// Average backlog from which packets are dropped.
@@ -34,7 +34,7 @@ impl Figures {
 /// How an average forgets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AverageFigures {
-    /// Of the newest length, a fraction.
+    /// Weight of the newest length, a fraction.
     pub weight: u64,
     /// The time that a small packet takes on the wire: an idle server counts as if these arrived.
     pub packet_ns: u64,
@@ -78,7 +78,7 @@ pub(super) struct Spacing {
     waits: bool,
 }
 
-/// What an average length calls for.
+/// Which packets an average length drops.
 pub(super) enum Pressure {
     None,
     Some { probability: u64 },

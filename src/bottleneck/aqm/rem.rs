@@ -10,14 +10,14 @@
 use super::fixed::{Gains, NATS_MAX, length, not_exp};
 use super::{Aqm, Packet, Verdict, signal, updates_due};
 
-/// What REM runs with.
+/// Parameters of REM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Figures {
     /// Length of the queue to settle at, as `limit` counts it.
     pub target: u64,
     /// Between two changes of the price.
     pub tupdate_ns: u64,
-    /// What the server can send in that time.
+    /// Bytes that the server can send in that time.
     pub capacity: u64,
     /// gamma alpha ln(phi) and gamma ln(phi).
     pub gains: Gains,

@@ -9,7 +9,7 @@
 use super::red::{Average, Figures as RedFigures, Spacing, pressure};
 use super::{Aqm, Packet, Verdict, signal};
 
-/// What RIO runs with.
+/// Parameters of RIO.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Figures {
     /// Thresholds for packets without assurance.
@@ -34,7 +34,7 @@ pub struct Rio {
     assured: Average,
     all_spacing: Spacing,
     assured_spacing: Spacing,
-    /// Of the assured packets in the queue, each as a whole until it leaves.
+    /// Bytes of the assured packets in the queue, each counted as a whole until it leaves.
     assured_backlog: u64,
 }
 

@@ -25,7 +25,7 @@ pub(crate) use exchange::irreplaceable;
 pub use exchange::{again, exchange};
 use session::Session;
 
-/// What to attach, and where.
+/// A request to attach a profile to an interface.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Name of the interface.
@@ -64,7 +64,7 @@ pub struct Done {
     pub ends_at: Option<u64>,
     /// Name of the profile.
     pub profile: String,
-    /// What is emulated, for people: both directions, or one of them.
+    /// The emulated directions as text: both, or one of them.
     pub directions: &'static str,
     /// The engine in use.
     pub engine: Engine,

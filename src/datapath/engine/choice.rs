@@ -19,7 +19,7 @@ pub enum EngineChoice {
     Qdisc,
 }
 
-/// What a link needs of its engine.
+/// Requirements of a link on its engine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Packets wait in the classes of a bottleneck.
@@ -59,7 +59,7 @@ pub trait Host {
 pub struct Chosen {
     /// The engine that the link gets.
     pub engine: Engine,
-    /// Not of hold: how ingress packets reach the ifb.
+    /// How ingress packets reach the ifb; without effect with hold.
     pub to_ifb: fq::ToIfb,
     /// Why this engine was taken, beyond the reasons in `passed_over`.
     pub why: Option<String>,

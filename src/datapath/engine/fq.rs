@@ -217,7 +217,7 @@ pub fn in_order(links: &[Compiled]) -> bool {
     links.iter().any(|link| link.link.flags & drawn == 0)
 }
 
-/// What [`overtakes`] begins with.
+/// Start of the note of [`overtakes`].
 pub const OVERTAKES: &str = "up: packets overtake one another between the transmit queues";
 
 /// Returns a note if links in order wait in several queues, which attach made for others.

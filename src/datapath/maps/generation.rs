@@ -13,7 +13,7 @@ use crate::datapath::stage::compile::Compiled;
 use crate::datapath::stage::{alter, features, short};
 use crate::profile::rule_keys;
 
-/// What the control word has of the links in force.
+/// Bits of the control word about the links in force.
 const OF_LINKS: u32 = abi::EMUD_LINKS_GENERATION | short::ALL | alter::ALL;
 
 /// A generation of links that is written and not yet active: its number, and what the classifier needs

@@ -21,7 +21,7 @@ pub(super) struct Motion {
     pub(super) steps: Sender<Step>,
 }
 
-/// Who hears whom from an instant of virtual time on.
+/// The matrix of signals from an instant of virtual time on.
 pub(super) struct Step {
     pub(super) at_ns: u64,
     pub(super) step: u64,

@@ -19,7 +19,7 @@ use crate::medium::air::{Air, Frame, Outcome, Plan, To};
 use crate::medium::motion::Track;
 use crate::medium::phy::{Geometry, Matrix};
 
-/// Of a record: a thousand years.
+/// Latest time in a record: about a thousand years.
 const LATEST_NS: u64 = u64::MAX >> 4;
 
 const SCHEMA: &str = "emud-medium/1";
@@ -153,7 +153,7 @@ impl Record {
     }
 }
 
-/// What a record repeats to.
+/// Result of repeating a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replay {
     /// Packets that were handed to the air.

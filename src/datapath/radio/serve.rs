@@ -28,7 +28,7 @@ pub struct Setup {
     pub number: u8,
     /// Position among the media of this host, which chooses the CPU of its thread.
     pub nth: usize,
-    /// What its stations have in common.
+    /// Parameters that its stations share.
     pub plan: Plan,
     /// Its stations.
     pub setting: Setting,

@@ -26,15 +26,15 @@ pub struct Status {
     pub worst_late_ns: u64,
     /// Frames that were read.
     pub read: u64,
-    /// Of these without a stamp of the kernel, although their TAP has the program.
+    /// Frames read without a stamp of the kernel, although their TAP has the program.
     pub unstamped: u64,
-    /// Of these read after the air at their stamp was decided, by more than 1 ms; and positions.
+    /// Frames, and positions, read more than 1 ms after the air at their time was decided.
     pub stale: u64,
     /// The longest time between the decision and the reading of such a frame, ns.
     pub worst_stale_ns: u64,
     /// Frames dropped because their source is not the station.
     pub foreign: u64,
-    /// Frames dropped because nobody has their destination.
+    /// Frames dropped because no station has their destination.
     pub unknown: u64,
     /// Frames dropped because they are too long, too short or have a VLAN tag.
     pub malformed: u64,
@@ -46,7 +46,7 @@ pub struct Status {
     pub ended: Option<String>,
     /// The last error of a write of the record.
     pub record: Option<String>,
-    /// Of each station, refreshed ten times a second and at the end.
+    /// Counts of each station, refreshed ten times a second and at the end.
     pub stations: Arc<[Count]>,
     /// Until when these count, ns of CLOCK_MONOTONIC.
     pub counted_ns: u64,

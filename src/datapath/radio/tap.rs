@@ -26,7 +26,7 @@ pub struct Tap {
     pub unstamped: Option<String>,
 }
 
-/// What a station's TAP is to be.
+/// Settings of a station's TAP.
 #[derive(Debug)]
 pub struct TapSetup<'a> {
     /// Name of the interface.
@@ -82,8 +82,8 @@ pub fn create(setup: &TapSetup<'_>, stamp: Option<&mut Stamp>) -> Result<Tap, Ra
     })
 }
 
-/// Returns the sysctls of a TAP. With IPv6, routing daemons use the link-local address at once: no duplicate address detection,
-/// and no router solicitations, which would be unexpected frames on air.
+/// Returns the sysctls of a TAP. With IPv6, routing daemons use the link-local address at once: no duplicate address
+/// detection, and no router solicitations, which would be unexpected frames on air.
 fn settings(ipv6: bool) -> &'static [(&'static str, &'static str)] {
     match ipv6 {
         true => &[

@@ -33,7 +33,7 @@ const MOST_READY: usize = 257;
 /// The descriptor that ends the thread, beside those of the stations.
 const STOP: u64 = u64::MAX;
 
-/// What a reading has left.
+/// State after a reading of the TAPs.
 struct Drained {
     /// All that was sent until then has been read, in virtual time.
     until_ns: u64,
@@ -53,7 +53,7 @@ pub(super) struct Worker {
     pub(super) start_ns: u64,
     /// Its own, so that a frame costs no lock.
     pub(super) status: Status,
-    /// What others read, copied before each wait.
+    /// Status for other threads, copied before each wait.
     shared: Arc<Mutex<Status>>,
     record: Option<Record>,
     steps: Receiver<Step>,

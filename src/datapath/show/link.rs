@@ -116,12 +116,12 @@ pub(crate) struct Reader<'a> {
     pub maps: &'a Maps,
     /// Which generation is read.
     pub control: abi::emud_control,
-    /// What is in no map: names, and what a table was made of.
+    /// The profile, for what no map contains: names, and the source of a table.
     pub profile: Option<&'a Profile>,
     pub now_ns: u64,
 }
 
-/// What of a link changes with time.
+/// The figures of a link that change with time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Figures {
     pub rate_bit_s: Option<f64>,
@@ -134,17 +134,17 @@ pub(crate) struct Figures {
 pub(crate) struct Backlog {
     /// Time until its last packet has left the wire.
     pub ns: Option<u64>,
-    /// What a rate sends in this time, all rows of a trace until then counted. `None`: no limit, or a number of
+    /// Bytes that the rate sends in this time, over all rows of a trace until then. `None`: no limit, or
     /// opportunities, which packets need not fill.
     pub bytes: Option<u64>,
 }
 
-/// What a packet would meet now.
+/// The figures that a packet would meet now.
 struct InForce {
     /// The link whose table this is: in a phase not the requested one.
     number: u32,
     link: abi::emud_link,
-    /// What of it counts is in its `set`.
+    /// Its `set` says which of its fields are in force.
     row: abi::emud_row,
 }
 

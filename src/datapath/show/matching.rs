@@ -106,7 +106,7 @@ pub struct CgroupReport {
 pub struct NamesReport {
     /// Names in the order of the rules.
     pub names: Vec<NameReport>,
-    /// Whose answers count.
+    /// Resolvers whose answers count.
     pub resolvers: Vec<IpAddr>,
     /// Largest number of learned addresses; then the one that was unused longest is forgotten.
     pub capacity: u32,
@@ -115,7 +115,7 @@ pub struct NamesReport {
 /// A name of a rule and the addresses learned for it.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct NameReport {
-    /// As in the rule.
+    /// Name as in the rule.
     #[schemars(length(min = 1))]
     pub name: String,
     /// Addresses learned from DNS answers.

@@ -42,7 +42,7 @@ pub struct ClassReport {
     pub queue: Option<String>,
     /// Packets sent on the wire since attach.
     pub sent_packets: u64,
-    /// On the wire.
+    /// Bytes sent on the wire since attach.
     pub sent_bytes: u64,
     /// Measured: these bits over the time since attach; for a shorter time take the difference of two reports.
     pub mean_rate_bit_s: u64,
@@ -62,7 +62,7 @@ pub struct ClassReport {
     pub longest_wait_ns: u64,
     /// Packets that wait in the queue now.
     pub backlog_packets: u64,
-    /// Bytes waiting.
+    /// Bytes of these packets.
     pub backlog_bytes: u64,
 }
 

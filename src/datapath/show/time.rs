@@ -36,18 +36,18 @@ pub struct TimelineReport {
     pub rate_bit_s: Option<f64>,
     /// Phase in force; null: a trace.
     pub phase: Option<PhaseReport>,
-    /// What a trace could have sent since its start, for differences; `None`: no trace, or one
+    /// Bytes that a trace could have sent since its start, for differences; `None`: no trace, or one
     /// without a limit.
     #[serde(skip)]
     pub offered: Option<Offered>,
 }
 
-/// What a trace could have sent.
+/// Bytes that a trace could have sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Offered {
-    /// Of these rows since this start.
+    /// Identity of the rows and their start.
     pub id: u64,
-    /// Since that start.
+    /// Bytes since that start.
     pub bytes: f64,
 }
 

@@ -61,7 +61,7 @@ pub(crate) fn encode(
 /// The server of the queue.
 #[derive(Debug, Clone, Copy)]
 struct Wire {
-    /// Of a packet.
+    /// Time of a packet on the wire in ns.
     service_ns: u64,
     /// A packet that would wait longer is dropped.
     limit_ns: u64,

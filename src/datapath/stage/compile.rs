@@ -9,7 +9,7 @@ use crate::profile::{self, LinkState, Neighbours, quantile};
 /// Where the classifier sends the packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// `EMUD_RELEASE_*`.
+    /// How the engine gets packets: `EMUD_RELEASE_*`.
     pub release: abi::emud_release,
     /// The ifb or TAP to redirect to; 0 where there is none.
     pub ifindex: u32,
@@ -23,11 +23,11 @@ pub struct Compiled {
     pub link: abi::emud_link,
     /// The table of its delays.
     pub table: Box<abi::emud_table>,
-    /// Of a recorded loss pattern.
+    /// Bits of a recorded loss pattern.
     pub pattern: Option<Box<abi::emud_pattern>>,
-    /// Of a trace, or of phases.
+    /// Rows of a trace, or of phases.
     pub timeline: Option<timeline::Rows>,
-    /// Of a background.
+    /// Rows of a background.
     pub stretches: Option<Vec<abi::emud_stretch>>,
 }
 
@@ -105,14 +105,14 @@ pub fn put(link: &mut abi::emud_link, place: Place) {
     };
 }
 
-/// What is not in a link's figures but beside them.
+/// Tables that belong to a link besides its figures.
 #[derive(Clone, Copy)]
 pub struct Beside<'a> {
     /// The delays in force; absent: they are all `mean_ns`.
     pub delays: Option<&'a [u64]>,
     /// The mean of the delays, ns.
     pub mean_ns: u64,
-    /// Of a recorded loss pattern.
+    /// Bits of a recorded loss pattern.
     pub pattern: Option<&'a abi::emud_pattern>,
     /// The link of the profile: names, and what a table was made of, are in no map.
     pub wanted: Option<&'a profile::Link>,

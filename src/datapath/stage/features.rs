@@ -9,7 +9,7 @@ use crate::abi;
 /// A classifier for all links.
 pub const ALL: u32 = abi::EMUD_FEATURES;
 
-/// What figures that come with the packet may set, from a pair of addresses or a row.
+/// Features for figures that replace the link's, from a pair of addresses or a row.
 const OVERLAY: u32 = abi::EMUD_FEATURE_QUEUE
     | abi::EMUD_FEATURE_LOSS
     | abi::EMUD_FEATURE_LOSS_MODELS

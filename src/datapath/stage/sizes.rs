@@ -21,13 +21,13 @@ pub struct Sizes {
     pub links: u32,
     /// Links of phases, which have no separate queue.
     pub phases: u32,
-    /// Of traces and phases, each with one behind the last.
+    /// Rows of traces and phases, each with one after the last.
     pub rows: usize,
-    /// Of both directions.
+    /// Rules of both directions.
     pub rules: u32,
     /// Keys of rules, of both generations.
     pub rule_keys: u32,
-    /// Of links with `per`: a power of two, or 0.
+    /// Instances of links with `per`: a power of two, or 0.
     pub instances: u32,
     /// Pieces of an instance's ring.
     pub instance_rings: u32,
@@ -39,7 +39,7 @@ pub struct Sizes {
     pub pairs: u32,
     /// Pieces of a pair's ring.
     pub pair_rings: u32,
-    /// Of bottlenecks.
+    /// Classes of bottlenecks.
     pub classes: u32,
 }
 

@@ -51,7 +51,7 @@ pub struct Snapshot {
     pub unreadable: Vec<String>,
 }
 
-/// What the interfaces of a namespace and their qdiscs dropped, and what those of links are called.
+/// Drops of the interfaces of a namespace and their qdiscs, and the names of the links' interfaces.
 struct Inside {
     dropped: HashMap<u32, Dropped>,
     names: HashMap<u32, String>,
@@ -67,7 +67,7 @@ struct Known {
     since: Instant,
     /// Sentences, and when they were found, ns on CLOCK_MONOTONIC; `None`: not checked yet.
     tampered: Option<(Vec<String>, u64)>,
-    /// What the last check found for the first time.
+    /// Findings that the last check had for the first time.
     suspected: Option<Vec<String>>,
 }
 

@@ -64,12 +64,12 @@ pub struct DirectionSample {
     pub streams: Vec<StreamSample>,
 }
 
-/// What a link, or a named link, does with packets in one direction.
+/// Counts of a link, or a named link, in one direction.
 #[derive(Debug)]
 pub struct StreamSample {
     /// Name of the named link; empty: the profile's own.
     pub class: String,
-    /// What the classifier counted.
+    /// Counters of the classifier.
     pub counters: Counters,
     /// Delays of the last half minute or so; none without a reader that sets them (`metrics::recent`).
     pub recent: Delays,
@@ -77,7 +77,7 @@ pub struct StreamSample {
     pub rate_bit_s: Option<f64>,
     /// Time until the last packet of the queue has left the wire, in ns; `None`: it has several queues.
     pub backlog_ns: Option<u64>,
-    /// What is in the queue; `None`: no limit, or it is not known.
+    /// Bytes in the queue; `None`: no limit, or it is not known.
     pub backlog_bytes: Option<u64>,
     /// Every packet is lost.
     pub down: bool,

@@ -44,7 +44,7 @@ impl How {
 #[derive(Debug)]
 pub struct Attached {
     pub run: RunLink,
-    /// Of this attachment: another one has another number.
+    /// Number of this attachment: another one has a different number.
     pub id: u32,
     /// Engine hold's process, a child of this one.
     pub holder: Option<Pid>,
@@ -88,13 +88,13 @@ pub fn attach(place: &Place, link: &Link, how: How) -> Result<Attached, RunError
     })
 }
 
-/// What a link is at a moment.
+/// State of a link at a moment.
 #[derive(Debug)]
 pub struct Seen {
     pub report: Report,
     /// The active profile; `None`: another one becomes active later.
     pub toml: Option<String>,
-    /// Of this attachment: another one has another number.
+    /// Number of this attachment: another one has a different number.
     pub id: u32,
     /// It has ended by itself, and packets pass uncounted.
     pub over: bool,

@@ -19,7 +19,7 @@ use super::stations::Stations;
 /// How long a last sample waits for its counts at most: ten times as long as they are valid.
 const SETTLES_WITHIN: Duration = Duration::from_secs(1);
 
-/// What was seen of each medium.
+/// The last status of each medium.
 #[derive(Default)]
 pub struct MediaWatch {
     seen: Vec<Seen>,

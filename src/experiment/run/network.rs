@@ -52,7 +52,7 @@ pub struct Network {
     pub notes: Vec<String>,
     /// Engine hold's processes; they end with their namespace.
     holders: Vec<Pid>,
-    /// Of an interface that existed before.
+    /// Guard of an interface that existed before the run.
     guard: Option<Guard>,
 }
 

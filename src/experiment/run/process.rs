@@ -39,7 +39,7 @@ const LONGEST_OUTPUT: Duration = Duration::from_secs(2);
 /// The exit of a program, and its time.
 type Ended = (io::Result<ExitStatus>, u64);
 
-/// What to start, and where.
+/// A program to start, and where.
 #[derive(Debug)]
 pub struct Start<'a> {
     pub node: &'a str,

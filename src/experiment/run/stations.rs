@@ -42,7 +42,7 @@ fn names(medium: &Medium, stations: &[usize]) -> Vec<String> {
 /// The stations of a medium from sample to sample.
 pub struct Stations {
     moves: bool,
-    /// Those of the last sample.
+    /// Neighbours at the last sample.
     neighbours: Vec<Vec<usize>>,
 }
 

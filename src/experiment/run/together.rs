@@ -33,7 +33,7 @@ pub(super) fn late(what: &str, at_ns: u64, now_ns: u64) -> Option<String> {
     })
 }
 
-/// What a part reports.
+/// A report of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Said {
     /// Its network, links and services are there.
@@ -47,7 +47,7 @@ pub enum Said {
     Set(String, Result<(), (String, u8)>),
 }
 
-/// What a part knows of the others.
+/// State of the other parts as one knows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Heard {
     /// Start of the measured phase in ns of this host's CLOCK_MONOTONIC.

@@ -26,7 +26,7 @@ const CHUNK: usize = 768 * 1024;
 pub(super) struct Active {
     pub(super) id: String,
     pub(super) child: Child,
-    /// What the part has reported of what it built: whether all is there.
+    /// Whether the part has built all; `None`: it has not reported yet.
     built: Option<bool>,
     started: Option<Start>,
     done: BTreeSet<String>,

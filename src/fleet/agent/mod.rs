@@ -40,18 +40,18 @@ pub struct Setup {
     pub weight: Option<f64>,
     /// Whether programs run as root.
     pub allow_root: bool,
-    /// What carries out its parts.
+    /// How its parts are carried out.
     pub part: Part,
     /// Called with sentences for the user.
     pub note: fn(&str),
 }
 
-/// What carries out the part of a host.
+/// How the part of a host is carried out.
 #[derive(Debug, Clone)]
 pub enum Part {
     /// `emud fleet-part` with these arguments.
     Process(Vec<String>),
-    /// Nothing is built: [`super::simulate`].
+    /// Simulated, without nodes and links: [`super::simulate`].
     Simulated(mpsc::UnboundedSender<Instant>),
 }
 

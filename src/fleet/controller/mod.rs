@@ -31,7 +31,7 @@ use steps::Controller;
 
 pub use sets::set;
 
-/// What to run.
+/// A run that the controller carries out.
 #[derive(Debug)]
 pub struct Request {
     /// The scenario, expanded.
@@ -57,14 +57,14 @@ pub struct Divided {
     pub plans: BTreeMap<String, HostPlan>,
 }
 
-/// What a run found.
+/// Result of a run.
 #[derive(Debug)]
 pub struct Ended {
     /// How the part of each host ended.
     pub hosts: BTreeMap<String, HostEnd>,
     /// The log of each host that reported.
     pub logs: Vec<HostLog>,
-    /// What each host built.
+    /// Reports of the hosts that have built their parts.
     pub built: BTreeMap<String, Ready>,
     /// What ended it before its programs did.
     pub early: Option<EarlyEnd>,

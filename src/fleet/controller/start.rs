@@ -18,7 +18,7 @@ const SEEN: Duration = Duration::from_secs(1);
 const CANCEL: Duration = Duration::from_millis(300);
 /// An etcd that takes longer to write may be electing a leader, or its disk is slow.
 const PROMPT: Duration = Duration::from_millis(300);
-/// What `emud fleet stop` makes of a run that has not started.
+/// Reason of the verdict if `emud fleet stop` ends a run that has not started.
 const STOPPED_EARLY: &str = "the run was stopped before the start";
 
 impl Controller<'_> {

@@ -35,7 +35,7 @@ pub(super) struct Controller<'a> {
     pub(super) run: watch::Receiver<Snapshot>,
     pub(super) lost: watch::Receiver<Option<LeaseEnd>>,
     pub(super) revision: Revision,
-    /// Of each host's plan.
+    /// Digest of each host's plan.
     pub(super) digests: BTreeMap<String, String>,
     /// Before the request that wrote the run, with which the parts begin.
     pub(super) begun: Instant,

@@ -24,7 +24,7 @@ use crate::fleet::FleetError;
 
 /// A member that has not answered after this time is left for another one.
 pub(super) const PATIENCE: Duration = Duration::from_millis(1500);
-/// What a request may take longer for each of its bytes: a log may have to pass 1 Mbit/s.
+/// Additional time limit of a request for each of its bytes: a log may have to pass 1 Mbit/s.
 const A_BYTE: Duration = Duration::from_micros(8);
 /// A stream whose other side does not acknowledge for this time is broken. Without it a watch would
 /// go on for minutes after the cable was pulled.
@@ -237,7 +237,7 @@ fn impatient(stream: &TcpStream) -> std::io::Result<()> {
 
 /// gRPC's codes for a missing permission.
 const DENIED: [i64; 2] = [7, 16];
-/// For a member without a leader, or that is about to end.
+/// Code of gRPC from a member without a leader, or that is about to end.
 const NOT_NOW: i64 = 14;
 
 /// Returns whether etcd no longer knows a token: it has expired, or the member was restarted, or a user was changed.

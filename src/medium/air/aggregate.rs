@@ -20,7 +20,7 @@ pub(super) fn none() -> u32 {
 }
 
 const MOST_OCTETS: u32 = 65_535;
-/// What the header that all stations decode can announce: 1,366 symbols of 4 us behind 20 us.
+/// Longest duration that the header decoded by all stations can announce: 1,366 symbols of 4 us after 20 us.
 const LONGEST_NS: u64 = 5_484_000;
 /// In front of each packet.
 const DELIMITER: u32 = 4;

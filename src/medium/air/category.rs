@@ -15,7 +15,7 @@ use crate::medium::set::Set;
 /// Categories of EDCA.
 const EDCA: usize = 4;
 
-/// What distinguishes a category, as mac80211 sets it without an access point
+/// Parameters of a category, as mac80211 sets them without an access point
 /// (`ieee80211_set_wmm_default`).
 struct Figures {
     /// Slots after SIFS.
@@ -62,7 +62,7 @@ pub(super) struct Category {
     pub gap_ns: u64,
     /// The same after a frame that could not be decoded.
     pub extended_gap_ns: u64,
-    /// What each backoff has in addition.
+    /// Slots that each backoff has in addition.
     pub lead: u16,
     pub cw_min: u32,
     pub cw_max: u32,

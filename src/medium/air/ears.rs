@@ -43,10 +43,10 @@ pub(super) struct Ears {
     threshold: Threshold,
     /// In the order of their begins.
     on_air: Vec<OnAir>,
-    /// Who is sending, and who senses a carrier, its own included.
+    /// Stations that send, and stations that sense a carrier, their own included.
     pub sends: Set,
     pub busy: Set,
-    /// What these sensed last could not be decoded.
+    /// Stations that could not decode the last frame that they sensed.
     pub garbled: Set,
     /// These receive something: the set of its sender in `locked`; those of them at which it has
     /// been strong enough so far are in `intact`, too.
@@ -73,7 +73,7 @@ pub(super) struct Ears {
     held_until_ns: u64,
     /// The last of these.
     last_nav_ns: u64,
-    /// Those that have become busy by the last begin.
+    /// Stations that became busy when the last transmission began.
     newly: Set,
     /// Those that have become idle by the last end, those that it reserves the medium from, and
     /// until when; only if nothing was reserved before: `plain`.

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use crate::medium::set::Set;
 
-/// Who a packet is for.
+/// Destination of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum To {
     /// The station with this index: at its rate, acknowledged.
@@ -17,7 +17,7 @@ pub enum To {
 /// A packet for the medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<T> {
-    /// Who it is for.
+    /// Destination of the packet.
     pub to: To,
     /// From the IP header on, without Ethernet, LLC, or MAC.
     pub bytes: u32,
@@ -25,7 +25,7 @@ pub struct Frame<T> {
     pub token: T,
 }
 
-/// What became of a packet.
+/// The fate of a packet at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome<T> {
     /// A station has received it; never twice the same.
@@ -97,7 +97,7 @@ pub(super) struct Arrival<T> {
     pub number: u64,
     pub station: usize,
     pub frame: Frame<T>,
-    /// DS field.
+    /// DS field of its IP header.
     pub ds: u8,
 }
 

@@ -21,7 +21,7 @@ const SAFE: f64 = 0.95;
 /// Attempts at one rate.
 const TRIES: u32 = 2;
 
-/// What is known of a rate.
+/// Statistics of a rate.
 #[derive(Debug, Clone, Copy, Default)]
 struct Rate {
     mode: u8,
@@ -45,7 +45,7 @@ impl Rate {
     }
 }
 
-/// What a station knows of a receiver.
+/// Statistics of a station about a receiver.
 #[derive(Debug)]
 pub(super) struct Minstrel {
     rates: Box<[Rate]>,

@@ -74,7 +74,7 @@ pub enum Access {
     None,
 }
 
-/// What the stations of a medium have in common.
+/// Parameters that the stations of a medium share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Durations of frames and gaps.
@@ -147,7 +147,7 @@ pub struct Air<T> {
     contending: [Set; 4],
 }
 
-/// What happens next; at one moment in this order.
+/// The next event; events at one moment are in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Move,

@@ -71,10 +71,10 @@ impl Fallback {
     }
 }
 
-/// What a station knows of each receiver.
+/// State of a station's rate control for each receiver.
 #[derive(Debug)]
 pub(super) enum Rates {
-    /// Nothing: it does not need it.
+    /// None: the rate control needs no state.
     None,
     Arf(Vec<Fallback>),
     /// Of those that it has sent to.

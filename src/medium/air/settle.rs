@@ -4,7 +4,7 @@
 use super::Air;
 use super::frame::{Fate, To, Waiting};
 
-/// What has become of an attempt.
+/// Result of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attempt {
     /// Broadcast, or acknowledged: what has arrived.

@@ -5,7 +5,7 @@ use super::frame::{Held, To};
 use super::queue::Queue;
 use super::rate::Rates;
 
-/// What a station has done so far.
+/// Counts of a station so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Count {
     /// Accesses to the medium, each with an RTS or a data frame.
@@ -64,7 +64,7 @@ pub(super) struct Transmission {
     /// Of data: more than one are an aggregate.
     pub packets: u32,
     pub lasts_ns: u64,
-    /// How long others keep quiet behind it.
+    /// How long others keep quiet after it.
     pub reserves_ns: u64,
 }
 
@@ -75,11 +75,11 @@ pub(super) enum Doing {
     Sending(Transmission),
     /// This answer has not begun yet.
     Awaiting(Kind),
-    /// SIFS before a CTS, an ACK, or the data behind a CTS.
+    /// SIFS before a CTS, an ACK, or the data after a CTS.
     Answering(Transmission),
 }
 
-/// What a station has of a category.
+/// State of a station in an access category.
 #[derive(Debug)]
 pub(super) struct Lane<T> {
     pub queue: Queue<T>,

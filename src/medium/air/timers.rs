@@ -2,7 +2,7 @@
 //! The timers of stations that are sending, about to answer, or waiting for an answer: few at a
 //! time, in a sorted list.
 
-/// What a timer is for; at one moment in this order.
+/// Purpose of a timer; timers of one moment run in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
     End,

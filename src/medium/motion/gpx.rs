@@ -41,7 +41,7 @@ pub fn is_gpx(text: &str) -> bool {
 pub fn gpx_tracks(text: &str) -> Result<Vec<GpxTrack>, TraceError> {
     let document = Document::parse(text.trim_start_matches('\u{feff}'));
     let document = document.map_err(|error| {
-        // The end of a file is behind its last line.
+        // The end of a file is after its last line.
         let line = (error.pos().row as usize).min(text.lines().count().max(1));
         wrong(line, error.to_string())
     })?;

@@ -15,7 +15,7 @@ pub use read::{TraceError, read};
 pub use waypoint::RandomWaypoint;
 
 /// The path of a station: straight from waypoint to waypoint, at constant speed; before the first
-/// one and behind the last one it stands still.
+/// one and after the last one it stands still.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Track {
     /// Times in ns, ascending.

@@ -14,7 +14,7 @@ use crate::medium::phy::Position;
 pub struct TraceError {
     /// Number of the line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The problem as a phrase.
     pub problem: String,
 }
 

@@ -2,7 +2,7 @@
 //! The energy of a station's radio: a power for each of what it does, times how long it does it
 //! (Feeney and Nilsson, INFOCOM 2001).
 
-/// What a radio draws, W.
+/// Power of a radio in W, by its state.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Watts {
     /// While it is on air.

@@ -12,11 +12,11 @@ pub struct GridError {
     pub line: usize,
     /// Number of the character in it, from 1.
     pub column: usize,
-    /// What is wrong there.
+    /// The problem as a phrase.
     pub problem: String,
 }
 
-/// Of an edge; the cells of both fit into 32 bits.
+/// Most cells of an edge; the cells of both fit into 32 bits.
 const MOST_CELLS: f64 = 65_535.0;
 /// Positions beyond are mistakes, m.
 const FARTHEST_M: f64 = 1e7;

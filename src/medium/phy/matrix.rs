@@ -15,7 +15,7 @@ use crate::medium::set::Set;
 /// Where a station is, in metres.
 pub type Position = [f64; 2];
 
-/// What a sender's signal is at a station.
+/// A sender's signal at a station.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reach {
     /// Index of the station.

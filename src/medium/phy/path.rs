@@ -2,7 +2,7 @@
 //! Path loss by distance.
 //!
 //! Sources: Friis 1946; two-ray ground as in ns-2 (free space up to the crossover distance, the
-//! fourth power behind it); log-distance with its reference at 1 m (Rappaport, Wireless
+//! fourth power beyond it); log-distance with its reference at 1 m (Rappaport, Wireless
 //! Communications, 2002, 4.9).
 
 use std::f64::consts::PI;

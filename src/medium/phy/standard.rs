@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 pub enum Coding {
     /// A preamble and header of fixed duration, then each bit at the rate.
     Dsss,
-    /// Symbols of 4 us behind 20 us of preamble, and a silent extension (6 us in 802.11g).
+    /// Symbols of 4 us after 20 us of preamble, and a silent extension (6 us in 802.11g).
     Ofdm { extension_ns: u64 },
-    /// The same behind 36 us of preamble in mixed format, but for the rates of older stations
+    /// The same after 36 us of preamble in mixed format, but for the rates of older stations
     /// (6, 12 and 24 Mbit/s).
     HighThroughput { extension_ns: u64 },
 }

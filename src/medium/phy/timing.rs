@@ -48,7 +48,7 @@ pub struct Timing {
     pub sifs_ns: u64,
     /// Gap before an access, ns.
     pub difs_ns: u64,
-    /// The gap behind a frame that could not be decoded.
+    /// The gap after a frame that could not be decoded.
     pub eifs_ns: u64,
     /// An access due sooner than this after another's start is not called off.
     pub cca_ns: u64,

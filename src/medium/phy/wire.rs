@@ -19,7 +19,7 @@ pub struct Line {
 /// The lines between all stations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Wire {
-    /// Of all pairs but these.
+    /// Line of all pairs except these.
     pub line: Line,
     /// Sender, receiver, and their line; pairs ascend.
     pub pairs: Vec<([u16; 2], Line)>,

@@ -62,7 +62,7 @@ pub struct Finished {
 pub(crate) struct Asked {
     pub(crate) facts: Facts,
     pub(crate) measured: Measured,
-    /// Whose failures count; `None`: those of all links.
+    /// Links whose failures count; `None`: all.
     pub(crate) own: Option<OwnLinks>,
 }
 

@@ -72,7 +72,7 @@ pub struct Failure {
     pub until_mono_ns: u64,
     /// Resources whose contention can be the cause; none for packets that this engine never emulates.
     pub explained_by: &'static [Resource],
-    /// What failed: "link left, up".
+    /// The link that failed: "link left, up".
     pub of: String,
     /// How many packets or frames.
     pub number: u64,
@@ -98,7 +98,7 @@ pub struct Evidence<'a> {
     pub watched: bool,
     /// Sentences about resources that could not be watched.
     pub blind: Vec<String>,
-    /// Whose failures count; `None`: those of all links.
+    /// Links whose failures count; `None`: all.
     pub own: Option<&'a OwnLinks>,
     pub facts: &'a Facts,
 }
@@ -304,7 +304,7 @@ fn mark(seconds: &mut BTreeSet<u64>, measured: [u64; 2], interval: [u64; 2]) {
     }
 }
 
-/// What the counters of an engine say of packets that it dropped.
+/// Failure of packets that an engine dropped, by its counters.
 pub const ENGINE_DROPPED: &str = "packets were dropped by the engine, not by the link";
 
 /// Returns whether a run is invalid only because packets left late: nothing was lost or unwatched.

@@ -26,7 +26,7 @@ pub const SETTLED: Duration = Duration::from_millis(500);
 /// Time limit for a slow disk at the end: 64 MiB at 2 MB/s.
 const LAST_LINES: Duration = Duration::from_secs(30);
 
-/// What the thread takes over.
+/// Objects that the thread takes over.
 pub(crate) struct Parts {
     pub(crate) config: Config,
     pub(crate) users: Vec<u32>,

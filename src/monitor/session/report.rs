@@ -27,7 +27,7 @@ pub struct Measures {
     pub suppressed: PerResource<u64>,
     /// Time in contention, ns.
     pub in_contention: PerResource<u64>,
-    /// What was watched, and for how long.
+    /// Which resources were watched.
     pub watched: PerResource<Watched>,
     /// Events lost because the ring buffer was full.
     pub ring_full: u64,

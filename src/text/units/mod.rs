@@ -26,9 +26,9 @@ use number::{Number, comma};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct UnitError {
-    /// What is wrong.
+    /// The mistake as a phrase.
     pub problem: String,
-    /// What to write instead.
+    /// The correction: what to write instead.
     pub help: String,
 }
 

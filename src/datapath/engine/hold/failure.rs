@@ -25,7 +25,7 @@ pub enum Kind {
 pub struct Failure {
     /// The direction of the frames.
     pub direction: Direction,
-    /// What failed.
+    /// Kind of the failure.
     pub kind: Kind,
     /// Departure time of the first of them, CLOCK_MONOTONIC; for a frame without a readable one,
     /// its arrival.

@@ -65,14 +65,14 @@ pub struct Rewritten {
     pub service: Option<Service>,
 }
 
-/// What a bottleneck knows of a frame.
+/// Figures of a frame for a bottleneck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Service {
-    /// Of the class, from 1.
+    /// Number of the class, from 1.
     pub number: u32,
     /// Time of arrival at the classifier, CLOCK_MONOTONIC ns.
     pub arrival_ns: u64,
-    /// If it did not wait, as [`Rewritten::departure_ns`].
+    /// Departure without the wait, as [`Rewritten::departure_ns`].
     pub departure_ns: u64,
     /// The same of a copy; 0: there is none.
     pub copy_ns: u64,
@@ -80,11 +80,11 @@ pub struct Service {
     pub path: u32,
     /// Length on the wire.
     pub bytes: u32,
-    /// Behind the bottleneck.
+    /// Whether the link loses the frame after the bottleneck.
     pub lost: bool,
     /// Whether the frame may overtake others after the bottleneck.
     pub overtakes: bool,
-    /// Behind the bottleneck.
+    /// Whether the link damages the frame after the bottleneck.
     pub corrupted: bool,
     /// Number of the link.
     pub link: u8,

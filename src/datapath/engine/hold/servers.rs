@@ -30,7 +30,7 @@ pub trait Classes: Sync {
 #[derive(Debug)]
 struct Held {
     frame: Frame,
-    /// Of the worker.
+    /// Index of the worker's port.
     port: usize,
     service: Service,
     copy: Option<Frame>,
@@ -42,7 +42,7 @@ struct Held {
 #[derive(Debug)]
 struct Lags {
     counts: Vec<u32>,
-    /// None is below.
+    /// The lowest index with a count, or less.
     least: usize,
 }
 
@@ -102,13 +102,13 @@ impl Shelf {
 
 /// Frames that a bottleneck has done with.
 pub(super) enum Done {
-    /// To be written at these times.
+    /// A frame, and its copy, to write at these times.
     Departs {
         port: usize,
         frame: (u64, Frame),
         copy: Option<(u64, Frame)>,
     },
-    /// Not to be written: their buffers are free again.
+    /// A frame that is not written: its buffer is free again.
     Lost {
         port: usize,
         frame: Frame,
@@ -119,7 +119,7 @@ pub(super) enum Done {
 /// The last departure of each path that keeps its order.
 #[derive(Debug, Default)]
 struct Paths {
-    /// Of the first paths, which are those of most links: without a hash.
+    /// Last departures of the first paths, those of most links: an array needs no hash.
     first: Vec<u64>,
     others: HashMap<u32, u64>,
 }
@@ -145,7 +145,7 @@ impl Paths {
     }
 }
 
-/// What became of frames, by the number of their link.
+/// Counts of frames that have left, by the number of their link.
 pub(super) type Served = [abi::emud_served; abi::EMUD_LINKS_MAX as usize];
 
 /// The frames of a port.
@@ -195,7 +195,7 @@ pub(super) struct Servers {
     /// Of each server: only within one are finishes decided in their order.
     paths: Vec<Paths>,
     version: u64,
-    /// Of each port.
+    /// Accounts by port.
     ports: Vec<Account>,
     lags: Lags,
 }

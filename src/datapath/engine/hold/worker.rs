@@ -39,7 +39,7 @@ pub(super) struct Port {
     queue: TimerQueue,
     stats: emud_holder,
     failures: Failures,
-    /// What is not read yet has come since then.
+    /// All frames that arrived before this time have been read, ns.
     read_ns: u64,
 }
 
@@ -104,7 +104,7 @@ pub(super) struct Worker<'a> {
     read: Read,
 }
 
-/// What was read since the last decisions.
+/// The frames read since the last decisions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Read {
     /// The first departure of a frame without a class.

@@ -26,7 +26,7 @@ pub enum QdiscError {
     /// The kernel or libbpf returned an error.
     #[error("cannot load emud's qdisc: {step}: {source}")]
     Load {
-        /// What was attempted.
+        /// The step that failed.
         step: &'static str,
         /// Error of the kernel or of libbpf.
         source: io::Error,

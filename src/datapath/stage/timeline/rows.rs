@@ -23,7 +23,7 @@ pub(super) struct Step {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Rate {
-    /// Not said.
+    /// The rate of the link.
     Own,
     Unlimited,
     /// 0: nothing moves.

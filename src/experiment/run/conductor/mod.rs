@@ -34,7 +34,7 @@ use super::{Progress, RunError, Settings, describe, verdict};
 /// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What the monitor found.
+    /// Result of the monitor.
     pub finished: Finished,
     /// Exits of the programs under test, in the order of the plan.
     pub exits: Vec<ExitLine>,
@@ -136,7 +136,7 @@ struct Run<'a> {
     plan: Rc<Plan>,
     settings: &'a Settings,
     experiment: &'a Experiment,
-    /// For the metrics.
+    /// Media whose stations are among the metrics.
     media: Media,
     progress: Progress,
     notes: Vec<String>,

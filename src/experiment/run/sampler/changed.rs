@@ -8,7 +8,7 @@ use crate::datapath::show::report::Report;
 use crate::experiment::scenario::Link;
 use crate::host::now_ns;
 
-/// What may change while a link is attached.
+/// State of a link that may change while it is attached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct State {
     toml: String,

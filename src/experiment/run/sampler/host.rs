@@ -22,7 +22,7 @@ pub(super) struct HostWatch {
     before: Option<Reading>,
 }
 
-/// What was read at a time.
+/// A reading of the host's counters.
 #[derive(Debug, Clone, Default)]
 struct Reading {
     mono_ns: u64,
