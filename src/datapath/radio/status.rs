@@ -18,9 +18,9 @@ pub(super) const STALE_NS: u64 = 1_000_000;
 pub struct Status {
     /// Frames written to receivers.
     pub delivered: u64,
-    /// Of these later than 1 ms and 5 ms, and the latest, ns.
+    /// Frames delivered 1 ms late or more.
     pub late: u64,
-    /// Frames that a receiver's TAP did not take.
+    /// Frames delivered 5 ms late or more.
     pub failed: u64,
     /// Lateness of the latest frame, ns.
     pub worst_late_ns: u64,

@@ -42,7 +42,7 @@ struct Held {
 #[derive(Debug)]
 struct Lags {
     counts: Vec<u32>,
-    /// The lowest index with a count, or less.
+    /// No count is below this index.
     least: usize,
 }
 
