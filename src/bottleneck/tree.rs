@@ -169,7 +169,7 @@ impl Tree {
     }
 
     /// Changes the figures of the same tree, for what is decided from `now` on. Classes keep their turns: changes,
-    /// however often one comes, do not decide who is next. Only from the order of arrival to turns, and
+    /// however often one comes, do not decide which is next. Only from the order of arrival to turns, and
     /// back, there are none to keep. A class that its ceil has closed does not open before `at`, when the
     /// change comes: what waited would have been sent already.
     pub fn change(&mut self, plan: &Plan, now: u64, at: u64) {
@@ -418,7 +418,7 @@ impl Tree {
         }
     }
 
-    /// Behind all others of its priority, with a quantum more; or where it is, if all of them have had
+    /// Moves a class after all others of its priority, with a quantum more; it stays if all of them have had
     /// a turn while it was closed.
     fn next_round(&mut self, node: usize) {
         self.leave_round(node);
@@ -438,7 +438,7 @@ impl Tree {
         self.join_round(node);
     }
 
-    /// Out of the parent's round, to be put where it belongs.
+    /// Takes a class out of the parent's round, for a new position.
     fn leave(&mut self, node: usize) {
         self.leave_round(node);
         self.nodes[node].give_up();

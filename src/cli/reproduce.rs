@@ -105,7 +105,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     if let [one, other] = &args.compare[..] {
         return compare(one, other);
     }
-    // Before hours of measurement, not behind them.
+    // Before hours of measurement, not after them.
     check_outputs(args)?;
     let (all, failed) = match &args.from[..] {
         [] => measured(args)?,

@@ -134,7 +134,7 @@ pub(super) fn known(server: Server, found: Inspected) -> Known {
 mod tests {
     use super::*;
 
-    /// It may come behind them.
+    /// It may follow them.
     #[test]
     fn the_name_is_not_one_of_a_link() {
         let name = |names: &[&str]| {

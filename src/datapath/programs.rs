@@ -33,7 +33,7 @@ pub(super) fn of_direction(engine: Engine, direction: u32) -> Program {
 }
 
 /// Returns whether tcx runs the program of a direction, and not a filter of clsact. Every kernel with
-/// BPF qdiscs has tcx. At ingress the program is behind the filters of others, which tcx is not.
+/// BPF qdiscs has tcx. At ingress the program runs after the filters of others, which tcx does not.
 pub(super) fn is_by_tcx(engine: Engine, direction: u32) -> bool {
     engine == Engine::Qdisc && direction == abi::EMUD_UP
 }

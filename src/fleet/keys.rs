@@ -172,7 +172,7 @@ pub fn unusable(name: &str) -> Option<String> {
     }
 }
 
-/// Returns the first key behind all that begin with `prefix`, for ranges of etcd.
+/// Returns the first key after all that begin with `prefix`, for ranges of etcd.
 pub fn behind(prefix: &str) -> Vec<u8> {
     let mut end = prefix.as_bytes().to_vec();
     while let Some(last) = end.pop() {

@@ -109,7 +109,7 @@ fn search<const N: usize>(
     None
 }
 
-/// Returns the 32-bit numbers of a type behind its first three; `None` for a kind this does not know.
+/// Returns the number of 32-bit numbers of a type after its first three; `None` for a kind this does not know.
 fn extra(kind: u32, members: usize) -> Option<usize> {
     match kind {
         1 | 14 | 17 => Some(1),               // int, variable, tag of a declaration

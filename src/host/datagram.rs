@@ -53,7 +53,7 @@ pub(crate) struct Datagram<C> {
 }
 
 impl<C> Datagram<C> {
-    /// Returns who sent it; `None`: not by IPv4.
+    /// Returns the sender's address; `None`: not IPv4.
     pub fn sender(&self) -> Option<SocketAddr> {
         if i32::from(self.from.ss_family) != libc::AF_INET {
             return None;
@@ -99,7 +99,7 @@ pub(crate) fn receive<C: Control>(socket: impl AsFd, data: &mut [u8]) -> io::Res
 /// `message` is the result of recvmsg, and its control buffer still exists.
 unsafe fn control_of<C: Control>(message: &libc::msghdr) -> Option<C> {
     // SAFETY: as promised; the kernel's headers are within the control buffer, and the implementation of
-    // `C` promises what is behind them.
+    // `C` guarantees the value after them.
     unsafe {
         let mut header = libc::CMSG_FIRSTHDR(message);
         while !header.is_null() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A shared wireless medium in virtual time: which frame is on air when, and who receives it.
+//! A shared wireless medium in virtual time: which frame is on air when, and which stations receive it.
 //!
 //! Exact and without I/O. Time is that of the arrival stamps, in integer ns, and powers are integer
 //! attowatts, so sums of interferers carry no rounding. A random decision is a hash of seed,

@@ -84,7 +84,7 @@ fn as_prometheus(text: &str) -> Result<String, fmt::Error> {
             out.push_str(line);
             continue;
         };
-        // prometheus-client writes the type behind the help.
+        // prometheus-client writes the type after the help.
         let kind = lines.next().unwrap_or_default();
         let kind = kind.trim_end().rsplit(' ').next().unwrap_or_default();
         let (name, help) = help.split_once(' ').unwrap_or((help.trim_end(), "\n"));

@@ -18,7 +18,7 @@ use crate::socket_option;
 const BUFFER_LEN: usize = 128 << 10;
 /// struct nlmsghdr.
 pub(super) const HEADER_LEN: usize = 16;
-/// The number behind the header of NLMSG_ERROR and NLMSG_DONE.
+/// The number after the header of NLMSG_ERROR and NLMSG_DONE.
 const CODE_LEN: usize = 4;
 const NLMSGERR_ATTR_MSG: u16 = 1;
 /// How often a dump is tried that the kernel marks as interrupted: something changed in between, and an entry may

@@ -23,7 +23,7 @@ table! {
         name: String = String::new();
         /// Of one without classes.
         queue: Queue = Queue::default();
-        /// Each behind its parent.
+        /// Each after its parent.
         classes: Vec<ServiceClass> = Vec::new();
     }
     struct BottleneckDraft {

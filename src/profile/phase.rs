@@ -29,7 +29,7 @@ pub struct Phase {
     pub for_ns: Option<u64>,
     /// Rate, delay and loss go linearly from those of the phase before to this one's.
     pub ramp: bool,
-    /// For those who read `show`; its link's, where nothing else is written.
+    /// Name in the output of `show`; by default that of its link.
     pub name: Option<String>,
     /// Egress.
     pub up: Link,

@@ -218,8 +218,8 @@ impl Reader {
             (Ecn::Wanted(wanted), true) => (None, wanted),
             (Ecn::Wanted(false), false) => (None, false),
             (Ecn::Wanted(true), false) => {
-                let help = "say above which sojourn time packets are marked, ecn = \"20ms\", or \
-                            who marks, aqm = \"codel\"";
+                let help = "give the sojourn time above which packets are marked, ecn = \"20ms\", or \
+                            a manager that marks, aqm = \"codel\"";
                 self.mistake(at, "`ecn = true` without `aqm`", help);
                 (None, false)
             }

@@ -11,7 +11,7 @@ use crate::text::{Kind, Located, Mistake, Percent, Reader, Value, table};
 const GAP_MAX: u32 = 1_000_000;
 
 table! {
-    /// Explicit reordering, as tc-netem's: behind `gap - 1` delayed packets each is
+    /// Explicit reordering, as tc-netem's: after `gap - 1` delayed packets each is
     /// sent without delay with this probability, until one is. Counted per flow.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
     pub struct Reordering {

@@ -176,7 +176,7 @@ mod tests {
             let rest: Vec<_> = rest.map(|rule| rule.matches.keys()).collect();
             assert_eq!(rest, Vec::from_iter(own));
         }
-        // A connection alone, and behind a rule that was added later.
+        // A connection alone, and after a rule that was added later.
         let mut one = Profile::parse("[link]\n", "x").unwrap();
         one.spare(Spare::Connection(Connection {
             local: "[fd00::1]:22".parse().unwrap(),

@@ -52,7 +52,7 @@ pub(crate) fn plain(keys: &[(&str, String)], without: &[&str]) -> String {
 /// Returns a row of a table's documentation: its key, its meaning, and its default. The default is that
 /// of the code, or the text after `Default:` in the doc comment.
 pub(crate) fn row(key: &str, attributes: &[&'static str], default: Option<String>) -> [String; 3] {
-    // A line of a comment is `doc = r" Text"` here, with a line break behind `=` if it is long.
+    // A line of a comment is `doc = r" Text"` here, with a line break after `=` if it is long.
     let text = |line: &&'static str| {
         let (_, text) = line.strip_prefix("doc")?.split_once('"')?;
         Some(text.trim_end_matches('#').strip_suffix('"')?.trim())

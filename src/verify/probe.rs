@@ -60,7 +60,7 @@ pub struct Plan {
 
 impl Plan {
     /// Returns when the next probe is due if one due at `due_ns` was sent at `left_ns`. Probes that
-    /// are sent at once would queue behind one another in the link, and their delays would be
+    /// are sent at once would queue in the link, and their delays would be
     /// caused by this machine: after a delay of more than half an interval, the schedule continues
     /// from there. The other half is time for the link to send the late probe: probes use a tenth
     /// of its rate.

@@ -121,7 +121,7 @@ impl Judge<'_> {
     }
 
     /// Behind a better class with packets a class sends its guarantee at most, and what it lacked of it before: the server
-    /// lets a class be behind by a packet of each (`Tree::charge`).
+    /// lets a class lag by a packet of each (`Tree::charge`).
     fn priority(&self, at: usize) -> Option<ShareCheck> {
         let own = &self.of.classes[at];
         let is_better = |c: usize| {

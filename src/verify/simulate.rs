@@ -227,7 +227,7 @@ fn add(way: &Asked, pace: Pace, random: &mut Random, delays: &mut [f64]) {
             w -= 1.0;
         }
         let v = 1.0 - w;
-        // Held back behind the previous one, like the classifier does.
+        // Held back until the previous one departs, as by the classifier.
         last = last.max(now + way.delay_ns((v * a + w * b) / (v * v + w * w).sqrt()));
         *delay += last - now;
         now += pace.interval_ns;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Active queue management: who drops or marks before a queue is full.
+//! Active queue management: drops or marks before a queue is full.
 //!
 //! No clock, no queue and no generator of random numbers: the owner of a queue reports arrivals and
 //! departures and says when they are, so the same packets and draws give the same verdicts. All

@@ -2,7 +2,7 @@
 # shellcheck shell=sh disable=SC3043,SC2012,SC2086
 # Names that exist now: profiles, scenarios, network namespaces, containers, interfaces (of the namespace after
 # --netns, if it has a name). All shells use this; zsh and fish have it between apostrophes, so it has none.
-# Plain names only: compgen runs what is in a name, such as $(...), and who has a namespace chooses its names.
+# Plain names only: compgen runs what is in a name, such as $(...), and the owner of a namespace chooses its names.
 _emud_plain() {
     grep -xE "[[:alnum:]_.@+-]+"
 }

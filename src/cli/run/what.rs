@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is run: one program behind one link, or a scenario.
+//! The object of a run: one program behind one link, or a scenario.
 
 use emud::experiment::lab::Reserved;
 use emud::experiment::run::in_place;
@@ -28,7 +28,7 @@ pub enum What {
 pub enum At {
     /// In a node; its wire to the host has this network for all repeats.
     Node(Reserved),
-    /// In this namespace, behind an existing interface.
+    /// In this namespace, on an existing interface.
     Interface(String),
 }
 

@@ -204,7 +204,7 @@ fn word_len(text: &str) -> usize {
     }
 }
 
-/// Returns the name, and the text behind `=`.
+/// Returns the name, and the text after `=`.
 fn assignment(text: &str) -> Option<(&str, &str)> {
     let end = text.find(|c| !of_name(c))?;
     let value = text[end..].strip_prefix('=')?;

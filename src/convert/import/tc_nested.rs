@@ -86,7 +86,7 @@ impl<'a> Tree<'a> {
         Ok(())
     }
 
-    /// Keeps the filters that every packet of the device meets, those of the bands behind those that lead there.
+    /// Keeps the filters that every packet of the device meets, those of the bands after those that lead there.
     pub(super) fn of_root(&mut self, root: &Made<'a>) -> Result<(), Mistake> {
         let all = std::mem::take(&mut self.filters).into_iter();
         let (mut kept, mut rest): (Vec<_>, Vec<_>) = (all.filter(|f| f.device == root.device))

@@ -320,7 +320,7 @@ pub(crate) fn add_trial_ifb(nl: &mut Netlink) -> Result<u32, NetlinkError> {
 pub enum ToIfb {
     /// The classifier redirects it.
     Redirect,
-    /// A mirred filter behind the classifier redirects it: this kernel's ifb drops packets that a
+    /// A mirred filter after the classifier redirects it: this kernel's ifb drops packets that a
     /// BPF program redirects.
     Mirred,
 }

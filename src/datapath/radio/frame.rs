@@ -106,7 +106,7 @@ fn destination(to: &[u8], (medium, from, stations): (u8, u16, u16)) -> Result<De
 }
 
 /// Returns the length of the packet without the stamp, and the stamp. What bypasses the program has
-/// none. The length in the packet decides where there is one; elsewhere, and behind padding,
+/// none. The length in the packet decides where there is one; elsewhere, and after padding,
 /// whether the last 8 bytes can be a time.
 fn apart(kind: u16, behind: &[u8], now_ns: u64) -> (usize, Option<u64>) {
     let said = |at: usize| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Computes who hears whom while the stations of a medium move, ahead of time.
+//! Computes the signals between moving stations of a medium, ahead of time.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;

@@ -48,7 +48,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Returns who hears whom at a step of the motion.
+    /// Returns the signals between stations at a step of the motion.
     pub(super) fn matrix(&self, step: u64) -> Arc<Matrix> {
         let at = |track: &Track| track.at(step * STEP_NS);
         let positions: Vec<_> = self.tracks.iter().map(at).collect();

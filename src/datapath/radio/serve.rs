@@ -145,7 +145,7 @@ mod tests {
     use crate::medium::motion::Track;
     use crate::medium::phy::{Disk, Geometry, Spread};
 
-    /// The steps are whole intervals behind the given time, however much later it is now.
+    /// The steps are whole intervals after the given time, however much later it is now.
     #[test]
     fn motion_counts_from_the_given_time() {
         let mut track = Track::still([0.0, 0.0]);

@@ -25,7 +25,7 @@ const MARGIN_NS: u64 = 30_000;
 /// Interval of copies of the stations' counts.
 const COUNT_EVERY_NS: u64 = 100_000_000;
 const LONGEST_FRAME: usize = 68 << 10;
-/// Frames of each station that are read before the next decisions: a flood leaves something behind always, and
+/// Frames of each station that are read before the next decisions: a flood always leaves more, and
 /// the medium would stand still while memory grew.
 const READ_ROUNDS: usize = 64;
 /// All stations, and the end.
@@ -227,7 +227,7 @@ impl Worker {
         };
         let has_program = self.taps[station].unstamped.is_none();
         status.unstamped += u64::from(has_program && received.stamp_ns.is_none());
-        // Frames stay in the order of their TAP, behind one that was stamped here, too.
+        // Frames stay in the order of their TAP, also after one that was stamped here.
         let stamp_ns = received.stamp_ns.unwrap_or(now);
         let sent_ns = stamp_ns.saturating_sub(self.start_ns);
         let sent_ns = sent_ns.max(self.sent_ns[station]);

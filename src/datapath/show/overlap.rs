@@ -40,7 +40,7 @@ pub(crate) fn hidden(rules: &[Rule], n: usize) -> Vec<HiddenBy> {
             Lie::Apart => continue,
             lie => lie == Lie::Covers,
         };
-        // One that hides all is worth looking for behind those that hide a part.
+        // A rule that hides all may follow rules that hide a part.
         if wholly || out.len() < MOST_REPORTED {
             out.push(HiddenBy {
                 rule: before,

@@ -190,7 +190,7 @@ pub(crate) fn rate_bit_s(mult: u64, shift: u32) -> Option<f64> {
     }
 }
 
-/// Links of phases and states have successive numbers, behind the named ones.
+/// Links of phases and states have successive numbers, after the named ones.
 fn phase(row: &abi::emud_row, profile: Option<&Profile>) -> Option<PhaseReport> {
     let profile = profile.filter(|_| row.number != abi::EMUD_SAME_LINK)?;
     let place = row.number.checked_sub(1 + profile.links.len() as u32)?;

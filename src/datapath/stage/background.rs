@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 use crate::abi::{self, mix};
 use crate::profile::Background;
 
-/// Rows of a link, the one behind the last included.
+/// Rows of a link, the one after the last included.
 const ROWS: usize = abi::EMUD_STRETCHES as usize;
 /// Changes of sources in a period, most of which may be too short for a packet.
 const CHANGES_MAX: usize = 1 << 20;

@@ -99,7 +99,7 @@ impl Memory {
     }
 }
 
-/// Field 12 of /proc/self/stat, behind the name of the command.
+/// Returns the major page faults of this process: field 12 of /proc/self/stat, which has the command's name before.
 fn major_faults() -> Result<u64, LoadError> {
     let stat = fs::read_to_string("/proc/self/stat").map_err(failed("/proc/self/stat"))?;
     let behind = stat.rsplit(')').next().unwrap_or_default();

@@ -53,7 +53,7 @@ fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
     Ok(figures)
 }
 
-/// A row of the pilot: who wins, if one does.
+/// A row of the pilot: which flow wins, if one does.
 struct Row<'a> {
     title: &'static str,
     profile: &'a str,

@@ -27,7 +27,7 @@ pub use store::Store;
 pub use transfer::{Data, Transfer, transfer};
 
 /// Length of the header in each datagram: number and time of sending, both 64 bits, little-endian. With
-/// RTP it is behind [`RTP_HEADER`].
+/// RTP it follows [`RTP_HEADER`].
 pub const DATAGRAM_MIN: usize = 16;
 /// Largest datagram without fragments in a frame of 1500 bytes.
 pub const DATAGRAM_MAX: usize = 1472;

@@ -52,7 +52,7 @@ enum Kind {
     Plain,
     /// The same, and each is acknowledged: its header returns.
     Acknowledged,
-    /// The same behind a header of RTP.
+    /// The same after a header of RTP.
     Rtp,
 }
 

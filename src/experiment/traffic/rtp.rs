@@ -34,7 +34,7 @@ impl Header {
         bytes
     }
 
-    /// Returns the header of a datagram, and what is behind it; `None`: it has no such header.
+    /// Returns the header of a datagram and its payload; `None`: it has no such header.
     pub fn read(data: &[u8]) -> Option<(Self, &[u8])> {
         let (bytes, rest) = data.split_first_chunk::<RTP_HEADER>()?;
         let word = |at: usize| u32::from_be_bytes([0, 1, 2, 3].map(|n| bytes[at + n]));

@@ -126,7 +126,7 @@ impl<'a> To<'a> {
         })
     }
 
-    /// Sends the next packet, with its number and the time behind the header.
+    /// Sends the next packet, with its number and the time after the header.
     fn send(&mut self, data: &mut [u8], header: usize) -> Result<(), TrafficError> {
         let what = || failed(self.name);
         let now = now_ns();

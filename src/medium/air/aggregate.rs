@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a frame carries: a packet, or several in an A-MPDU behind one preamble, with one block
+//! What a frame carries: a packet, or several in an A-MPDU after one preamble, with one block
 //! acknowledgement (IEEE 802.11-2020, 9.7 and 10.25).
 //!
 //! Each packet of an aggregate has its own bit errors, and only those that did not arrive are sent again.
@@ -76,7 +76,7 @@ impl<T: Clone> Air<T> {
         let held = &this.lanes[this.lane].held;
         let most = match alone || !timing.aggregates(mode) {
             true => 1,
-            // What is acknowledged, and held behind the first packet, is in the window, too.
+            // Packets that are acknowledged, and held after the first packet, are in the window, too.
             false => {
                 let left =
                     |held: &&Held<T>| held.fate.is_some() && To::Station(held.to as u16) == to;

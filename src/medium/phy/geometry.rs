@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What turns positions into who hears whom.
+//! Computes the signals between stations from their positions.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Returns who hears whom at these positions.
+    /// Returns the signals between stations at these positions.
     pub fn matrix(&self, positions: &[Position]) -> Matrix {
         match &self.spread {
             Spread::Disk(disk) => Matrix::disk(positions, *disk, self.ber),

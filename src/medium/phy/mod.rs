@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The physical layer: standards, durations of frames, path loss, and who hears whom.
+//! The physical layer: standards, durations of frames, path loss, and the signals between stations.
 
 mod energy;
 mod geometry;

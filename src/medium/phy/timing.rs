@@ -270,7 +270,7 @@ impl Timing {
         self.modes[mode].rts_ns
     }
 
-    /// Returns how long an acknowledgement is waited for. It ends when those who could not decode
+    /// Returns how long a sender waits for an acknowledgement. It ends when those who could not decode
     /// the frame begin their DIFS, so that the sender has no advantage over them.
     pub fn ack_timeout_ns(&self) -> u64 {
         self.eifs_ns - self.difs_ns

@@ -33,7 +33,7 @@ fn header(frame: &[u8]) -> Option<Header> {
     }
 }
 
-/// Returns the DS field of a frame behind its vnet header; 0 without IP.
+/// Returns the DS field of a frame after its vnet header; 0 without IP.
 pub(super) fn of(frame: &[u8]) -> u8 {
     match header(frame) {
         Some(Header::Ip4(ip)) => frame[ip + 1],

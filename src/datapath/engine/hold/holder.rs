@@ -31,7 +31,7 @@ pub enum End {
     TapGone,
 }
 
-/// Holds frames behind one TAP per direction.
+/// Holds frames of one TAP per direction.
 pub struct Holder<'a> {
     taps: Vec<(OwnedFd, Direction)>,
     limit_bytes: [usize; 2],

@@ -245,7 +245,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Reads what is there, one burst of each direction. Returns also when what is not read yet has arrived at
-    /// the earliest, which is at most `now`: a flood leaves something behind every burst.
+    /// the earliest, which is at most `now`: a flood leaves frames after every burst.
     fn fill(&mut self, now: u64) -> Result<(Left, u64), Errno> {
         let (mut left, mut until_ns) = (Left::Nothing, now);
         for port in 0..self.ports.len() {
@@ -263,7 +263,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Reads one burst. Returns also when the last frame of a class had come. One that arrives at the bottleneck
-    /// later, behind its link's own queue (`p->sent`, bpf/release.h), does not say that.
+    /// later, after its link's own queue (`p->sent`, bpf/release.h), does not say that.
     fn fill_from(&mut self, port: usize, now: u64) -> Result<(Left, Option<u64>), Errno> {
         let mut last_ns = None;
         for _ in 0..READ_BURST {

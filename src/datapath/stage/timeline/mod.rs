@@ -25,7 +25,7 @@ const OPPORTUNITY: u64 = abi::EMUD_OPPORTUNITY as u64;
 /// Rows, and what else is to be known of them.
 #[derive(Debug, Clone, Default)]
 pub struct Rows {
-    /// The one behind the last included; empty: the kernel has them.
+    /// The row after the last included; empty: the kernel has them.
     pub rows: Vec<abi::emud_row>,
     /// Longest wait of a packet for its transmission.
     pub longest_wait_ns: u64,

@@ -121,7 +121,7 @@ pub fn conduct(
     })
 }
 
-/// Returns the users that may report: who called sudo, and whose rights the programs have.
+/// Returns the users that may report: the one who called sudo, and the one of the programs.
 fn reporters(settings: &Settings) -> Vec<u32> {
     let of_programs = settings.user.as_ref().map(|user| user.uid.as_raw());
     invoking_user().into_iter().chain(of_programs).collect()

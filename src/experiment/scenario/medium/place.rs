@@ -118,14 +118,14 @@ impl Medium {
         mode.unwrap_or_else(|| timing.fastest())
     }
 
-    /// Returns who hears whom at the beginning.
+    /// Returns the signals between stations at the start.
     pub fn matrix(&self) -> Matrix {
         let at = |station: &Station| station.track.at(0);
         let positions: Vec<Position> = self.stations.iter().map(at).collect();
         self.geometry().matrix(&positions)
     }
 
-    /// Returns what turns positions into who hears whom.
+    /// Returns the geometry that computes the signals from positions.
     pub fn geometry(&self) -> Geometry {
         if let Some(segment) = &self.segment {
             let nodes: Vec<_> = self.stations.iter().map(|s| s.node.as_str()).collect();

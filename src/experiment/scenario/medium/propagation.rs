@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `propagation` of a medium: who hears whom.
+//! `propagation` of a medium: which stations receive which.
 
 use std::sync::Arc;
 

@@ -47,7 +47,7 @@ pub async fn serve(listener: UnixListener, allowed: Allowed, requests: mpsc::Sen
         let seat = match allowed.has(uid) {
             true => room.seat(uid),
             false => Err(Refusal::NotAllowed(
-                "only root, who called sudo, and the user of a run's programs may report (reporters in [alarms])",
+                "only root, the user who called sudo, and the user of a run's programs may report (reporters in [alarms])",
             )),
         };
         match seat {
