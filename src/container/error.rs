@@ -11,11 +11,11 @@ pub enum ContainerError {
     )]
     BadName(String),
     #[error(
-        "there is no container {name}: {asked}, and no process of this host is in a control group of a container whose ID begins so"
+        "there is no container {name}: {asked}, and no process of this host is in a control group of a container with this ID"
     )]
     NotFound { name: String, asked: String },
     #[error(
-        "cannot find container {name}: no engine of containers runs here ({missing}), and no process is in a control group of a container whose ID begins so; start Docker, or `systemctl start podman.socket`; DOCKER_HOST=unix://PATH names another socket"
+        "cannot find container {name}: no engine of containers runs here ({missing}), and no process is in a control group of a container with this ID; start Docker, or `systemctl start podman.socket`; DOCKER_HOST=unix://PATH names another socket"
     )]
     NoEngine { name: String, missing: String },
     #[error("container {name} is not running (it is {state}): start it first")]

@@ -109,7 +109,7 @@ impl Reader {
         if let Some(to) = &draft.to
             && to.value <= corrupt.from
         {
-            let title = format!("no byte is from {} up to {}", corrupt.from, to.value);
+            let title = format!("the range of bytes from {} to {} is empty", corrupt.from, to.value);
             let help = "`to` is the first byte that is safe again: write more than `from`";
             self.mistake(&to.at, title, help);
         }

@@ -89,7 +89,7 @@ impl Kind for Load {
         match Share::read(value, key)? {
             0.0 => {
                 let help = "write background = \"none\" for a link without background";
-                Err(Mistake::new(&value.at, "a background of no load", help))
+                Err(Mistake::new(&value.at, "the load of a background is 0", help))
             }
             share => Ok(share),
         }
@@ -130,7 +130,7 @@ impl Reader {
             return None;
         };
         if own.load.is_none() {
-            let help = "say how much of the rate it takes: background = { load = \"40%\" }";
+            let help = "give the share of the rate that it takes: background = { load = \"40%\" }";
             self.mistake(at, "a background without `load`", help);
             return None;
         }

@@ -301,7 +301,7 @@ impl Reader {
         let mistake = match inner {
             None if names.is_empty() => return,
             None => {
-                let help = format!("say which: \"{name}.{}\"", names[0]);
+                let help = format!("name one of them: \"{name}.{}\"", names[0]);
                 Mistake::new(
                     &class.at,
                     format!("the bottleneck `{name}` has classes"),

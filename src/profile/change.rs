@@ -288,7 +288,7 @@ fn fixed(key: &str) -> Option<&'static str> {
             "phases are fixed at attach: detach, then attach; `emud set IFACE trace.restart` begins \
              with the first one again",
         ),
-        "name" | "description" | "source" => Some("it says where the profile came from"),
+        "name" | "description" | "source" => Some("it describes where the profile comes from"),
         "link" | "" => {
             Some("name what to change, such as delay=80ms (both directions) or up.delay=80ms")
         }

@@ -126,7 +126,7 @@ impl Kind for SomePackets {
             && is_nothing(text)
         {
             let help = format!("leave it out for any number, or write {key} = 1");
-            return Err(Mistake::new(&value.at, "slots of no packet", help));
+            return Err(Mistake::new(&value.at, "a slot of 0 packets", help));
         }
         quantity(value, key, "32").map(|Packets(packets)| packets)
     }

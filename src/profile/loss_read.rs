@@ -225,7 +225,7 @@ impl Reader {
         };
         if let Some((second, at)) = given.next() {
             let title = format!("both `{key}` and `{second}` are given");
-            let help = "keep one: each says which packets are lost";
+            let help = "keep one: each determines which packets are lost";
             self.mistake(at, title, help);
             return None;
         }
@@ -255,7 +255,7 @@ impl Reader {
         let length = draft.length.as_ref().map(|length| length.value.into());
         if let Some(lost) = &draft.lost {
             let Some(length) = length else {
-                let help = "say after how many packets it ends: lost = [3, 7], length = 100";
+                let help = "give the length of the pattern in packets: lost = [3, 7], length = 100";
                 let mistake = Mistake::new(at, "`lost` without `length`", help);
                 self.mistakes.push(mistake);
                 return None;

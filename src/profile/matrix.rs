@@ -127,7 +127,7 @@ pub(super) fn read(reader: &mut Reader, key: &At, entries: &[Entry]) -> MatrixDr
     }
     let written = |key: &str| entries.iter().any(|e| e.key.value == key);
     if !written("file") && !written("capacity") {
-        let help = "name the pairs, file = \"pairs.csv\", or say how many `emud apply` may bring, \
+        let help = "name the pairs, file = \"pairs.csv\", or give the number that `emud apply` may add, \
                     capacity = 1000";
         let mistake = Mistake::new(key, "a matrix without pairs", help);
         reader.mistakes.push(mistake);

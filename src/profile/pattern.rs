@@ -107,7 +107,7 @@ impl Pattern {
     fn new(lost: Vec<u32>, length: u32) -> Result<Self, PatternError> {
         if length == 0 {
             let help = "write one 0 or 1 for each packet, such as \"0001000\"";
-            return Err(PatternError::new("a pattern of no packet", help));
+            return Err(PatternError::new("a pattern of 0 packets", help));
         }
         Ok(Self { lost, length })
     }

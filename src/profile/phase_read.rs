@@ -330,7 +330,7 @@ fn duration(value: &Located<Value>) -> Result<u64, Mistake> {
     match quantity(value, "for", "\"30s\"")? {
         Span(0) => {
             let help = "leave it out, or give it a time: for = \"30s\"";
-            Err(Mistake::new(&value.at, "a phase of no time", help))
+            Err(Mistake::new(&value.at, "the duration of a phase is 0", help))
         }
         Span(ns) => Ok(ns),
     }

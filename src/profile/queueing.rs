@@ -271,7 +271,7 @@ impl Kind for TimeLimit {
         match duration(value, key)? {
             0 => {
                 let help = "a queue in packets can be as short as \"1p\"";
-                Err(Mistake::new(&value.at, "a queue of no time", help))
+                Err(Mistake::new(&value.at, "the time limit of a queue is 0", help))
             }
             ns => Ok(ns),
         }

@@ -142,7 +142,7 @@ impl Draft {
             };
             let name = name.unwrap_or("lte");
             let help = format!(
-                "a [links.NAME] is used where a [[rule]] or a [[phase]] says link = \"{name}\"; for \
+                "a [links.NAME] is used where a [[rule]] or a [[phase]] has link = \"{name}\"; for \
                  all packets write [link] in place of [links.{name}]"
             );
             let title = "the profile uses none of its links";

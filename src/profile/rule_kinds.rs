@@ -240,7 +240,7 @@ fn masked(value: &Located<Value>, key: &str, all: u32) -> Result<(u32, u32), Mis
     match (fits(bits), fits(mask)) {
         (Some(bits), Some(mask)) if bits & !mask == 0 => Ok((bits, mask)),
         (Some(bits), Some(mask)) => {
-            let title = format!("`{key}` of `{text}` has bits that its mask has not");
+            let title = format!("`{key}` of `{text}` has bits outside of its mask");
             let help = format!("did you mean \"{:#x}/{mask:#x}\"?", bits & mask);
             Err(Mistake::new(&value.at, title, help))
         }

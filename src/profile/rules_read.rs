@@ -63,7 +63,7 @@ fn one(reader: &mut Reader, at: &At, entries: &[Entry]) -> RuleDraft {
         }
     }
     if draft.target.is_none() && !entries.iter().any(|e| e.key.value == "class") {
-        let help = "say where its packets go: link = \"NAME\" of a [links.NAME], \"link\" for the \
+        let help = "name the link of its packets: link = \"NAME\" of a [links.NAME], \"link\" for the \
                     profile's own, \"none\" to let them pass untouched";
         reader.mistake(at, "a rule without `link` or `class`", help);
     }

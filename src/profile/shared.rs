@@ -187,8 +187,8 @@ fn agree(reader: &mut Reader, mut links: Vec<&mut LinkDraft>) {
 fn disagree(key: &str, at: &At, first: &At) -> Mistake {
     let help = "links that share a queue have one rate and one limit: write it once, or the same \
                 in each";
-    let title = format!("links share a queue and have another `{key}`");
-    Mistake::new(at, title, help).beside(first, "the first that says so")
+    let title = format!("links that share a queue have different `{key}`");
+    Mistake::new(at, title, help).beside(first, "the first of them")
 }
 
 fn rate_at(link: &LinkDraft) -> Option<&At> {

@@ -46,7 +46,7 @@ impl Reader {
     pub(super) fn finish_slot(&mut self, draft: &SlotDraft) -> Option<Slot> {
         let at = draft.at.as_ref().filter(|_| !draft.broken)?;
         let Some(min) = &draft.min_ns else {
-            let help = "say how far apart slots are: slot = { min = \"10ms\", max = \"20ms\" }";
+            let help = "give the distance between slots: slot = { min = \"10ms\", max = \"20ms\" }";
             self.mistake(at, "slots without `min`", help);
             return None;
         };

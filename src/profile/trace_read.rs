@@ -135,7 +135,7 @@ impl Reader {
     pub(super) fn finish_trace(&mut self, draft: &TraceDraft) -> Option<Trace> {
         let at = draft.at.as_ref().filter(|_| !draft.broken)?;
         let Some(source) = &draft.source else {
-            let help = format!("say what it does when: {LOOKS}");
+            let help = format!("give its rows: {LOOKS}");
             self.mistake(at, "a trace without rows", help);
             return None;
         };
@@ -158,7 +158,7 @@ impl Reader {
             && rows.iter().all(|row| row.rate == Some(0))
         {
             let help = "give a row with a rate above 0, or write state = \"down\"";
-            let title = "a trace in which nothing ever moves";
+            let title = "a trace that never sends a packet";
             self.mistake(&source.at, title, help);
         }
         Some(Trace {
@@ -194,7 +194,7 @@ impl Reader {
         let shape = delay.jitter.distribution.as_ref().map(|shape| &shape.at);
         let help = "the rows are in the classifier alone: give their file again together with the \
                     delay, trace.file=cell.csv";
-        let title = "rows of jitter in force are about another delay";
+        let title = "rows of jitter in force have a different mean delay";
         let at = latest(at, [mean, spread, shape]);
         self.mistake(at, title, help);
     }
@@ -226,7 +226,7 @@ impl Reader {
             }
             (None, [.., before, last]) => 2 * last.at_ns - before.at_ns,
             (None, _) => {
-                let help = "say how long it is: period = \"10s\"";
+                let help = "give its length: period = \"10s\"";
                 let title = "a trace of one row without `period`";
                 self.mistake(at, title, help);
                 1

@@ -26,7 +26,7 @@ pub(super) fn profile(
     tables: Tables,
 ) -> Result<Imported, Mistake> {
     let Some(rate) = tree.rate.or(rate) else {
-        let help = "say what the device sends, such as --rate 100Mbit: prio, a queue alone, and htb without \
+        let help = "give the rate of the device, such as --rate 100Mbit: prio, a queue alone, and htb without \
                     a class above all others, have no rate themselves";
         return Err(Mistake::new(&tree.at, "the tree has no rate", help));
     };

@@ -229,7 +229,7 @@ impl Run {
     /// Returns why the run is not clean; `None`: it is.
     pub fn why_not_clean(&self) -> Option<String> {
         let Some(end) = &self.end else {
-            return Some("the log has no end: emud was killed, nothing can be said".to_owned());
+            return Some("the log has no end: emud was killed, so it has no verdict".to_owned());
         };
         match end.judgement.verdict {
             RunVerdict::Clean => None,

@@ -190,7 +190,7 @@ impl Reader {
     ) -> bool {
         let (Some(min), Some(max)) = (min, max) else {
             let help = format!(
-                "say from which average backlog packets are dropped, and from which all: {min_key} \
+                "give the average backlog from which some packets are dropped, and from which all: {min_key} \
                  = \"30kB\", {max_key} = \"90kB\""
             );
             let title = format!("aqm = \"{manager}\" without `{min_key}` and `{max_key}`");

@@ -284,7 +284,7 @@ fn links_that_share_a_queue_take_what_one_of_them_gives() {
     let wrong = format!("{text}[links.c]\nrate = \"2Mbit\"\nshared = \"x\"\n");
     let found = mistakes(Profile::parse(&wrong, "x.toml"));
     let both = found.to_string();
-    assert!(both.contains("have another `rate`"), "{both}");
+    assert!(both.contains("have different `rate`"), "{both}");
     assert!(
         both.contains("\"2Mbit\"") && both.contains("\"1Mbit\""),
         "both positions: {both}"

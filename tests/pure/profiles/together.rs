@@ -261,7 +261,7 @@ fn rows_of_jitter_in_force_stay_about_their_delay() {
     }
     assert!(set(&narrow, &["up.delay=30ms"]).is_ok());
     for (kept, delay) in [(&narrow, "up.delay=5ms"), (&wide, "up.delay=30ms")] {
-        let title = "rows of jitter in force are about another delay";
+        let title = "rows of jitter in force have a different mean delay";
         only(set(kept, &[delay]), "argument 1:1:", title, "trace.file=");
         let period = ["up.trace.period=9000s"];
         let title = "`period` of rows that the classifier alone has";
@@ -391,7 +391,7 @@ fn the_true_mistake_alone_is_told() {
         (
             "slot = { min = \"1ms\", packets = 0 }",
             "x.toml:2:33",
-            "slots of no packet",
+            "a slot of 0 packets",
             "packets = 1",
         ),
         (

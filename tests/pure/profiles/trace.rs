@@ -232,7 +232,7 @@ fn mistakes_in_a_trace_name_the_line() {
             "row 2",
             "missing",
         ),
-        ("time_s,rate_bit\n0,0\n1,0\n", "", "nothing ever moves"),
+        ("time_s,rate_bit\n0,0\n1,0\n", "", "never sends a packet"),
     ] {
         let error = traced("wrong.csv", text).unwrap_err();
         assert!(error.contains("x.toml:2:"), "{error}");
@@ -313,7 +313,7 @@ fn mistakes_in_the_keys() {
             "a phase without an end",
         ),
         ("[[phase]]\nlink=\"lte\"", "there is no link `lte`"),
-        ("[[phase]]\nfor=\"0s\"", "a phase of no time"),
+        ("[[phase]]\nfor=\"0s\"", "the duration of a phase is 0"),
         ("[[phase]]\nname=\"\"", "this is not a name"),
         (
             "[[phase]]\nfor=\"1s\"\nramp=true\nrate=\"1Mbit\"",

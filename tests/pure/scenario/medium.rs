@@ -583,7 +583,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
     ),
     (
         "access = \"none\"\nqueue = { kind = \"edca\" }",
-        &["nothing contends", "edca"],
+        &["has no contention", "edca"],
     ),
     (
         "access = \"none\"\nrts = 0\nattempts = 3\nradio = { standard = \"802.11n\", basic = \"6Mbit\" }",
@@ -601,7 +601,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
     ("propagation = \"log-distance\"", &["no exponent"]),
     (
         "propagation = { model = \"disk\", range = 9, sense = 8 }",
-        &["farther than it is sensed"],
+        &["is below `range`"],
     ),
     (
         "propagation = { model = \"disk\", exponent = 9 }",

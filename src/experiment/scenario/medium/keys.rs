@@ -82,7 +82,7 @@ impl MediumTable {
         let all = [
             (
                 is_edca && !contends,
-                "nothing contends with access = \"none\"".to_owned(),
+                "access = \"none\" has no contention".to_owned(),
                 "write another `kind` of `queue` than \"edca\"",
             ),
             (

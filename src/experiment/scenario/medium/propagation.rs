@@ -85,8 +85,8 @@ impl Kind for SpreadKind {
             Propagation::Disk(disk)
                 if disk.sense_m < disk.range_m || disk.interference_m < disk.range_m =>
             {
-                let title = "a frame is received from farther than it is sensed, or disturbs";
-                let help = "`sense` and `interference` are `range` or more";
+                let title = "`sense` or `interference` is below `range`";
+                let help = "write `sense` and `interference` of at least `range`: a station senses each frame that it can receive";
                 Err(Mistake::new(&value.at, title, help))
             }
             spread => Ok(spread),
