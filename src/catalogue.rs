@@ -22,7 +22,7 @@ pub struct Catalogue {
 /// A shipped profile or scenario.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Listed {
-    /// What `--profile` or `--scenario` takes.
+    /// Name for `--profile` or `--scenario`.
     #[schemars(length(min = 1))]
     pub name: &'static str,
     /// One sentence.

@@ -40,7 +40,7 @@ pub struct Delays {
     sum_ns: f64,
 }
 
-/// What `emud show` prints.
+/// Summary of the delays for `emud show`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct DelayGiven {
     /// Mean in ns, exact.

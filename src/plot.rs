@@ -15,7 +15,7 @@ pub const BLUE: RGBColor = RGBColor(31, 94, 168);
 pub const VIOLET: RGBColor = RGBColor(107, 79, 160);
 /// Losses, and a third curve.
 pub const BROWN: RGBColor = RGBColor(168, 60, 31);
-/// What is configured.
+/// Colour of configured values.
 pub const GREY: RGBColor = RGBColor(96, 96, 96);
 /// A change, a suggestion.
 pub const GREEN: RGBColor = RGBColor(10, 122, 92);

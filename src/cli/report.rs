@@ -96,7 +96,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a report is of.
+/// The logs of a report.
 enum Logs {
     One(Logged),
     Repeats(Vec<Run>),

@@ -27,7 +27,7 @@ const CONNECTION: Duration = Duration::from_secs(300);
 /// Pause before accept is tried again after a failure: no descriptors left.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What is served.
+/// The source of the metrics that a server sends.
 pub trait Source: Clone + Send + Sync + 'static {
     /// Measures now. The error is a sentence for the client.
     fn measure(&self) -> impl Future<Output = Result<Registry, String>> + Send;

@@ -20,9 +20,9 @@ pub struct MediumSource {
     pub name: String,
     /// Nodes in the order of stations.
     pub nodes: Vec<String>,
-    /// What reads its counters.
+    /// Access to its counters.
     pub gauge: Gauge,
-    /// What each radio draws; none: energy is not counted.
+    /// Power of each radio; `None`: energy is not counted.
     pub watts: Option<Watts>,
 }
 

@@ -77,13 +77,13 @@ pub struct TopRow {
     pub backlog_ns: Option<u64>,
     /// Figures of the interval; null: no earlier reading.
     pub measured: Option<Measured>,
-    /// What is wrong with the link, such as "TAMPERED"; empty: nothing.
+    /// Problems of the link, such as "TAMPERED"; empty: none.
     pub trouble: Vec<String>,
     /// Every packet is lost, as configured.
     pub down: bool,
 }
 
-/// What happened in an interval.
+/// Figures of an interval.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Measured {
     /// Bits of packets that the link sent, per s.

@@ -23,7 +23,7 @@ pub enum Watching {
     No(String),
 }
 
-/// What happened on the host in an interval.
+/// Contention and failures of an interval on the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
     Clean,
@@ -169,7 +169,7 @@ impl Top {
     }
 }
 
-/// What identifies a row: network namespace, interface, direction and named link.
+/// Identity of a row: network namespace, interface, direction and named link.
 pub(super) type Which = (String, String, &'static str, String);
 
 pub(super) fn which(row: &TopRow) -> Which {

@@ -11,14 +11,14 @@ use serde_json::Value;
 
 use emud::host::spawn;
 
-/// What a monitor says.
+/// A message of the monitor's thread.
 pub enum Said {
     Watches,
     /// The number of its episode, if that has an end, and a sentence.
     Alarm(Option<u64>, String),
     /// The episode of this number has ended.
     Clear(u64),
-    /// Why it does not watch, or not all.
+    /// The reason why it does not watch the host, or not all resources.
     Unwatched(String),
 }
 

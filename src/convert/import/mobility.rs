@@ -11,7 +11,7 @@ use crate::text::{At, Mistake, Source, Time, clipped};
 const MOST_WAYPOINTS: usize = 1000;
 /// Nodes of a scenario.
 const MOST_NODES: usize = 256;
-/// Of the name of a node, with room for a number behind it.
+/// Longest name of a node in bytes, with room for a number after it.
 const NAME_BYTES: usize = 28;
 const MEDIUM: &str = "wlan0";
 const HELP: &str = "a trace is one of ns-2 (setdest), BonnMotion, CSV (time, node, x, y), or GPX";

@@ -20,7 +20,7 @@ pub(super) struct Bands {
     pub ids: Vec<String>,
     /// The one of packets with priority 0.
     pub default: String,
-    /// Those of other packets, by the bits of their ToS that count.
+    /// Bands of other packets, by the bits of their ToS that count.
     by_tos: Vec<(u8, String)>,
 }
 

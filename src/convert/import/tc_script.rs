@@ -21,7 +21,7 @@ pub(crate) struct Script {
 
 /// A netem in a class.
 pub(crate) struct ClassNetem {
-    /// That of the link.
+    /// Name of the link.
     pub name: String,
     /// As in `1:10`.
     class: String,
@@ -39,7 +39,7 @@ pub(crate) struct ClassRule {
     pub to: To,
 }
 
-/// What the packets of a class meet.
+/// Destination of the packets of a class.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum To {
     /// The netem of all packets that no rule takes.

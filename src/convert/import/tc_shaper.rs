@@ -12,7 +12,7 @@ pub(crate) struct Shaper {
     pub kind: String,
     /// As tc counts it, bit/s.
     pub rate: Option<f64>,
-    /// That of a class that may borrow.
+    /// Highest rate of a class that may borrow.
     pub ceil: Option<f64>,
     pub priority: Option<u32>,
     /// Bytes; 0: the kernel chooses.

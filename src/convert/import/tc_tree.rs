@@ -19,22 +19,22 @@ use crate::convert::netem::{MOST_QUEUED, USUAL_LIMIT, on_their_way};
 use crate::profile::DEFAULT_QUEUE_PACKETS;
 use crate::text::{At, Mistake};
 
-/// A server and what leads to it.
+/// A server, its classes, and the filters that lead to them.
 pub(super) struct Tree<'a> {
     /// bit/s; none: that of the device.
     pub rate: Option<u64>,
     pub schedule: Schedule,
-    /// Of one without classes.
+    /// Queue of a server without classes.
     pub queue: Queue,
     pub queue_at: At,
     pub classes: Vec<Class>,
-    /// Id of the class that takes what no filter does.
+    /// Id of the class that takes packets without a filter.
     pub default: Option<String>,
     pub bands: Option<Bands>,
-    /// Below classes.
+    /// Qdiscs below classes.
     pub nests: Vec<Nest<'a>>,
     pub filters: Vec<Filter<'a>>,
-    /// Of its root.
+    /// Position of its root in the text.
     pub at: At,
     pub warnings: Vec<String>,
 }

@@ -16,7 +16,7 @@ use crate::text::{At, Mistake};
 /// A key with its value, if it is written.
 type Key = (&'static str, Option<String>);
 
-/// What the bottleneck is called.
+/// Name of the bottleneck.
 const SERVER: &str = "tree";
 
 pub(super) fn profile(

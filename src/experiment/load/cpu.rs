@@ -14,12 +14,12 @@ use crate::host::now_ns;
 /// Iterations between two readings of the clock: some microseconds.
 const SPIN: u64 = 4096;
 
-/// What to compute.
+/// A load of CPUs.
 #[derive(Debug, Clone)]
 pub struct Cpu {
     /// Busy threads.
     pub threads: usize,
-    /// Of a CPU for each thread, 0.0..=1.0.
+    /// Share of a CPU for each thread, 0.0..=1.0.
     pub share: f64,
     /// Pause after each burst; the burst has the length that yields the share.
     pub pause: Duration,

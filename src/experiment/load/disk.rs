@@ -17,7 +17,7 @@ use crate::host::now_ns;
 /// Alignment that every disk accepts, bytes.
 const ALIGN: usize = 4096;
 
-/// What to do.
+/// Read or write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the names say it")]
@@ -33,9 +33,9 @@ pub struct Disk {
     pub folder: PathBuf,
     /// Whether to read or to write.
     pub operation: Operation,
-    /// Of the file, bytes; the position returns to its begin.
+    /// Size of the file, bytes; at its end the position returns to its start.
     pub size: u64,
-    /// Of an operation, bytes: a multiple of 4096.
+    /// Size of an operation, bytes: a multiple of 4096.
     pub block: u64,
     /// Highest rate, bit/s; `None`: as fast as possible.
     pub rate: Option<u64>,

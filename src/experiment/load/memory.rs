@@ -15,10 +15,10 @@ const PIECE: usize = 1 << 20;
 /// The kernel ends this process first when memory runs out.
 const FIRST_VICTIM: &str = "1000";
 
-/// What to occupy.
+/// A load of memory.
 #[derive(Debug, Clone)]
 pub struct Memory {
-    /// In bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Write it once and keep it, instead of again and again.
     pub keep: bool,

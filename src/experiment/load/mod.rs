@@ -35,7 +35,7 @@ pub enum Loaded {
     Network(NetworkLoaded),
 }
 
-/// What busy threads used.
+/// CPU time of busy threads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CpuLoaded {
     /// Number of busy threads.
@@ -46,7 +46,7 @@ pub struct CpuLoaded {
     pub duration_ns: u64,
 }
 
-/// What was written to memory.
+/// Bytes written to memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MemoryLoaded {
     /// Size of the memory.
@@ -59,10 +59,10 @@ pub struct MemoryLoaded {
     pub duration_ns: u64,
 }
 
-/// What was read or written.
+/// Bytes read or written, and durations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DiskLoaded {
-    /// Which of them.
+    /// Whether it read or wrote.
     pub operation: Operation,
     /// Operations that ended.
     pub operations: u64,
@@ -74,7 +74,7 @@ pub struct DiskLoaded {
     pub duration_ns: u64,
 }
 
-/// What was sent.
+/// Packets sent and received.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NetworkLoaded {
     /// Packets sent.

@@ -16,12 +16,12 @@ const DATA_MAX: usize = 65_507;
 /// A sender that slept for each packet of a high rate would use most of a CPU.
 const EARLY_NS: u64 = 300_000;
 
-/// What to send.
+/// A load of the network.
 #[derive(Debug, Clone)]
 pub struct Network {
     /// HOST:PORT, IPv4; `None`: over loopback, to the load itself.
     pub to: Option<String>,
-    /// Of the data, bit/s; `None`: as fast as possible.
+    /// Rate of the data, bit/s; `None`: as fast as possible.
     pub rate: Option<u64>,
     /// Data per datagram, bytes.
     pub size: usize,

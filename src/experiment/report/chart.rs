@@ -14,20 +14,20 @@ type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64
 const WIDTH: u32 = 560;
 const TITLE: u32 = 24;
 const HEIGHT: u32 = 140;
-/// For the numbers of an axis, and for what it is.
+/// Height for the numbers of an axis and its title.
 const X_AXIS: u32 = 40;
 const Y_AXIS: u32 = 60;
 const RIGHT: u32 = 14;
-/// Of a letter, about.
+/// Approximate width of a letter.
 const LETTER: f64 = 7.0;
 
-/// What all panels have in common. Times are seconds.
+/// The axis of time of all panels, with its marks, in seconds.
 #[derive(Debug, Clone)]
 pub struct Axis {
     pub range: Range<f64>,
-    /// None: the run did not come to that.
+    /// The measured phase; `None`: the run ended before it.
     pub measured: Option<Range<f64>>,
-    /// With a label.
+    /// Intervals of contention, each with a label.
     pub contention: Vec<(Range<f64>, String)>,
     pub changes: Vec<f64>,
 }

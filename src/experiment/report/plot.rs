@@ -19,7 +19,7 @@ use crate::plot::{BLUE, BROWN, GREY, VIOLET};
 /// Spans closer than this share of the axis become one: a reader cannot distinguish them.
 const NEAR: f64 = 1.0 / 500.0;
 
-/// What all plots of a run have in common.
+/// The common axis of all plots of a run.
 pub struct Plots<'a> {
     run: &'a Run,
     range: Range<f64>,

@@ -43,7 +43,7 @@ pub struct Programs<'a> {
     pub metrics_left_out: String,
 }
 
-/// What a node's programs said.
+/// Output of a node's programs.
 pub struct Output<'a> {
     pub node: String,
     pub count: String,

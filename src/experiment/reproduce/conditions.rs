@@ -11,7 +11,7 @@ use super::Bench;
 use crate::host::now_ns;
 use crate::text::to_the_second;
 
-/// What a figure depends on besides its experiment.
+/// Conditions of a figure besides its experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Conditions {
     /// Time of its start in UTC (RFC 3339, with nanoseconds).

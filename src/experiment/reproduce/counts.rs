@@ -61,7 +61,7 @@ impl Logged {
     }
 }
 
-/// What the programs of a run counted.
+/// Counts of the programs of a run.
 #[derive(Debug)]
 pub(super) struct Counts {
     pub verdict: RunVerdict,

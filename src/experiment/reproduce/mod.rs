@@ -56,7 +56,7 @@ pub use report::{REPRODUCE_SCHEMA, Reproduced, Reproduction};
 pub struct Experiment {
     /// As on the command line.
     pub name: &'static str,
-    /// What it is about, a line.
+    /// Subject of the experiment in one line.
     pub description: &'static str,
     /// Where its figures were published.
     pub source: &'static str,
@@ -96,7 +96,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
 pub struct Bench<'a> {
     /// Shorter runs and fewer variants.
     pub quick: bool,
-    /// Of every run.
+    /// Settings of every run.
     pub settings: &'a Settings,
     /// Returns the command line of a holder, engine hold's process.
     pub holder: fn(HolderStart) -> std::process::Command,

@@ -28,12 +28,12 @@ pub(crate) struct Network {
     pub duration_ns: u64,
 }
 
-/// What came out of a run.
+/// Result of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
-    /// Of the packets sent, ns.
+    /// Mean wait of the packets sent, ns.
     pub mean_wait_ns: f64,
-    /// Of the link.
+    /// Utilisation of the link, 0.0..=1.0.
     pub utilisation: f64,
     pub signals: u64,
     pub overflows: u64,

@@ -5,7 +5,7 @@ use super::counts::Counts;
 use super::figure::{Figure, Tolerance};
 use crate::convert::import::ping::counts;
 
-/// What the host adds to a round trip at most, ms.
+/// Most that the host adds to a round trip, ms.
 const HOST_MS: f64 = 0.5;
 /// A correct link is outside this number of standard errors in 1 of 15,000 runs.
 const ERRORS: f64 = 4.0;
@@ -45,15 +45,15 @@ impl Echoed {
 /// A round trip over two links of a class: uniform delays, independent from packet to packet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Class {
-    /// Each way.
+    /// Delay of each direction, ms.
     pub delay_ms: f64,
     /// Most difference from it.
     pub jitter_ms: f64,
-    /// Each way.
+    /// Share lost in each direction.
     pub loss: f64,
 }
 
-/// What was published of a round trip.
+/// Published figures of a round trip.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Published {
     pub loss_percent: f64,

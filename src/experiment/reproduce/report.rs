@@ -50,7 +50,7 @@ pub struct Reproduced {
     pub verdict: FigureVerdict,
 }
 
-/// What says of a saved result whether the rest can be read.
+/// Schema of a saved result, which determines whether the rest can be read.
 #[derive(Deserialize)]
 struct Format {
     schema: String,

@@ -36,7 +36,7 @@ const BETWEEN: &str = "s1-s2";
 const PROGRAMS: &[&str] = &["aria2c", "opentracker", "mktorrent"];
 const LACKS: &str = "a swarm needs the programs aria2c, opentracker and mktorrent: install the Debian packages aria2, \
                      opentracker and mktorrent";
-/// What the host adds to a hop at most, ms.
+/// Most that the host adds to a hop, ms.
 const HOST_MS: f64 = 3.0;
 const HOST: &str = "the host adds up to 3 ms: two holders and a process must run for each hop";
 

@@ -21,7 +21,7 @@ const KIB: f64 = 1024.0;
 const SEGMENT: f64 = 1448.0;
 const FRAME: f64 = 1538.0;
 
-/// What the host adds to a round trip at most, ms.
+/// Most that the host adds to a round trip, ms.
 const HOST_MS: f64 = 0.25;
 const LACKS: &str = "connections need the program iperf3: install the Debian package iperf3";
 const HOST: &str = "the host adds up to 0.25 ms to the round trip";

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-/// What each number that was tried has shown.
+/// Result of each number that was tried.
 pub(super) type Seen<const N: usize> = BTreeMap<u32, [bool; N]>;
 
 /// Returns the smallest number that has shown something.

@@ -12,15 +12,15 @@ pub struct ClassTrack {
     pub link: String,
     /// Name of the bottleneck.
     pub bottleneck: String,
-    /// None: the bottleneck has no classes.
+    /// Name of the class; `None`: the bottleneck has no classes.
     pub class: Option<String>,
-    /// Of all intervals together.
+    /// Length of all intervals together.
     pub interval_ns: u64,
-    /// What was counted.
+    /// Sum of the samples' counts.
     pub counted: ClassCounted,
     /// The largest at the end of an interval.
     pub backlog_bytes: u64,
-    /// Of the counters of its samples, in order.
+    /// Hash of the counters of its samples, in order.
     pub(crate) fingerprint: u64,
 }
 

@@ -13,7 +13,7 @@ use super::{Run, rate, share, time};
 /// A difference of the configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Difference {
-    /// What differs.
+    /// Setting that differs, as a phrase.
     pub what: String,
     /// Text of the first side.
     pub a: String,

@@ -8,7 +8,7 @@ use serde::Deserialize;
 /// How an experiment ended.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Ending {
-    /// What went wrong with the monitor.
+    /// Error of the monitor.
     pub error: Option<String>,
     /// State of each resource: "clean", "contended", "unknown", "not watched".
     #[serde(default)]
@@ -16,7 +16,7 @@ pub struct Ending {
     /// Lines that the log lacks.
     #[serde(default)]
     pub lines_lost: u64,
-    /// What is said of the experiment.
+    /// Judgement of the experiment.
     #[serde(flatten)]
     pub judgement: Judgement,
 }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
-/// Of every interval.
+/// Confidence level of every interval.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// From this number of runs on, their standard deviation stands for that of all possible runs.

@@ -36,11 +36,11 @@ pub enum Unit {
     Ns,
     /// A share, 0 to 1.
     Share,
-    /// That of the program; it is a part of the name.
+    /// Unit that the program gave; it is a part of the name.
     OfProgram,
 }
 
-/// What a figure is of.
+/// Link, direction, class, quantity and unit of a figure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FigureName {
     /// Name of the link or medium; for a figure that programs reported its name and unit.
@@ -52,7 +52,7 @@ pub struct FigureName {
     /// Named link to which rules of the profile send packets, the bottleneck and its class, or the
     /// node of the station; null: the link itself, without packets of named links.
     pub class: Option<String>,
-    /// What was measured.
+    /// The measured quantity.
     pub quantity: Quantity,
     /// Unit of the values.
     pub unit: Unit,

@@ -64,7 +64,7 @@ pub struct Fleet {
     pub path: PathBuf,
     /// By the name of the host; at least one. All times are those of the log's clock.
     pub runs: Vec<Run>,
-    /// None: the log has no such line.
+    /// The last line, the verdict over all hosts; `None`: the log has none.
     pub end: Option<FleetLine>,
     /// Sentences on the log.
     pub notes: Vec<String>,

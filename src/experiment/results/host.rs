@@ -19,11 +19,11 @@ pub struct HostTrack {
 pub enum HostFigure {
     /// Share of the time of all CPUs in which they were not idle.
     Busy,
-    /// Of it in programs.
+    /// Share of the time of all CPUs in programs.
     User,
-    /// Of it in the kernel.
+    /// Share of the time of all CPUs in the kernel.
     System,
-    /// Of it given to others by the hypervisor.
+    /// Share of the time of all CPUs that the hypervisor gave to others.
     Steal,
     /// Share of the time of all CPUs in which they were idle and a program waited for a disk.
     Iowait,

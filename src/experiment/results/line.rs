@@ -39,7 +39,7 @@ pub enum Line {
     Other,
 }
 
-/// What all lines have.
+/// Keys of all lines.
 #[derive(Debug, Deserialize)]
 struct Head<'a> {
     #[serde(borrow)]
@@ -74,10 +74,10 @@ pub struct Alarm {
     pub value: u64,
     /// The value that it exceeds.
     pub threshold: u64,
-    /// What raised it; "socket": a report.
+    /// The hook that raised it; "socket": a report.
     #[serde(default)]
     hook: String,
-    /// Of the two: "ns", "bytes", "pages", "packets", "number" or "none".
+    /// Unit of both: "ns", "bytes", "pages", "packets", "number" or "none".
     pub unit: String,
     /// Largest first.
     pub shares: Vec<SpanShare>,
@@ -90,7 +90,7 @@ pub struct Alarm {
 pub struct Clear {
     pub episode: u64,
     pub until_mono_ns: u64,
-    /// Of the whole episode.
+    /// Shares of the whole episode.
     #[serde(default)]
     pub shares: Vec<SpanShare>,
 }

@@ -33,7 +33,7 @@ pub fn is_measurement(phase: &PhaseLine) -> bool {
     phase.phase == PhaseName::Measurement
 }
 
-/// What was read so far of the log of a host.
+/// The lines of a host's log read so far.
 #[derive(Default)]
 pub struct Part {
     start: Option<Start>,

@@ -13,22 +13,22 @@ use super::{
     Tally, read, share, time,
 };
 
-/// What was run, what it measured, and how it ended. Times are ns of CLOCK_MONOTONIC.
+/// A run: its settings, measurements and end. Times are ns of CLOCK_MONOTONIC.
 #[derive(Debug, Clone)]
 pub struct Run {
     /// Path of the log.
     pub path: PathBuf,
     /// When it began, UTC.
     pub time: String,
-    /// emud's.
+    /// Version of emud that wrote the log.
     pub version: String,
     /// The machine.
     pub host: Host,
-    /// None: the log is that of one host.
+    /// The host of a fleet; `None`: the log is that of one host.
     pub in_fleet: Option<InFleet>,
-    /// What was run, with which settings.
+    /// Programs and settings of the run.
     pub about: About,
-    /// Begins of preparation, measurement and clean-up.
+    /// Starts of preparation, measurement and clean-up.
     pub phases: Vec<PhaseLine>,
     /// Changes of links.
     pub changes: Kept<Change>,
@@ -42,7 +42,7 @@ pub struct Run {
     pub stations: Vec<StationTrack>,
     /// The host; empty: the log has no such lines.
     pub host_track: HostTrack,
-    /// By node.
+    /// Output of the programs, by node.
     pub outputs: BTreeMap<String, Tail<OutputLine>>,
     /// Exits of programs.
     pub exits: Kept<ExitLine>,
@@ -52,15 +52,15 @@ pub struct Run {
     pub artefacts: Kept<ArtefactLine>,
     /// Figures that programs reported, in the order in which they first appear.
     pub metrics: Kept<Metric>,
-    /// What the log could not take.
+    /// Lines of output that the log could not store.
     pub lost_output_lines: u64,
-    /// Samples that the log could not take.
+    /// Samples that the log could not store.
     pub lost_samples: u64,
     /// The first time in the log.
     pub first_mono_ns: u64,
     /// The last time in the log.
     pub last_mono_ns: u64,
-    /// None: emud was killed.
+    /// End of the run; `None`: emud was killed.
     pub end: Option<Ending>,
     /// Sentences for people: the monitor's, the run's, and what the log itself lacks.
     pub notes: Vec<String>,
@@ -119,7 +119,7 @@ pub struct Track {
     pub link: String,
     /// "up" or "down".
     pub direction: String,
-    /// None: the link itself, without packets of named links.
+    /// Named link or class; `None`: the link itself, without packets of named links.
     pub class: Option<String>,
     /// `None`: the configuration is unknown.
     pub asked: Option<AskedFor>,
@@ -129,7 +129,7 @@ pub struct Track {
     pub measured: Tally,
     /// Samples of the measured phase.
     pub samples: u64,
-    /// Of the counters of those samples, in order.
+    /// Hash of the counters of those samples, in order.
     pub(crate) fingerprint: u64,
 }
 

@@ -14,9 +14,9 @@ pub struct StationTrack {
     pub medium: String,
     /// Name of the node.
     pub node: String,
-    /// Of all intervals of the measured phase together.
+    /// Length of all intervals of the measured phase together.
     pub interval_ns: u64,
-    /// What it did in them.
+    /// Sum of the samples' counts.
     pub counted: StationCounted,
     /// The largest at the end of an interval.
     pub backlog_packets: u64,
@@ -24,7 +24,7 @@ pub struct StationTrack {
     pub energy_j: Option<f64>,
     /// Where it was in the whole log.
     pub places: Places,
-    /// Of the counters of its samples, in order.
+    /// Hash of the counters of its samples, in order.
     pub(crate) fingerprint: u64,
 }
 

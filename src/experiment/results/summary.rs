@@ -32,13 +32,13 @@ pub struct RunEntry {
 /// A figure over runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// What it is of.
+    /// Link, direction, quantity and unit.
     pub name: FigureName,
     /// Mean over the runs and its confidence interval.
     pub estimate: Estimate,
 }
 
-/// What repeats say together.
+/// Summary of the repeats of an experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
     /// All runs.

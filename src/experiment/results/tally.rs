@@ -14,9 +14,9 @@ pub struct Tally {
     pub from_ns: u64,
     /// End of the last interval.
     pub until_ns: u64,
-    /// Of all intervals together.
+    /// Length of all intervals together.
     pub interval_ns: u64,
-    /// What was counted.
+    /// Sum of the samples' counts.
     pub counted: Counted,
     /// The largest at the end of an interval; none: no queue, or several.
     pub backlog_bytes: Option<u64>,

@@ -3,7 +3,7 @@
 
 use super::model::{Kind, Topology};
 
-/// Of a scenario, on all of its hosts.
+/// Nodes of a scenario, on all of its hosts.
 pub(crate) const MAX_NODES: u32 = 2048;
 /// Each node is a namespace with processes, each link has its devices: the limit of one host.
 const MAX_OF_A_HOST: usize = 1024;
@@ -24,7 +24,7 @@ pub(crate) const MAX_SWITCHES: u32 = MAX_NODES / 2;
 pub(crate) const MAX_LINKS: usize = 2048;
 /// A thread each.
 pub(crate) const MAX_MEDIA: usize = 16;
-/// Of a medium: every frame has a decision for each of them.
+/// Stations of a medium: every frame has a decision for each of them.
 pub(crate) const MAX_STATIONS: u32 = 256;
 
 /// Returns why one host cannot take `nodes` and `wires`; `None`: it can.

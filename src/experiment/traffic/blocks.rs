@@ -21,12 +21,12 @@ use super::{
 use crate::host::now_ns;
 use crate::host::timespec;
 
-/// What to transfer.
+/// A transfer of numbered blocks.
 #[derive(Debug, Clone)]
 pub struct Blocks {
-    /// HOST:PORT, IPv4.
+    /// HOST:PORT of the receiver, IPv4.
     pub to: String,
-    /// Of the data, bit/s.
+    /// Highest rate of the data, bit/s.
     pub rate: u64,
     /// Data per block, bytes, with the header.
     pub size: usize,

@@ -38,19 +38,19 @@ pub const BIN_NS: u64 = 100_000_000;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Count {
-    /// Of a sender of datagrams.
+    /// Result of a sender of datagrams.
     Sent(Sent),
-    /// Of a receiver of datagrams.
+    /// Result of a receiver of datagrams.
     Received(Received),
-    /// Of a sender over TCP, or of blocks.
+    /// Result of a sender over TCP, or of blocks.
     Transferred(Transferred),
-    /// Of a receiver that stores.
+    /// Result of a receiver that stores.
     Stored(Stored),
     /// A program, such as a shell, reached this point; the time is that of its line in the log.
     Reached(String),
 }
 
-/// What a sender of datagrams has sent.
+/// Result of a sender of datagrams.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sent {
     /// UDP port of the destination.
@@ -68,7 +68,7 @@ pub struct Sent {
     pub last_ns: u64,
 }
 
-/// What arrived at a port.
+/// Datagrams that arrived at a port.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Received {
     /// Local port.
@@ -131,7 +131,7 @@ pub struct Transferred {
     pub efficiency_percent: Option<f64>,
 }
 
-/// What a receiver has stored.
+/// Data that a receiver has stored.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Stored {
     /// Local port.

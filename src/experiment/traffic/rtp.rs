@@ -14,10 +14,10 @@ const MARKER: u8 = 0x80;
 /// The fields that a stream changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
-    /// Of the last packet of a frame.
+    /// Whether this is the last packet of a frame.
     pub marker: bool,
     pub sequence: u16,
-    /// Of the frame, in ticks.
+    /// Time of the frame in ticks of 90 kHz.
     pub timestamp: u32,
     /// Synchronization source.
     pub source: u32,

@@ -13,16 +13,16 @@ use super::rtp::{CLOCK, Frames, Header};
 use super::{DATAGRAM_MAX, DATAGRAM_MIN, RTP_HEADER, Sent, Size, TrafficError, failed, ipv4};
 use crate::host::now_ns;
 
-/// What to send.
+/// A stream of datagrams.
 #[derive(Debug, Clone)]
 pub struct Stream {
     /// Each HOST:PORT, IPv4. Packets go to them in turn.
     pub to: Vec<String>,
-    /// Of the data to all of them, bit/s.
+    /// Rate of the data to all of them, bit/s.
     pub rate: u64,
     /// Data per packet.
     pub size: Size,
-    /// Of sizes of a distribution.
+    /// Seed of the sizes of a distribution.
     pub seed: u64,
     /// Frames a second of an RTP stream; `None`: no RTP, a packet at a time.
     pub rtp: Option<u32>,

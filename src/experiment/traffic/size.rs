@@ -14,7 +14,7 @@ pub enum Size {
     Fixed(usize),
     /// Drawn for each from a normal distribution, rounded, and clamped to what a datagram can have.
     Normal {
-        /// Of the distribution before it is clamped.
+        /// Mean of the distribution before it is clamped.
         mean: f64,
         /// Its standard deviation.
         sd: f64,

@@ -23,7 +23,7 @@ use crate::host::now_ns;
 /// Longest time until the next node of a pipeline listens.
 const STARTS_WITHIN: Duration = Duration::from_secs(10);
 
-/// What to store, and where.
+/// A receiver that stores its data in a file.
 #[derive(Debug, Clone)]
 pub struct Store {
     /// TCP port, on all IPv4 addresses.

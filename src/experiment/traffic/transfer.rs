@@ -18,7 +18,7 @@ const SAMPLE: Duration = Duration::from_millis(10);
 /// The one of the published experiments, and the only one that every kernel has.
 const CONGESTION: &str = "reno";
 
-/// What to transfer.
+/// A transfer over TCP.
 #[derive(Debug, Clone)]
 pub struct Transfer {
     /// HOST:PORT of the receiver.
@@ -122,12 +122,12 @@ struct Source {
     file: Option<File>,
     duration: Duration,
     data: Vec<u8>,
-    /// What of `data` is still to be sent.
+    /// Range of `data` that is not sent yet.
     begin: usize,
     end: usize,
     /// Read from the file.
     total: u64,
-    /// Nothing more comes from the file.
+    /// The end of the file was read.
     ended: bool,
     /// The receiver knows that.
     shut: bool,

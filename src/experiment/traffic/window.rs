@@ -29,7 +29,7 @@ pub struct Window {
     retransmissions: u64,
 }
 
-/// What a sender does next.
+/// The next step of a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Send the block of this number now.

@@ -34,7 +34,7 @@ pub(in crate::convert::import) fn seed<'a>(
     }
 }
 
-/// What is beside a netem.
+/// The object beside a netem, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::convert::import) enum Beside {
     Nothing,

@@ -14,7 +14,7 @@ pub fn shown(end_s: f64) -> f64 {
     end_s.clamp(1.0, LONGEST_S)
 }
 
-/// What the attributes `keyTimes` and `values` have.
+/// Values of the attributes `keyTimes` and `values`.
 pub struct Motion {
     pub times: String,
     pub values: String,

@@ -3,7 +3,7 @@
 
 /// Around all positions, px: a name fits beside the outermost one.
 const MARGIN: f64 = 44.0;
-/// Of the axis of time below the map.
+/// Height of the axis of time below the map.
 const AXIS: f64 = 44.0;
 const LOWEST: f64 = 110.0;
 const HIGHEST: f64 = 480.0;
@@ -18,7 +18,7 @@ pub struct Scale {
     /// From the left and from above, px.
     left: f64,
     top: f64,
-    /// Of the whole picture, px.
+    /// Height of the whole picture, px.
     pub height: f64,
 }
 

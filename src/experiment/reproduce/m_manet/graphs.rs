@@ -12,10 +12,10 @@ const MOST_STATIONS: usize = 64;
 /// Stations, a bit each.
 type Set = u64;
 
-/// Who is within range of whom, for every step.
+/// Which stations are within range of each other, for every step.
 #[derive(Debug)]
 pub(super) struct Graphs {
-    /// For each step the neighbours of each station.
+    /// Neighbours of each station, for each step.
     steps: Vec<Vec<Set>>,
 }
 

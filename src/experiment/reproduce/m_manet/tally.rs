@@ -15,10 +15,10 @@ const STEPS_APART: f64 = 4.0;
 /// After this time babeld has a new route in place of a broken one.
 const REACTS_NS: u64 = 8 * HELLO_S * S;
 
-/// What the positions allow.
+/// Connectivity that the positions allow.
 pub(super) struct Reach {
     exact: Graphs,
-    /// With what positions may differ by.
+    /// With the largest error of the positions.
     wide: Graphs,
     pub moves: bool,
 }

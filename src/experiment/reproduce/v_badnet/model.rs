@@ -11,10 +11,10 @@ use crate::experiment::traffic::window::{Step, Window};
 const S: u64 = 1_000_000_000;
 const SEED: u64 = 1;
 
-/// What happens to each packet, in both directions.
+/// Losses and delays of packets, in both directions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Channel {
-    /// Of a packet that is neither lost nor delayed, there and back.
+    /// Round trip of a packet that is neither lost nor delayed.
     pub round_trip_ns: u64,
     pub loss: f64,
     /// Share of packets with a delay.

@@ -15,7 +15,7 @@ pub(crate) struct RadioChoice {
     pub capture_db: f64,
     /// Rates of control frames, kbit/s.
     pub basic: Option<Vec<u32>>,
-    /// What it draws; none: energy is not counted.
+    /// Power of the radio; `None`: energy is not counted.
     pub watts: Option<Watts>,
 }
 

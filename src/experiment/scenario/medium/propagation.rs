@@ -9,7 +9,7 @@ use crate::medium::phy::{Disk, Grid, PathLoss};
 use crate::profile::kinds::Text;
 use crate::text::{Entry, Kind, Located, Mistake, Reader, Value};
 
-/// Who hears whom.
+/// Model of propagation: which stations receive which.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Propagation {
     Disk(Disk),
