@@ -27,7 +27,7 @@ pub struct Bucket {
 /// let few = Bucket::of(number(90_000_000), 2);
 /// let delays = Delays::with_mean([most, few], 21_400_000.0);
 /// assert_eq!((delays.packets(), delays.mean_ns()), (100, Some(21_400_000.0)));
-/// // A quantile is right to 1/16.
+/// // A quantile is exact to 1/16.
 /// for (share, ns) in [(0.5, 20e6), (0.99, 90e6)] {
 ///     let quantile_ns = delays.quantile_ns(share).unwrap();
 ///     assert!((quantile_ns / ns - 1.0).abs() < 1.0 / 16.0, "{quantile_ns}");

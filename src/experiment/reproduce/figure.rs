@@ -156,7 +156,7 @@ impl Figure {
         }
     }
 
-    /// Returns theory, or without theory what was published.
+    /// Returns theory, or without theory the published value.
     pub fn expected(&self) -> Option<f64> {
         self.theory.or(self.published)
     }
