@@ -41,7 +41,7 @@ impl Events {
         }
     }
 
-    /// Returns the time that each of so many takes, in ns.
+    /// Returns the time that each of `count` takes, in ns.
     pub fn time_of_each(self, count: u64) -> f64 {
         let began = Instant::now();
         self.run(count);

@@ -92,7 +92,7 @@ start_docker() {
     listens /run/docker.sock
 }
 
-# listed PATTERN [NUMBER]: wait until so many links are listed.
+# listed PATTERN [NUMBER]: wait until this number of links is listed.
 listed() {
     local lines
     for _ in $(seq 150); do
@@ -106,7 +106,7 @@ listed() {
     exit 1
 }
 
-# attached NUMBER: wait until emud watch has attached so many links to the phone, and the last one is listed.
+# attached NUMBER: wait until emud watch has attached this number of links to the phone, and the last one is listed.
 attached() {
     for _ in $(seq 150); do
         [ "$(grep -c '^emud: phone: .*hsdpa' watch.log)" != "$1" ] || break

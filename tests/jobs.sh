@@ -128,7 +128,7 @@ start() {
     printf '%s\n' "$name" | tee -a "$jobs/names" >&"$queue"
 }
 
-# begin N: runs what was started and what will be, so many at a time, beside what follows.
+# begin N: runs the jobs started so far and later ones, N at a time, beside what follows.
 begin() {
     export jobs
     # Opened before `collect` may close the only writer: without one, xargs would wait for it to open the queue.

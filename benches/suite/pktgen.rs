@@ -13,11 +13,11 @@ const FOLDER: &str = "/proc/thread-self/net/pktgen";
 /// Bytes of a packet, Ethernet header included.
 pub const LEN: u32 = 200;
 
-/// What is sent, each packet with random fields.
+/// The packets to send, each with random fields.
 #[derive(Clone, Copy)]
 pub struct Mix {
     pub source: Ipv4Addr,
-    /// The first of so many that follow one another.
+    /// The first of `destinations` successive addresses.
     pub destination: Ipv4Addr,
     pub destinations: u32,
     pub ports: u16,

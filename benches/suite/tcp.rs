@@ -48,7 +48,7 @@ pub fn run(suite: &mut Suite) {
     }
 }
 
-/// A full run has so many cases that each gets fewer turns: a guest's clock counts nearly the same
+/// A full run has many cases, and each gets fewer turns: a guest's clock counts nearly the same
 /// each time.
 fn turns(suite: &Suite) -> usize {
     suite.turns.min(2)

@@ -229,7 +229,7 @@ enum Problem {
 
 impl Agent {
     /// Makes the link what `setup` says, and returns it with its seed, and a time that is not after the
-    /// begin of a new one.
+    /// start of a new one.
     #[allow(clippy::too_many_arguments)]
     async fn attached(
         &self,

@@ -121,7 +121,7 @@ mod tests {
         // The first reading with them is 30 s old.
         assert_eq!(shown(&mut recent, later(33, 7)), [] as [f64; 0]);
         assert!(recent.0.len() < 5, "{recent:?}");
-        // After a gap: of its whole length, the 90 ms at its begin included.
+        // After a gap: of its whole length, the 90 ms at its start included.
         assert_near(&shown(&mut recent, later(3600, 8)), 0.09);
         assert_eq!(shown(&mut recent, later(3631, 8)), [] as [f64; 0]);
         // Attached again: it counts from 0.

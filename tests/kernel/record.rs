@@ -211,7 +211,7 @@ impl Wire {
         wire
     }
 
-    /// Sends datagrams of so many bytes, `pause` apart.
+    /// Sends `count` datagrams of `bytes`, `pause` apart.
     fn send(&self, count: usize, bytes: usize, pause: Duration) {
         let path = File::open(format!("/run/netns/{}", self.netns)).unwrap();
         // A separate thread, because the network namespace belongs to the thread.

@@ -125,7 +125,7 @@ fi
 # -cx16: qemu 7.2 computes cmpxchg16b wrongly and newer kernels crash in the slab allocator.
 # -erms: the kernel would zero and copy memory by `rep stosb`, of which qemu emulates each byte.
 # norandmaps: qemu keeps translated code by its virtual address, too. A program that each start puts
-# elsewhere is translated anew: that was half of the time of the live tests (290 s, 150 s without).
+# elsewhere is translated again: that was half of the time of the live tests (290 s, 150 s without).
 # tsc=reliable: all virtual CPUs read one host counter, but 6.1 takes it for unsynchronised and falls
 # back to the HPET, which is slow to emulate.
 # cryptomgr.notests: 7.2 tests its ciphers behind a running system, two thirds of the guest's time

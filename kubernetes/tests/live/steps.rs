@@ -113,7 +113,7 @@ async fn changed(lab: &Lab<'_>, web: &Sandbox) -> Result<()> {
     let after = web.shown(&lab.emud)?;
     ensure!(
         number(&after, "/attached_s")? > number(&before, "/attached_s")?,
-        "attached anew"
+        "attached again"
     );
     lab.change("slow", json!({ "direction": "up" })).await?;
     lab.entry("slow", "web", "changed", |e| {
@@ -206,7 +206,7 @@ async fn agent_dies(
     let after = number(&web.shown(&lab.emud)?, "/attached_s")?;
     ensure!(
         after > before + LEASE.as_secs_f64(),
-        "the new agent has attached it anew"
+        "the new agent has attached it again"
     );
     drop(agent);
     within(

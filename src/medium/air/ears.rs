@@ -25,7 +25,7 @@ impl Threshold {
     }
 }
 
-/// A transmission, with the geometry at its begin.
+/// A transmission, with the geometry at its start.
 #[derive(Debug)]
 struct OnAir {
     from: usize,

@@ -135,7 +135,7 @@ fn a_burst_passes_at_once_after_idleness_and_no_more() {
             .collect()
     };
     assert_eq!(sent(6, 0), [0, 0, 0, 0, MS, 2 * MS]);
-    // The wire has been idle since 2 ms: so many bytes have come together again.
+    // The wire has been idle since 2 ms: the burst is available again.
     assert_eq!(sent(3, 4 * MS + 500_000)[..2], [4 * MS + 500_000; 2]);
     assert_eq!(sent(1, 4 * MS + 500_000), [6 * MS]);
     assert_eq!(

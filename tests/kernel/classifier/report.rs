@@ -35,7 +35,7 @@ impl Shown {
         Self { bench, saved }
     }
 
-    /// So many ms after the start.
+    /// Returns the report `ms` after the start.
     fn at(&self, ms: u64) -> Report {
         let now = self.bench.start + ms * MS;
         report("v0", 1, &self.bench.maps, &self.saved, now).unwrap()

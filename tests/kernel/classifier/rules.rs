@@ -453,7 +453,7 @@ fn a_full_table_gives_up_the_instance_unused_for_longest() {
     assert_eq!(
         b.send(&udp4(1000, 2), 0).departure,
         MS,
-        "port 2 begins anew"
+        "port 2 begins again"
     );
     // Its ring, too: three fit independent of the old content.
     let fits = (0..5).filter(|_| b.send(&udp4(1000, 2), 0).verdict == TC_ACT_UNSPEC);

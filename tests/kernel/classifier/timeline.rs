@@ -111,7 +111,7 @@ fn a_restart_begins_anew_at_one_moment() {
     let id = up.link.timeline.id;
     // The effect of `emud set eth0 trace.restart` 15 ms after attach.
     emud::datapath::stage::timeline::shift(&mut up.link.timeline, 15 * MS);
-    assert_ne!(up.link.timeline.id, id, "opportunities are counted anew");
+    assert_ne!(up.link.timeline.id, id, "opportunities are counted from 0");
     b.apply([&[up], &[]]).unwrap();
     // 10 ms at 1 Mbit/s again: 1000 bytes take 8 of them.
     assert_eq!(departures(&b, 1000, &[15 * MS]), [23 * MS]);

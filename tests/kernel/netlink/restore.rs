@@ -286,7 +286,7 @@ fn other_filters_come_back() {
     }
 }
 
-/// A restoring that was killed has made the first of these; somebody else may have made the last ones.
+/// A restoring that was killed has made the first of these; another process may have made the last ones.
 #[test]
 fn a_part_is_not_another_root() {
     const STEPS: [&str; 8] = [

@@ -149,7 +149,7 @@ impl Engine {
         run(self.command().args(args))
     }
 
-    /// Whether somebody waits for events.
+    /// Whether a client waits for events.
     pub fn is_watched(&self) -> bool {
         !self.state.lock().unwrap().subscribers.is_empty()
     }

@@ -93,7 +93,7 @@ fn both_held(text: &str) -> (Lab, [(u64, u64); 2]) {
     held(text, |lab| both(lab, SECONDS))
 }
 
-/// Of so many seconds at a rate, and of a queue that is sent at the end.
+/// Returns the packets of `seconds` at a rate, and of a queue that is sent at the end.
 fn packets(rate: f64, seconds: f64) -> f64 {
     rate * seconds / FRAME_BITS
 }

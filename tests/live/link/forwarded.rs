@@ -21,7 +21,7 @@ const LOSS: f64 = 0.002;
 /// acknowledgements do not lessen it: Linux counts the segments that they acknowledge.
 const MATHIS: f64 = 1.253;
 
-/// Standard deviation of a mean window over so many losses that it is 1 for one loss: a window that
+/// Standard deviation of a mean window, scaled to one loss: a window that
 /// grows by one a round trip and is halved by a loss, in a simulation of packets lost by themselves.
 const SD_OF_ONE: f64 = 0.54;
 

@@ -440,7 +440,7 @@ pub fn root_by_hand(engine: Engine) {
         lab.in_a("tc qdisc replace dev va root handle 1: htb default 20");
         lab.detach();
         assert_same("a part", &before, &all());
-        // Made by somebody else meanwhile.
+        // Made by another process meanwhile.
         lab.attach(engine, "adsl24", &["--replace"]);
         lab.in_a("tc qdisc replace dev va root handle 1: htb default 21");
         let said = lab.emud(&["detach", "va"]).expect(0);

@@ -447,7 +447,7 @@ pub fn control_traffic_waits(engine: Engine) {
     verdict.end();
 }
 
-/// With SO_TXTIME: packets of so many bytes, so many, that are to leave this long from now, ns.
+/// Sends `count` packets of `len` bytes with SO_TXTIME, which are to leave `ahead_ns` from now.
 fn send_stamped(to: SocketAddr, ahead_ns: u64, [len, count]: [usize; 2]) {
     #[repr(C)]
     struct SockTxtime {

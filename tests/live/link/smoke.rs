@@ -169,7 +169,7 @@ fn killed(lab: &Lab, engine: Engine, before: &str) {
     assert_same("after kill -9 of an attach", before, &all(lab));
 }
 
-/// Whatever somebody else deleted or stopped is shown, beside all the rest.
+/// Whatever another process deleted or stopped is shown, beside all the rest.
 fn spoilt(lab: &Lab, engine: Engine, verdict: &mut Verdict) {
     let whole = tampered(&lab.show());
     verdict.same("tampered before", "[]", whole.as_str());

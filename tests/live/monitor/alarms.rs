@@ -51,7 +51,7 @@ fn network_and_paging(more: &[&str]) -> (Watch, Wires, Load) {
     (watch, wires, load)
 }
 
-/// So many episodes.
+/// Makes `count` episodes.
 fn bursts(load: &mut Load, count: u32) {
     // Of one frame, which cannot fall apart, with pauses of three windows.
     load.ask(&format!("bursts {count} 1 30000000"));

@@ -400,7 +400,7 @@ pub fn disk_of_bios() {
         let alarm = watch.next(mark, PATIENCE, |line| {
             line.is("alarm") && line.json["scope"]["name"] == disk.name()
         });
-        // The kernel takes a while to gather so much memory before it has a bio.
+        // The kernel takes a while to gather the memory before it has a bio.
         let since = alarm.as_ref().map(|line| line.number("/since_mono_ns"));
         let begun = since.filter(|begun| (wrote[0]..wrote[1]).contains(begun));
         verdict_on_begin(&mut verdict, begun.is_some());

@@ -223,7 +223,7 @@ pub fn cgroups_come_and_go() {
         "--limit",
         "1000",
     ]);
-    // So many fill a window.
+    // This number of frames fills a window.
     const LEN: u64 = 150;
     let frames = (rate / 20 / 8).div_ceil(LEN);
     let burst = format!("burst {} 1", frames * 3 / 2);

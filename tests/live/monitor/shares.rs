@@ -153,7 +153,7 @@ pub fn cpu_of_a_whole_episode() {
     verdict.end();
 }
 
-/// One spinner for 600 ms, after so many programs that no slot of the kernel's table is free.
+/// One spinner for 600 ms, after programs that take all slots of the kernel's table.
 pub fn cpu_after_a_crowd() {
     let mut verdict = Verdict::default();
     let cpu = clock::spare_cpu();

@@ -41,7 +41,7 @@ fn shortage(outcome: &Outcome, packets: &[Packet], plan: &Plan, class: usize) ->
         beyond: f64::MIN,
         worst: f64::MIN,
     };
-    // Of a time without a gap in the queue: its begin, bytes since, and where they were most ahead.
+    // Of a time without a gap in the queue: its start, bytes since, and where they were most ahead.
     let (mut begin, mut sent, mut ahead) = (of.first()?.arrival_ns, 0.0, 0.0f64);
     let mut is_first = true;
     for (at, served) in of.iter().enumerate() {

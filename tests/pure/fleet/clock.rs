@@ -47,7 +47,7 @@ fn the_delay_is_that_of_the_median_probe() {
 
 #[test]
 fn a_stamp_from_the_past_is_not_used() {
-    // Somebody set the clock between both stamps.
+    // The clock was set between both stamps.
     let set = Exchange {
         sent: 100,
         there: 200,
@@ -65,8 +65,8 @@ fn a_time_there_is_a_time_here() {
     assert_eq!(here(1_000, -30), 1_030);
 }
 
-/// Answers probes as a host whose CLOCK_MONOTONIC is `ahead_ns` ahead, and whose time of day somebody
-/// sets back by an hour after each tenth probe.
+/// Answers probes as a host whose CLOCK_MONOTONIC is `ahead_ns` ahead, and whose time of day is
+/// set back by an hour after each tenth probe.
 fn host_ahead(ahead_ns: i64) -> UdpSocket {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let answers = socket.try_clone().unwrap();

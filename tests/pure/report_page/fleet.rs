@@ -16,7 +16,7 @@ use super::made_up::{Log, LogFile, MEASURED, SECOND, judgement};
 use super::page::emud;
 use support::validator::{html_mistakes, svg_mistakes};
 
-/// The clock of the log is so far ahead of that of host c, which also begins to measure so much later.
+/// The clock of the log is ahead of that of host c by this, and host c begins to measure later by the same.
 const AHEAD_NS: i64 = 250_000_000;
 
 /// The log of a host with ten seconds of a link, and what the host reports.

@@ -130,7 +130,7 @@ fn a_large_count_has_an_interval_too() {
     assert!((high - 0.01 - 1.126e-5).abs() < 2e-7, "{high}");
 }
 
-/// The interval of hardly a loss in so many is found by a search, not by a sum over all packets.
+/// The interval of few losses in a billion packets is found by a search, not by a sum over all packets.
 #[test]
 fn a_log_of_a_billion_packets_is_read_at_once() {
     for lost in [0, 3] {

@@ -28,7 +28,7 @@ pub fn of(report: &CalibrationReport) -> String {
     let _ = writeln!(
         out,
         "\nQuantiles are up to {} % too large; the largest values are exact. A value with `+` \
-         is cut by the\nbegin or end of its recording.",
+         is cut by the\nstart or end of its recording.",
         RELATIVE_ERROR * 100.0
     );
     for warning in &report.warnings {

@@ -306,7 +306,7 @@ mod tests {
         // Replaced in between: the new file does not belong to emud and stays.
         let (ours, _listener) = place(Some(&path), &folder.0).unwrap();
         fs::remove_file(&path).unwrap();
-        fs::write(&path, "a file of somebody").unwrap();
+        fs::write(&path, "a file of another user").unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
         drop(ours);
         assert_eq!(
@@ -380,11 +380,11 @@ mod tests {
             Err(ObserveError::Taken(_))
         ));
         drop(first);
-        fs::write(&path, "a file of somebody").unwrap();
+        fs::write(&path, "a file of another user").unwrap();
         assert!(matches!(
             place(Some(&path), &folder.0),
             Err(ObserveError::Listen { .. })
         ));
-        assert_eq!(fs::read_to_string(&path).unwrap(), "a file of somebody");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "a file of another user");
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! `spin NS`: for that long; prints when it began and ended, and its CPU time. `quarter`: a quarter
 //! of the CPU forever, sleeping at least 10 ms between bursts (M). `shell`: becomes `while :; do :;
-//! done`; prints when. `crowd N NS LAST_NS`: so many threads, each with its name, for so long each; when
+//! done`; prints when. `crowd N NS LAST_NS`: N threads, each with its name, for NS each; when
 //! all have ended `crowd-last`, which prints what `spin` does.
 
 use std::os::unix::process::CommandExt;
