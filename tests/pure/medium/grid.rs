@@ -108,7 +108,7 @@ const MISTAKES: &[(&str, &str, [usize; 2], &str)] = &[
         [14, 1],
         "outside of [0.0, 0.0] to [20.0, 10.0]",
     ),
-    ("sender 2.5 2.5", "", [11, 1], "behind `sender X Y`"),
+    ("sender 2.5 2.5", "", [11, 1], "follow a line `sender X Y`"),
     ("sender 7.5 2.5", "1 2 3 4", [14, 1], "a grid has 2 rows"),
     ("sender 7.5 2.5", "ncols 5", [14, 7], "`ncols` is 4 above"),
     (

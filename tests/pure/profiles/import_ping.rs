@@ -224,7 +224,7 @@ fn logs_that_are_none() {
         ("PING a (b)\n64 bytes from a: icmp_seq=1 ttl=1 time=1 ms\nPING a (b)\n", "ping.log:3:1", "a second ping", "one run"),
         // Not 100 % of duplicates.
         ("64 bytes from a: icmp_seq=1 ttl=1 time=1 ms\n1 packets transmitted, 1 received\n64 bytes from a: icmp_seq=1 ttl=1 time=2 ms\n",
-            "ping.log:3:1", "behind the summary", "one at a time"),
+            "ping.log:3:1", "after the summary", "one at a time"),
     ] {
         let Err(TextError::Mistakes(found)) = ping(log, "ping.log") else {
             panic!("{log}")

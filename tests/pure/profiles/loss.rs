@@ -244,7 +244,7 @@ fn mistakes_in_a_loss() {
         ("{ model = \"every\", n = 1.5 }", "1.5", "`1.5` is not a whole number", "from 0 to"),
         ("{ model = \"every\", n = 5, offset = 5 }", "5", "not below `n`", "ahead at the start"),
         ("{ model = \"pattern\", pattern = \"0120\" }", "\"0120\"", "`2` is not 0 or 1", "1 for each that is lost"),
-        ("{ model = \"pattern\", pattern = \"\" }", "\"\"", "no packet", "0001000"),
+        ("{ model = \"pattern\", pattern = \"\" }", "\"\"", "a pattern of 0 packets", "0001000"),
         ("{ model = \"pattern\", lost = [3] }", "[3]", "`lost` without `length`", "length = 100"),
         ("{ model = \"pattern\", lost = [3, 9], length = 9 }", "[3, 9]", "packet 9 is not among 9", "the last 8"),
         ("{ model = \"pattern\", lost = [3], length = 300000 }", "[3]", "too long", "262144"),

@@ -104,7 +104,7 @@ r#"error: the profile uses none of its links
 1 | [links.lte]
   |  ^^^^^
   |
-  = help: a [links.NAME] is used where a [[rule]] or a [[phase]] says link = "lte"; for all packets write [link] in place of [links.lte]"#),
+  = help: a [links.NAME] is used where a [[rule]] or a [[phase]] has link = "lte"; for all packets write [link] in place of [links.lte]"#),
     ("[link]\nprofile = \"lte\"\n",
 r#"error: there is no key `profile` of a link
  --> x.toml:2:1

@@ -175,7 +175,7 @@ fn wrong_changes() {
         Case("delay.mean.x=5ms", 1, "x", "too deep", "`delay.jitter`"),
         Case("neighbours.x=pass", 1, "x", "no keys in it", "neighbours=..."),
         Case("seed=5", 1, "seed", "cannot be set", "--seed"),
-        Case("name=x", 1, "name", "cannot be set", "came from"),
+        Case("name=x", 1, "name", "cannot be set", "comes from"),
         Case("up.offload=keep", 1, "offload", "cannot be set", "detach"),
         Case("rate=5", 1, "5", "no unit", "5Mbit"),
         Case("down.loss=101%", 1, "101%", "more than 100 %", "100%"),

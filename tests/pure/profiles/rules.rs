@@ -107,13 +107,13 @@ fn what_is_wrong_with_a_rule_is_shown_where_it_is() {
         (
             "mark = \"0x11/0xf0\"",
             "\"0x11/0xf0\"",
-            "mask has not",
+            "outside of its mask",
             "0x10/0xf0",
         ),
         (
             "tos = \"0x11/0x10\"",
             "\"0x11/0x10\"",
-            "mask has not",
+            "outside of its mask",
             "0x10/0x10",
         ),
         ("tos = 256", "256", "cannot be", "all bits are 0xff"),
