@@ -179,7 +179,7 @@ impl Sliding {
         }
     }
 
-    /// `interval` is the last one in which the group was seen.
+    /// Returns the amount of a group that counts. `interval` is the last one in which the group was seen.
     fn amount(&self, interval: u32, amount: u64, prior: u64) -> f64 {
         match self.interval.wrapping_sub(interval) {
             0 => amount as f64 + prior as f64 * self.overlap,

@@ -230,7 +230,7 @@ mod tests {
         window: Duration::from_millis(500),
     };
 
-    /// A trigger that reports with urgent data, which is the same poll event.
+    /// Returns a trigger that reports with urgent data, which is the same poll event.
     fn fake() -> (Psi, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let teller = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

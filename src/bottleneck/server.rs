@@ -286,7 +286,7 @@ impl<T> Server<T> {
         None
     }
 
-    /// The first packet has waited too long.
+    /// Drops the first packet, which has waited too long.
     fn expire(&mut self) -> Option<Decision<T>> {
         let (at_ns, class) = *self.expiries.first()?;
         let queue = &mut self.queues[class];

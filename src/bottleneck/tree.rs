@@ -85,12 +85,12 @@ impl Node {
         }
     }
 
-    /// Of what is sent next, as far as is known.
+    /// Returns the bytes of the packet that is sent next, as far as is known.
     fn first_bytes(&self) -> u64 {
         self.head.map_or(QUANTUM, |head| head.bytes)
     }
 
-    /// Its position in the round.
+    /// Gives up its position in the round.
     fn give_up(&mut self) {
         self.position = None;
         self.waits_since = None;
@@ -322,13 +322,13 @@ impl Tree {
         }
     }
 
-    /// From the parent to the wire.
+    /// Returns the nodes above a node, from its parent to the wire.
     fn above(&self, node: usize) -> impl Iterator<Item = usize> {
         let parent = |node: &usize| (*node != ROOT).then(|| self.nodes[*node].parent);
         std::iter::successors(parent(&node), parent)
     }
 
-    /// What follows for a node and those above it from its queue, its clocks and the time.
+    /// Updates the state of a node and of those above it from its queue, its clocks and the time.
     fn refresh(&mut self, mut node: usize, now: u64) {
         while node != ROOT {
             let this = &self.nodes[node];
@@ -389,7 +389,7 @@ impl Tree {
         }
     }
 
-    /// At its position, or as the last with a quantum, less what it owes from its last turn: `htb_deactivate()`
+    /// Puts a class at its position, or last with a quantum, less what it owes from its last turn: `htb_deactivate()`
     /// and `fq_codel_dequeue()` do not cancel it, either, when a queue gets empty.
     fn join_round(&mut self, node: usize) {
         let this = &mut self.nodes[node];

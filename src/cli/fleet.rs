@@ -392,8 +392,8 @@ fn lines(merged: &[u8]) -> Vec<String> {
     merged.split(|byte| *byte == b'\n').filter_map(of).collect()
 }
 
-/// The merged log, and beside it those of the hosts, which `emud compare` reads. That of an earlier run
-/// would look like the one of a host that was lost.
+/// Writes the merged log, and beside it those of the hosts, for `emud compare`. It removes those of an earlier
+/// run, which would look like the log of a host that was lost.
 fn write(path: &Path, ended: &Ended, judged: &FleetVerdict) -> Result<(), Failure> {
     let failed =
         |path: &Path, e| Failure::new(EX_IOERR, format!("cannot write {}: {e}", path.display()));

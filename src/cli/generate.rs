@@ -64,7 +64,7 @@ pub fn completions(args: &CompletionArgs) -> Result<(), Failure> {
     super::out(&script)
 }
 
-/// What clap_complete does not know: names that exist now.
+/// Returns the completion of names that exist now, which clap_complete does not know.
 fn names() -> String {
     let profiles: Vec<_> = profile::SHIPPED.iter().map(|one| one.name).collect();
     let scenarios: Vec<_> = scenario::SHIPPED.iter().map(|one| one.name).collect();

@@ -107,7 +107,7 @@ pub fn section_5() -> Vec<(String, String)> {
     PAGES.map(page).into()
 }
 
-/// Every key of every type of line.
+/// Writes every key of every type of line.
 fn log_keys(page: &mut Roff) {
     let log = schemas().into_iter().find(|(name, _)| *name == "log");
     let schema = log.map(|(_, schema)| schema.to_value()).unwrap_or_default();
@@ -266,7 +266,7 @@ impl Roff {
         }
     }
 
-    /// A table as a list of definitions: a terminal of 80 columns is too narrow for most.
+    /// Writes a table as a list of definitions: a terminal of 80 columns is too narrow for most.
     fn definitions(&mut self, table: &Table) {
         // An empty first cell continues that of the row above.
         let two = table
@@ -300,7 +300,7 @@ impl Roff {
         self.macro_line(".PP");
     }
 
-    /// What was written since a heading or a cell began.
+    /// Takes the text written since a heading or a cell began.
     fn taken(&mut self) -> String {
         self.out.split_off(self.from)
     }
@@ -328,7 +328,7 @@ impl Roff {
     }
 }
 
-/// A minus of roff can be copied, a hyphen cannot.
+/// Escapes text for roff, with minus signs: a hyphen cannot be copied.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-")
 }

@@ -115,7 +115,7 @@ fn is_same(a: &Path, b: &Path) -> bool {
     id(a).is_some() && id(a) == id(b)
 }
 
-/// What a verb prints with `--json`: keys in alphabetical order.
+/// Returns the output of a verb with `--json`: keys in alphabetical order.
 fn json(value: &impl Serialize) -> Result<String, Failure> {
     Ok(format!("{:#}\n", serde_json::to_value(value)?))
 }

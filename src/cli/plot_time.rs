@@ -49,7 +49,7 @@ fn draw(panels: &[TimePanel], note: Option<&str>) -> Result<String, PlotError> {
     })
 }
 
-/// Each step holds until the next.
+/// Returns the corners of the curve: each step holds until the next.
 fn corners(panel: &TimePanel) -> Vec<(f64, f64)> {
     let ends = panel.steps.iter().skip(1).map(|s| s.0);
     let ends = ends.chain([panel.end_s]);

@@ -144,8 +144,8 @@ fn compare(one: &Path, other: &Path) -> Result<u8, Failure> {
     Ok(comparison.exit_code())
 }
 
-/// Whether the page and the tables have a folder, no result would be overwritten, and the tables
-/// have their lines.
+/// Checks that the page and the tables have a folder, that no result would be overwritten, and that the
+/// tables have their markers.
 fn check_outputs(args: &Args) -> Result<(), Failure> {
     for path in args.page.iter().chain(&args.markdown) {
         let folder = path
@@ -265,7 +265,7 @@ fn list() -> Result<(), Failure> {
     super::out(&columns(rows))
 }
 
-/// The programs are emud itself.
+/// Returns the settings of runs, whose programs are emud itself.
 fn settings(args: &Args) -> Result<Settings, Failure> {
     let config = super::run::config(args.monitor.as_deref())?;
     Ok(Settings::quiet(args.seed, config))

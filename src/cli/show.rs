@@ -167,7 +167,7 @@ fn write_matching(out: &mut String, m: &Matching) {
     }
 }
 
-/// A rule that hides another completely comes first: the rest then has no effect.
+/// Writes the rules that hide one. A rule that hides it completely is first: the rest then has no effect.
 fn write_hiding(out: &mut String, by: &[HiddenBy]) {
     const NAMED: usize = 8;
     let (wholly, partly): (Vec<&HiddenBy>, Vec<_>) = by.iter().partition(|by| by.wholly);
@@ -277,7 +277,7 @@ fn bottleneck(l: &LinkReport) -> Vec<String> {
     parts
 }
 
-/// `load 40% (39.1% in periods of 402 s) sources 10`.
+/// Returns `load 40% (39.1% in periods of 402 s) sources 10`.
 fn background(background: &BackgroundInForce) -> String {
     let BackgroundInForce {
         configured,
@@ -406,7 +406,7 @@ fn delay(delay: &Delay) -> String {
     format!("delay {}{sd}{}", ns(delay.mean_ns as f64), delay.details())
 }
 
-/// A time, rounded to what a reader wants to see.
+/// Returns a time rounded for readers.
 fn ns(ns: f64) -> String {
     let unit = if ns >= 1e6 { 1e3 } else { 1.0 };
     Time(((ns / unit).round() * unit) as u64).to_string()

@@ -165,7 +165,7 @@ enum Verb {
     },
 }
 
-/// 0 would be any port.
+/// Returns a parser of ports without 0, which would be any port.
 fn port() -> clap::builder::RangedI64ValueParser<u16> {
     clap::value_parser!(u16).range(1..)
 }

@@ -159,7 +159,7 @@ fn arguments(id: &str, labels: &Labels, profiles: Option<&Path>) -> Result<Vec<S
     Ok(out)
 }
 
-/// A label is not trusted with paths: it must not make root read any file.
+/// Returns the profile of a label as a path or a shipped name. It rejects a path: root would read any file.
 fn profile(name: &str, profiles: Option<&Path>) -> Result<String, String> {
     if name.contains('/') || name.ends_with(".toml") || name.starts_with('.') {
         return Err(format!(

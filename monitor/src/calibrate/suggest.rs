@@ -113,7 +113,7 @@ fn place(criterion: &Measured, seen: &Suggestion, margin: f64) -> (Option<u64>, 
     }
 }
 
-/// In the unit of a threshold: the kernel judges bytes, users configure rates.
+/// Returns the largest value in the unit of a threshold: the kernel judges bytes, users configure rates.
 fn largest(criterion: &Measured, measure: &Measure) -> Option<u64> {
     let max = measure.total.distribution.max()?;
     Some(in_threshold_unit(criterion, max, measure.window_ns))

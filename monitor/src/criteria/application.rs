@@ -13,7 +13,7 @@ table! {
 }
 
 impl Watch for Application {
-    /// Only user space raises this alarm.
+    /// Returns a scope that is never used: only user space raises this alarm.
     fn scope(_: &emud_alarm, _: &[String]) -> (Scope, Unit) {
         let name = String::new();
         (Scope::Application { name }, Unit::None)

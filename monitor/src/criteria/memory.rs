@@ -120,7 +120,7 @@ fn page_ins() -> Attempt {
     Attempt::of("memory: page-in", candidates)
 }
 
-/// The blocks of a swap file cannot be distinguished from others on its device.
+/// Returns a caveat: the blocks of a swap file cannot be distinguished from others on its device.
 fn unseen() -> String {
     match &swap_files()[..] {
         [] => String::new(),

@@ -76,7 +76,7 @@ impl Text {
     }
 }
 
-/// A criterion may have parts: "memory: page-in".
+/// Returns whether a hook is of a resource. A criterion may have parts: "memory: page-in".
 fn is_of(hook: &Hook, resource: Resource) -> bool {
     hook.criterion.split(':').next() == Some(resource.name())
 }

@@ -130,7 +130,7 @@ fn of_key(key: &Key) -> Json {
     schema
 }
 
-/// Whole bytes of a rate in a window.
+/// Returns the whole bytes of a rate in a window.
 fn in_window(bit_s: u64, window_ns: u64) -> u64 {
     let bytes = u128::from(bit_s) * u128::from(window_ns) / 8_000_000_000;
     u64::try_from(bytes).unwrap_or(u64::MAX)

@@ -58,7 +58,7 @@ impl Outlet {
         }
     }
 
-    /// `text` is the text of the line.
+    /// Writes a line; `text` is its text in the format of the output.
     fn line(&mut self, line: &Line, text: &str) -> io::Result<()> {
         match self {
             Self::Stream(stream) => return stream.line(text),

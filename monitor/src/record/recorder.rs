@@ -232,7 +232,7 @@ fn header(options: &Options, attached: Attached, swaps: Vec<Swap>) -> Header {
     }
 }
 
-/// Without /proc/swaps the kernel has no swap.
+/// Returns the swap areas. Without /proc/swaps the kernel has no swap.
 fn swap_areas() -> Vec<Swap> {
     swaps::now().unwrap_or_default()
 }
@@ -259,7 +259,7 @@ impl Maps {
         })
     }
 
-    /// Only adds devices: a former swap device is not used for files immediately.
+    /// Adds swap devices and removes none: a former swap device is not used for files immediately.
     fn set_swaps(&mut self, swaps: &[Swap]) -> Result<(), RecordError> {
         for device in swaps.iter().filter_map(|s| s.device) {
             self.swaps.insert(device, 1, 0)?;

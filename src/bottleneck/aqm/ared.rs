@@ -55,7 +55,7 @@ impl Ared {
         }
     }
 
-    /// Additive increase, multiplicative decrease.
+    /// Changes the probability: additive increase, multiplicative decrease.
     fn adapt(&mut self, now_ns: u64) {
         let (red, average) = (&self.figures.red, self.average.get());
         // Two fifths of the range on either side of the target range.

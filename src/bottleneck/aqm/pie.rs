@@ -45,7 +45,7 @@ pub fn gain(per_s: f64) -> u64 {
     (per_s / 1e9 * 2f64.powi((SHIFT + GAIN_SHIFT) as i32)).round() as u64
 }
 
-/// Small probabilities change in small steps.
+/// Returns the change in smaller steps for small probabilities.
 fn tuned(change: i64, probability: u64) -> i64 {
     const STEPS: [(u64, u32); 6] = [
         (1_000_000, 11),
@@ -136,7 +136,7 @@ impl Aqm for Pie {
         self.next_ns += updates * self.figures.tupdate_ns;
     }
 
-    /// A high probability means that marking does not help.
+    /// Judges an arrival; it drops instead of marking at a high probability, where marks do not help.
     fn arrive(&mut self, packet: &Packet, backlog: u64) -> Verdict {
         let signals = !packet.full && self.signals(packet, backlog);
         let marks = Packet {

@@ -156,7 +156,7 @@ impl Red {
 }
 
 impl Aqm for Red {
-    /// A packet that a full queue drops counts, too.
+    /// Judges an arrival. A packet that a full queue drops counts, too.
     fn arrive(&mut self, packet: &Packet, backlog: u64) -> Verdict {
         match backlog {
             0 => self.average.idle(&self.figures.average, packet.idle_ns),

@@ -97,7 +97,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     })
 }
 
-/// Only an empty file is removed; a device or a pipe is not.
+/// Removes an empty file; a device or a pipe is not removed.
 fn remove_empty(file: &Path) {
     if std::fs::metadata(file).is_ok_and(|m| m.is_file()) {
         let _ = std::fs::remove_file(file);

@@ -223,7 +223,7 @@ fn exit_code(finished: Finished) -> Result<u8, Failure> {
     Ok(if contended { CONTENTION_SEEN } else { DONE })
 }
 
-/// Ready when a signal or a client requests the end.
+/// Waits until a signal or a client requests the end.
 async fn asked(signals: &mut Signals) {
     signals.any().await;
 }

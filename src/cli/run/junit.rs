@@ -180,7 +180,7 @@ pub fn junit(suites: &[Suite]) -> String {
     out + "</testsuites>\n"
 }
 
-/// XML 1.0 has no other control characters, also not escaped.
+/// Escapes text for XML 1.0, which has no other control characters, also not escaped.
 fn xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

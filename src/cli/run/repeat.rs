@@ -321,7 +321,7 @@ fn folder(
     }
 }
 
-/// The log of an earlier run has been overwritten, but its artefacts may be the only remaining
+/// Renames the artefacts of an earlier run: its log has been overwritten, so they may be its only remaining
 /// data. Returns their new name.
 fn move_aside(folder: &Path) -> io::Result<Option<OsString>> {
     match std::fs::remove_dir(folder) {
@@ -337,7 +337,7 @@ fn move_aside(folder: &Path) -> io::Result<Option<OsString>> {
     Ok(aside.file_name().map(OsStr::to_owned))
 }
 
-/// [`move_aside`], whatever the folder above becomes meanwhile.
+/// Does [`move_aside`] as root, safely if the folder above is exchanged meanwhile.
 fn by_root(folder: &Path) -> io::Result<Option<OsString>> {
     let above = folder.parent().unwrap_or(Path::new("/"));
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

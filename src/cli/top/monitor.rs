@@ -29,6 +29,8 @@ pub struct Monitor {
 }
 
 impl Monitor {
+    /// Starts the monitor.
+    ///
     /// # Errors
     /// The kernel permits no further process or thread.
     pub fn start() -> io::Result<Self> {
@@ -67,7 +69,7 @@ impl Drop for Monitor {
     }
 }
 
-/// If this process is killed, a monitor without anything to say would not notice it.
+/// Makes the monitor end with this process: one without output would not notice that it was killed.
 fn ends_with_parent(command: &mut Command) {
     // SAFETY: a system call only.
     unsafe {

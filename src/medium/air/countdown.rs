@@ -250,7 +250,7 @@ impl Countdown {
     }
 }
 
-/// Full slots of a time; a backoff is below 2^32 ns, and a division of 32 bits a third of one of 64.
+/// Returns the full slots of a time; a backoff is below 2^32 ns, and a division of 32 bits a third of one of 64.
 fn counted(from_ns: u64, now_ns: u64, slot_ns: u64) -> u16 {
     let counted_ns = now_ns.saturating_sub(from_ns).min(u64::from(u32::MAX));
     let counted = counted_ns as u32 / slot_ns as u32;

@@ -236,7 +236,7 @@ impl Ears {
         add(&mut self.power, row);
     }
 
-    /// Those that receive nothing lock on to a frame.
+    /// Locks the stations that receive nothing on to a frame.
     fn lock(&mut self, from: usize, row: &Row, mode: usize, intact: bool) {
         let Some(decodes) = row.decodes(mode) else {
             return;
@@ -253,7 +253,7 @@ impl Ears {
         }
     }
 
-    /// The same, with the interference at each of them.
+    /// Does the same, with the interference at each of them.
     fn lock_by_power(&mut self, from: usize, row: &Row, mode: usize) {
         let Some(decodes) = row.decodes(mode) else {
             return;
@@ -271,7 +271,7 @@ impl Ears {
         }
     }
 
-    /// A frame meets what is being received.
+    /// Disturbs the frames in reception by a new one.
     fn disturb(&mut self, from: usize, row: &Row, mode: usize) {
         for other in &self.on_air {
             let of_other = other.row();
@@ -358,7 +358,7 @@ impl Ears {
         self.together_since_ns = now_ns;
     }
 
-    /// Those that were together have their own times from now on.
+    /// Gives stations that were together their own times.
     fn part(&mut self) {
         let (since_ns, idle_ns) = (self.together_since_ns, self.together_idle_ns);
         let (idle_since, idle) = (&mut self.idle_since_ns, &mut self.idle_ns);

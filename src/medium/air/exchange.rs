@@ -152,7 +152,7 @@ impl<T: Clone> Air<T> {
         given_up
     }
 
-    /// A backoff follows, whether there is another packet or not, unless the station may go on.
+    /// Ends a successful exchange. A backoff follows, with or without another packet, unless the station may go on.
     fn succeed(&mut self, station: usize) {
         self.timers.clear(station);
         self.does(station, Doing::Listening);

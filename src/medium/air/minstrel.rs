@@ -125,7 +125,7 @@ impl Minstrel {
         None
     }
 
-    /// A step that reaches all of them.
+    /// Returns a step that reaches all rates.
     fn stride(&self) -> usize {
         match self.rates.len() % 3 {
             0 => 1,

@@ -39,7 +39,7 @@ impl Discipline {
     }
 }
 
-/// pfifo_fast's band of a ToS: bits 3 and 4 of it choose the priority of a socket (`ip_tos2prio`),
+/// Returns pfifo_fast's band of a ToS: bits 3 and 4 of it choose the priority of a socket (`ip_tos2prio`),
 /// and that its band (tc-pfifo_fast(8)).
 fn band(ds: u8) -> usize {
     const BANDS: [usize; 4] = [1, 2, 0, 1];

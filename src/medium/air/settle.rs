@@ -66,7 +66,7 @@ impl<T: Clone> Air<T> {
         first_is_given_up
     }
 
-    /// A packet leaves the queue of its station.
+    /// Finishes a packet that leaves the queue of its station.
     fn leave(&mut self, station: usize, lane: usize, packet: Waiting<T>, fate: Fate) {
         let held = &mut self.stations[station].lanes[lane].held;
         match held.iter_mut().find(|held| held.number == packet.number) {

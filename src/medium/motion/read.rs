@@ -134,7 +134,7 @@ fn setdest<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> Result<Vec<Name
 }
 
 impl Mover {
-    /// An order replaces the one before, wherever the node is; speed 0 stops it.
+    /// Returns the track. An order replaces the one before, wherever the node is; speed 0 stops it.
     fn track(mut self) -> Track {
         self.orders.sort_by_key(|(at_ns, _)| *at_ns);
         let mut track = Track::still(self.start);
@@ -167,7 +167,7 @@ impl Mover {
     }
 }
 
-/// `each`: fields of a waypoint, 4 with a height, which is left out.
+/// Reads a trace of BonnMotion. `each`: fields of a waypoint, 4 with a height, which is left out.
 fn bonnmotion<'a>(
     lines: impl Iterator<Item = (usize, &'a str)>,
     each: usize,

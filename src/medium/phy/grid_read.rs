@@ -207,7 +207,7 @@ impl Reading {
         Ok(())
     }
 
-    /// The grid of a sender ends here.
+    /// Completes the grid of a sender.
     fn complete(&mut self, end: Token<'_>) -> Result<(), GridError> {
         let (Some(grid), Some((cell, line))) = (&mut self.grid, self.sender.take()) else {
             return Ok(());

@@ -33,7 +33,7 @@ struct Mode {
     block_ack_ns: u64,
 }
 
-/// Of a record without it.
+/// Returns the value for records without this key.
 fn mac_overhead() -> u32 {
     MAC_OVERHEAD
 }

@@ -162,7 +162,7 @@ fn decade(value: f64, round: fn(f64) -> f64) -> f64 {
     10f64.powf(round(value.log10()))
 }
 
-/// The share of values that are at least as large is constant between two values.
+/// Returns the steps of the share of values at least as large: it is constant between two values.
 fn steps(row: &Row, distribution: &Distribution, floor: f64) -> Vec<(f64, f64)> {
     let mut line: Vec<(f64, f64)> = vec![];
     for (value, share) in distribution.complementary() {

@@ -30,7 +30,7 @@ pub fn of(report: &CalibrationReport) -> String {
     out
 }
 
-/// A threshold requires its window.
+/// Writes the window that a threshold requires.
 fn window(out: &mut String, row: &Row) {
     if let Some(window_ns) = row.good.window_ns {
         let _ = writeln!(out, "window = \"{}\"", Time(window_ns));

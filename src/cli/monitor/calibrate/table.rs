@@ -117,7 +117,7 @@ fn line(out: &mut String, row: &Row, name: &str, tally: &Tally, first: &str) {
     );
 }
 
-/// A single network device is judged only if it has a threshold.
+/// Returns the number of alarms. A single network device is judged only if it has a threshold.
 fn alarms(row: &Row, tally: &Tally) -> String {
     let judged = tally.threshold.is_some() || row.good.window_ns.is_none();
     if judged {
@@ -127,7 +127,7 @@ fn alarms(row: &Row, tally: &Tally) -> String {
     }
 }
 
-/// Time of the first alarm in the first recording with one.
+/// Returns the time of the first alarm in the first recording with one.
 fn first_alarm(report: &CalibrationReport, row: &Row, contended: bool) -> String {
     let with_alarm = |r: &Recording| {
         let measure = r.findings.measures.get(row.measured.name)?;
