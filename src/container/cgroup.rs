@@ -39,7 +39,7 @@ fn read(pid: i32, what: &str) -> Option<String> {
     fs::read_to_string(format!("/proc/{pid}/{what}")).ok()
 }
 
-/// Field 22 of /proc/PID/stat. Field 2 is a name that may contain anything, in parentheses.
+/// Returns field 22 of /proc/PID/stat. Field 2 is a name that may contain anything, in parentheses.
 fn started(stat: &str) -> Option<u64> {
     let (_, after) = stat.rsplit_once(')')?;
     after.split_whitespace().nth(19)?.parse().ok()

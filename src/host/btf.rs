@@ -134,7 +134,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// An int, and two structures, of which the second has a bit field.
+    /// Returns an int, and two structures, of which the second has a bit field.
     fn sample() -> Vec<u8> {
         let strings = b"\0int\0sk_buff\0sk_buff_head\0users\0len\0";
         let at = |name: &str| {

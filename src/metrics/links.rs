@@ -217,7 +217,7 @@ impl Links {
         out.gauges("link_up", help, None, up)
     }
 
-    /// What became of packets that the link did not send as usual.
+    /// Writes the counters of packets that the link did not send as usual.
     fn causes(&self, out: &mut Families) -> fmt::Result {
         type Cause = (&'static str, fn(&Counters) -> u64);
         let lost: [Cause; 2] = [("loss", |c| c.lost), ("down", |c| c.down)];

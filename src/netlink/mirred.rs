@@ -16,7 +16,7 @@ const TCA_ACT_KIND: u16 = 1;
 const TCA_ACT_OPTIONS: u16 = 2;
 const TCA_MIRRED_PARMS: u16 = 2;
 
-/// struct tc_mirred: index, capab, action, refcnt, bindcnt, eaction, ifindex.
+/// Returns a struct tc_mirred: index, capab, action, refcnt, bindcnt, eaction, ifindex.
 fn parms(ifindex: u32) -> Vec<u8> {
     let words = [
         0,

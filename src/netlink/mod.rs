@@ -116,7 +116,7 @@ impl Netlink {
         self.exchange(request, attempted, |_| ())
     }
 
-    /// For messages: the name of an interface, or its index if it no longer exists.
+    /// Returns the name of an interface for messages, or its index if it no longer exists.
     fn name_of(&mut self, ifindex: u32) -> String {
         match self.link_by_index(ifindex) {
             Ok(link) => link.name,

@@ -141,7 +141,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// `None`: it is not wanted, not a namespace, or has ended in the meantime.
+    /// Adds the namespace of a file; `None`: it is not wanted, not a namespace, or has ended in the meantime.
     fn add(&mut self, path: &Path) -> Result<Option<&mut Namespace>> {
         let failed = |e: &io::Error| NetlinkError::io(format!("open {}", path.display()), e);
         // Most of the paths lead to a namespace that has been found: without a descriptor.
@@ -180,13 +180,13 @@ impl<'a> Search<'a> {
     }
 }
 
-/// IDs, in the order of the kernel.
+/// Returns the IDs of processes in the order of the kernel.
 fn processes() -> Result<impl Iterator<Item = i32>> {
     let number = |entry: DirEntry| entry.file_name().to_str()?.parse().ok();
     Ok(list("/proc")?.filter_map(number))
 }
 
-/// A folder that does not exist is empty.
+/// Lists a folder; one that does not exist is empty.
 fn list(folder: &str) -> Result<impl Iterator<Item = DirEntry>> {
     let entries = match std::fs::read_dir(folder) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => None,
@@ -195,7 +195,7 @@ fn list(folder: &str) -> Result<impl Iterator<Item = DirEntry>> {
     Ok(entries.into_iter().flatten().flatten())
 }
 
-/// ESRCH: a process that ends.
+/// Returns whether a process has ended; ESRCH: it is ending.
 fn has_ended(e: &io::Error) -> bool {
     e.kind() == io::ErrorKind::NotFound || e.raw_os_error() == Some(libc::ESRCH)
 }

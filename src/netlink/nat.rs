@@ -102,7 +102,7 @@ impl Masquerade {
     }
 }
 
-/// `ip saddr NETWORK masquerade` or `oifname INTERFACE masquerade`.
+/// Adds `ip saddr NETWORK masquerade` or `oifname INTERFACE masquerade`.
 fn push_rule(chain: &mut Chained<'_>, table: &str, which: Translated<'_>) {
     let mut request = chain
         .request()

@@ -37,7 +37,7 @@ impl RootSnapshot {
     }
 }
 
-/// Reversed, because a hash bucket lists its newest member first; but parent classes before their
+/// Reverses classes, because a hash bucket lists its newest member first; but parent classes before their
 /// children.
 fn parents_first(classes: Vec<&ClassRecord>) -> Vec<&ClassRecord> {
     let mut waiting: Vec<_> = classes.into_iter().rev().collect();
@@ -62,8 +62,8 @@ fn parents_first(classes: Vec<&ClassRecord>) -> Vec<&ClassRecord> {
     }
 }
 
-/// u32 has a root hash table per priority, numbered in the order in which the priorities were
-/// created; a rule needs an existing table.
+/// Sorts filters by creation: u32 has a root hash table per priority, numbered in the order in which the priorities
+/// were created; a rule needs an existing table.
 fn in_order_of_creation(filters: Vec<&FilterRecord>) -> Vec<&FilterRecord> {
     let group = |f: &FilterRecord| (f.parent, f.chain, f.info >> 16);
     // The kernel lists a priority's tables newest first: the last one belongs to its root.

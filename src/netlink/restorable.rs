@@ -109,7 +109,7 @@ struct Rate {
 }
 
 impl Rate {
-    /// `spec` is a struct tc_ratespec.
+    /// Reads a rate; `spec` is a struct tc_ratespec.
     fn of(spec: &[u8], rate64: Option<u64>) -> Option<Self> {
         let bytes_per_second = rate64
             .or(u32_at(spec, 8).map(u64::from))
@@ -155,7 +155,7 @@ impl Rate {
     }
 }
 
-/// The burst is dumped as a time, rounded down to 64 ns; restored from that, a burst of exactly one
+/// Converts a tbf. The burst is dumped as a time, rounded down to 64 ns; restored from that, a burst of exactly one
 /// packet would be too small for it. So it is passed in bytes: the largest number that is dumped as
 /// the same time.
 fn tbf(raw: &[u8]) -> Result<Vec<u8>, Refusal> {
@@ -183,7 +183,7 @@ fn tbf(raw: &[u8]) -> Result<Vec<u8>, Refusal> {
     Ok(out)
 }
 
-/// struct tc_sfq_qopt_v1 ends in counters.
+/// Converts an sfq: struct tc_sfq_qopt_v1 ends in counters.
 fn sfq(raw: &[u8]) -> Vec<u8> {
     const STATS: usize = 48;
     let settings = raw.get(..STATS).unwrap_or(raw);
@@ -192,7 +192,7 @@ fn sfq(raw: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Target, interval and ce_threshold are stored in units of 1024 ns: rounded down to the unit, and
+/// Converts a codel. Target, interval and ce_threshold are stored in units of 1024 ns: rounded down to the unit, and
 /// again to microseconds when dumped. One microsecond more rounds down to the same unit; the dumped
 /// value may not.
 fn codel(raw: &[u8], times: &[u16]) -> Vec<u8> {
@@ -204,7 +204,7 @@ fn codel(raw: &[u8], times: &[u16]) -> Vec<u8> {
     })
 }
 
-/// Neither the table of a delay distribution nor its existence is dumped.
+/// Converts a netem. Neither the table of a delay distribution nor its existence is dumped.
 fn netem(raw: &[u8]) -> Result<Vec<u8>, Refusal> {
     let attrs = raw
         .get(NETEM_QOPT_LEN..)

@@ -20,7 +20,7 @@ pub(crate) fn write(name: &str, value: &str) -> io::Result<()> {
     }
 }
 
-/// The same by a new mount of proc.
+/// Writes the value by a new mount of proc.
 fn write_anew(name: &str, value: &str) -> io::Result<()> {
     let proc = mount::detached("proc")?;
     let name = format!("sys/net/{name}");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Dates in logs and traces.
 
-/// `2019.12.16_13.40.04`, `2016-06-01 00:00:05.250`, `2016-06-01T00:00:05Z`: ns since 1970,
+/// Reads `2019.12.16_13.40.04`, `2016-06-01 00:00:05.250`, `2016-06-01T00:00:05Z`: ns since 1970,
 /// ignoring the zone, because only differences count.
 pub(crate) fn date_ns(cell: &str) -> Option<i128> {
     let mut groups = cell

@@ -149,7 +149,7 @@ fn declined(row: &TopRow) -> Option<(String, bool)> {
     Some((format!("{interface}: {why}"), true))
 }
 
-/// `--netns` and its value.
+/// Returns the arguments after `--netns` and its value.
 fn within(row: &TopRow, arguments: &[&str]) -> Vec<String> {
     let netns: &[&str] = match row.netns.as_str() {
         "" => &[],
@@ -171,7 +171,7 @@ fn set(row: &TopRow, key: &str, value: &str) -> Vec<String> {
     within(row, &["set", &row.interface, &assignment])
 }
 
-/// `emud set` does not exchange the whole profile.
+/// Returns `emud attach --exchange`: `emud set` does not exchange the whole profile.
 fn exchange(row: &TopRow, profile: &str) -> Vec<String> {
     let options = ["--profile", profile, "--exchange"];
     let begin = ["attach", row.interface.as_str()];

@@ -31,7 +31,7 @@ pub(super) fn across_m(medium: &FollowedMedium, area: Rect) -> f64 {
     right - left
 }
 
-/// What is visible in x and in y. A cell has 2 x 4 dots, and a dot as many metres in both directions.
+/// Returns the visible range in x and in y. A cell has 2 x 4 dots, and a dot as many metres in both directions.
 fn bounds([low, high]: [[f64; 2]; 2], area: Rect) -> [[f64; 2]; 2] {
     let dots = [2.0 * f64::from(area.width), 4.0 * f64::from(area.height)].map(|d| d.max(1.0));
     let needed = [0, 1].map(|axis| (high[axis] - low[axis]) * ROOM / dots[axis]);

@@ -253,8 +253,8 @@ fn ends_first(ends_in_s: f64, duration_ns: u64) -> bool {
     ends_in_s > LEASE.as_secs_f64() && ends_in_s < duration_s
 }
 
-/// What a direction is compared with. A profile's link that the interface does not have is measured as if
-/// it had it, and disagrees.
+/// Returns the values that a direction is compared with. A profile's link that the interface does not have is measured
+/// as if it had it, and disagrees.
 fn requested(
     against: Option<&Profile>,
     running: Option<&Asked>,

@@ -35,7 +35,7 @@ fn share(logit: f64) -> f64 {
     1.0 / (1.0 + (-logit).exp())
 }
 
-/// ln(p / (1 - p)) of [`least`]: also exact if p is close to 1.
+/// Returns ln(p / (1 - p)) of [`least`]: also exact if p is close to 1.
 fn logit(x: u64, n: u64, tail: f64) -> f64 {
     if x == 0 {
         return f64::NEG_INFINITY;
@@ -58,7 +58,7 @@ fn logit(x: u64, n: u64, tail: f64) -> f64 {
     logit
 }
 
-/// P(x or more) / P(x), by P(k + 1) / P(k) = (n - k) / (k + 1) * odds.
+/// Returns P(x or more) / P(x), by P(k + 1) / P(k) = (n - k) / (k + 1) * odds.
 fn terms(x: u64, n: u64, odds: f64) -> f64 {
     let (mut term, mut sum) = (1.0, 1.0);
     for k in x..n {
@@ -71,7 +71,7 @@ fn terms(x: u64, n: u64, odds: f64) -> f64 {
     sum
 }
 
-/// ln of the probability of exactly x of n, for 0 < x < n. C. Loader: "Fast and accurate
+/// Returns ln of the probability of exactly x of n, for 0 < x < n. C. Loader: "Fast and accurate
 /// computation of binomial probabilities", 2000: avoids the difference of large numbers.
 fn ln_exactly(x: u64, n: u64, p: f64, q: f64) -> f64 {
     let (yes, no, all) = (x as f64, (n - x) as f64, n as f64);
@@ -89,7 +89,7 @@ fn stirling(n: f64) -> f64 {
     (1.0 / 12.0 - (1.0 / 360.0 - (1.0 / 1260.0 - 1.0 / 1680.0 / square) / square) / square) / n
 }
 
-/// x ln(x / mean) + mean - x.
+/// Returns x ln(x / mean) + mean - x.
 fn deviance(x: f64, mean: f64) -> f64 {
     let far = (x - mean) / (x + mean);
     if far.abs() > 0.1 {

@@ -84,7 +84,7 @@ impl Profile {
 }
 
 impl Bottleneck {
-    /// What a class sends alone: the rate of the server, unless its `ceil` or one above it is less.
+    /// Returns the bit/s that a class sends alone: the rate of the server, unless its `ceil` or one above it is less.
     fn most(&self, class: Option<&str>) -> u64 {
         let named = |name: Option<&str>| self.classes.iter().find(|c| Some(&*c.name) == name);
         let path = std::iter::successors(named(class), |class| named(class.parent.as_deref()));

@@ -55,7 +55,7 @@ impl Wire for Icmp {
     }
 }
 
-/// RFC 1071.
+/// Returns the checksum of RFC 1071.
 fn checksum(packet: &[u8]) -> u16 {
     let mut sum: u32 = packet
         .chunks(2)

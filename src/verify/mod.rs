@@ -337,7 +337,7 @@ impl Way<'_> {
         })
     }
 
-    /// `None`: there is no rate.
+    /// Returns the plan of a train faster than the rate; `None`: there is no rate.
     fn saturate(
         &self,
         payload: usize,

@@ -52,7 +52,7 @@ pub fn judge(of: &Bottleneck, samples: &[Sample], age_ns: u64, longest: u64) -> 
     judge.all()
 }
 
-/// A class that had more waiting than the server can send until the next sample was never empty.
+/// Returns whether a class was never empty: at each sample it had more bytes than the server can send until the next.
 fn is_busy(of: &Bottleneck, class: usize, samples: &[Sample], age_ns: u64) -> bool {
     let rate = u128::from(of.rate.unwrap_or(1));
     !of.is_inner(&of.classes[class].name)
@@ -120,8 +120,8 @@ impl Judge<'_> {
         Some(self.check(Some(at), "guarantee", rate, interval, self.sent[at]))
     }
 
-    /// Behind a better class with packets a class sends its guarantee at most, and what it lacked of it before: the server
-    /// lets a class lag by a packet of each (`Tree::charge`).
+    /// Checks the priority: beside a better class with packets a class sends at most its guarantee and what it lacked
+    /// of it before: the server lets a class lag by a packet of each (`Tree::charge`).
     fn priority(&self, at: usize) -> Option<ShareCheck> {
         let own = &self.of.classes[at];
         let is_better = |c: usize| {
@@ -139,8 +139,8 @@ impl Judge<'_> {
         any.then(|| self.check(Some(at), "priority", rate, (0.0, most), self.sent[at]))
     }
 
-    /// Of what those with packets beside it and the same priority sent: a turn of difference in a round, and a packet
-    /// at either end; with guarantees the bound of `guarantee` more.
+    /// Checks the share of what the loaded classes of the same priority sent: a turn of difference in a round, and a
+    /// packet at either end; with guarantees the bound of `guarantee` more.
     fn share(&self, at: usize) -> Option<ShareCheck> {
         let own = &self.of.classes[at];
         let by_priority = self.of.schedule != Schedule::Drr;
@@ -183,7 +183,7 @@ impl Judge<'_> {
         Some(self.check(Some(at), "share", asked, interval, self.sent[at]))
     }
 
-    /// `interval` and `sent` are bytes.
+    /// Returns a check; `interval` and `sent` are bytes.
     fn check(
         &self,
         at: Option<usize>,
@@ -231,7 +231,7 @@ impl Judge<'_> {
             .all(|c| ceil(c).is_none_or(|ceil| Some(ceil) >= self.of.rate))
     }
 
-    /// What a class and all below it sent.
+    /// Returns the bytes that a class and all below it sent.
     fn below(&self, at: usize) -> f64 {
         let is_below = |c: &usize| self.is_leaf(*c) && self.above(*c).any(|above| above == at);
         let all = (0..self.sent.len()).filter(is_below);

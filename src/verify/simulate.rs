@@ -169,7 +169,7 @@ impl Sums {
         (mean, (squares.max(0.0) / (self.kept - 1.0).max(1.0)).sqrt())
     }
 
-    /// Of a fitted line.
+    /// Returns the slope of a fitted line.
     fn slope(&self, pace: Pace) -> f64 {
         let n = pace.count as f64;
         self.product / (n * (n * n - 1.0) / 12.0) / pace.interval_ns
@@ -181,7 +181,7 @@ pub fn lost(ways: &[&Asked]) -> f64 {
     1.0 - ways.iter().map(|way| 1.0 - way.loss).product::<f64>()
 }
 
-/// Fewer probes if neighbours carry the same information.
+/// Returns a pace with fewer probes if neighbours carry the same information.
 fn thinned(ways: &[&Asked], pace: Pace) -> Pace {
     let mut spacing = f64::INFINITY;
     for way in ways {

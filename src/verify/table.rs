@@ -99,7 +99,7 @@ fn value(unit: Unit, value: f64) -> String {
     }
 }
 
-/// Three digits, no more than a measurement has.
+/// Returns a time with three digits, no more than a measurement has.
 fn time(ns: f64) -> String {
     let unit = (ns.abs().max(1e5).log10().floor() - 3.0).max(4.0);
     let unit = 10f64.powf(unit);

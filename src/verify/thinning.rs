@@ -47,7 +47,7 @@ impl Gaps {
         Self { weights, each }
     }
 
-    /// ln of the mean of e^(theta x), x being the weighted sum.
+    /// Returns ln of the mean of e^(theta x), x being the weighted sum.
     fn cumulants(&self, lost: f64, theta: f64) -> f64 {
         let gap = |w: &f64| {
             let s = theta * w;

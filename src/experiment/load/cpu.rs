@@ -76,13 +76,13 @@ impl Cpu {
     }
 }
 
-/// CPU time before each pause, with which a thread has its share; `None`: without end.
+/// Returns the CPU time before each pause that gives a thread its share, in ns; `None`: it never pauses.
 fn burst_ns(share: f64, pause: Duration) -> Option<u64> {
     let pauses = share / (1.0 - share);
     (share < 1.0).then(|| (pause.as_nanos() as f64 * pauses).round() as u64)
 }
 
-/// Of this thread.
+/// Returns the CPU time of this thread in ns.
 fn cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

@@ -120,7 +120,7 @@ fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> LoadError {
     move |error| LoadError::System { what, error }
 }
 
-/// Until a time, a load sleeps in pieces, so that it can be stopped.
+/// Sleeps until a time, in pieces, so that a load can be stopped.
 fn sleep_until(due_ns: u64, stop: &std::sync::atomic::AtomicBool) {
     while !stop.load(std::sync::atomic::Ordering::Relaxed) {
         match due_ns.saturating_sub(crate::host::now_ns()) {

@@ -52,7 +52,7 @@ fn of_services(graph: &Graph, number: usize) -> Option<Mistake> {
     Some(Mistake::new(&spot.at, title, help))
 }
 
-/// A node cannot wait for a command that never ends, or ends too late.
+/// Rejects a node that waits for a command that never ends, or ends too late.
 fn of_waiting(graph: &Graph, number: usize) -> Option<Mistake> {
     let spot = &graph.nodes[number];
     let node = &spot.node;
@@ -114,7 +114,7 @@ fn circle(graph: &Graph) -> Option<Mistake> {
     Some(Mistake::new(&graph.nodes[way[0]].at, title, help))
 }
 
-/// Only one wire leads to the host.
+/// Rejects a second wire to the host.
 fn outsiders(graph: &Graph) -> Option<Mistake> {
     let mut outside = graph.nodes.iter().filter(|spot| spot.node.outside);
     let (first, second) = (outside.next()?, outside.next()?);
@@ -126,7 +126,7 @@ fn outsiders(graph: &Graph) -> Option<Mistake> {
     Some(Mistake::new(&second.at, title, help).beside(&first.at, "the first"))
 }
 
-/// Every node must be reachable from every other one.
+/// Rejects nodes that are not reachable from each other.
 fn apart(graph: &Graph) -> Option<Mistake> {
     let edges = graph.edges_of();
     let mut seen = vec![false; graph.nodes.len()];
@@ -153,7 +153,7 @@ fn apart(graph: &Graph) -> Option<Mistake> {
     Some(Mistake::new(&spot.at, title, help))
 }
 
-/// The measured phase ends with its commands.
+/// Rejects a scenario without a command: the measured phase ends with its commands.
 fn nothing_to_measure(graph: &Graph) -> Option<Mistake> {
     let spot = graph.nodes.first()?;
     let runs = |node: &super::plan::Node| node.command.is_some() && !node.service;

@@ -41,7 +41,7 @@ impl Scenario {
         Ok(graph)
     }
 
-    /// A topology names its medium, which has a table.
+    /// Checks that the medium of a topology has a table.
     fn medium_of_topology(&self, mistakes: &mut Vec<Mistake>) {
         let on_air = self.topology.as_ref().and_then(|t| t.on_air.as_ref());
         let Some(OnAir { medium, .. }) = on_air else {

@@ -25,7 +25,7 @@ impl Topology {
         graph
     }
 
-    /// The same nodes without wires: a chain in a row, a mesh in rows of a square.
+    /// Adds the same nodes without wires: a chain in a row, a mesh in rows of a square.
     fn on_air(&self, graph: &mut Graph, count: u32, spacing_m: f64) {
         let columns = match self.kind {
             Kind::Chain => {
@@ -47,7 +47,7 @@ impl Topology {
         }
     }
 
-    /// client - r1 - r2 ... - server.
+    /// Adds client - r1 - r2 ... - server.
     fn chain(&self, graph: &mut Graph, routers: u32) {
         let mut before = graph.add("client".to_owned(), &self.at);
         let routers = graph.add_many("r", routers, &self.at);
@@ -86,7 +86,7 @@ impl Topology {
         }
     }
 
-    /// n1 - n2 - n3 ..., for a ring - n1.
+    /// Adds n1 - n2 - n3 ..., for a ring - n1.
     fn row(&self, graph: &mut Graph, count: u32, closed: bool) {
         let nodes = graph.add_many("n", count, &self.at);
         let next = nodes.clone().cycle().skip(1);
@@ -97,7 +97,7 @@ impl Topology {
         }
     }
 
-    /// s1 - s2 ..., each with as many nodes.
+    /// Adds s1 - s2 ..., with `each` nodes at each.
     fn switches(&self, graph: &mut Graph, each: u32) {
         let nodes = graph.add_many("n", each * self.switches, &self.at);
         let switches = graph.add_many("s", self.switches, &self.at);

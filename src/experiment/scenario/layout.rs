@@ -108,7 +108,7 @@ pub(crate) fn overlap(a: Ipv4Net, b: Ipv4Net) -> bool {
     a.contains(&b.network()) || b.contains(&a.network())
 }
 
-/// The first address belongs to the hub.
+/// Returns the networks of the classes. The first address belongs to the hub.
 fn of_classes(star: &Star, network: Ipv4Net) -> Option<Vec<Ipv4Net>> {
     let classes: Vec<_> = subnets(network, CLASS_BITS)
         .skip(1)

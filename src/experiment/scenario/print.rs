@@ -176,7 +176,7 @@ fn route_text(route: &Route) -> String {
     }
 }
 
-/// The range is three hundred years.
+/// Returns a time in ns, up to three hundred years.
 fn nanoseconds(time: std::time::Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -82,7 +82,7 @@ pub(crate) fn read(reading: &mut Reading, entry: &Entry) -> Option<Topology> {
     Some(topology)
 }
 
-/// The limits of a key depend on the kind and on other keys.
+/// Checks the limits of a key, which depend on the kind and on other keys.
 fn fits(reading: &mut Reading, topology: &Topology, number: &Located<u32>) {
     let (key, least, most) = limits::of(topology);
     if (least..=most).contains(&number.value) {
@@ -98,7 +98,7 @@ fn fits(reading: &mut Reading, topology: &Topology, number: &Located<u32>) {
     reading.mistake(&number.at, title, help);
 }
 
-/// The nodes share a medium instead of having wires.
+/// Returns the medium that the nodes share instead of wires.
 fn on_air(reading: &mut Reading, draft: &TopologyDraft) -> Option<OnAir> {
     if let (Some(_), Some(profile)) = (&draft.medium, &draft.profile) {
         let help = "leave it out: a medium has no wires, and its figures are in [medium.NAME]";
@@ -168,7 +168,7 @@ fn class_name(reading: &mut Reading, name: &Located<String>) {
     }
 }
 
-/// The hub's profile has its own rules, so a class can only have one link.
+/// Checks that a class has one link: the hub's profile has its own rules.
 fn one_link(reading: &mut Reading, asked: &Asked) -> bool {
     let profile = &asked.profile;
     let more = [

@@ -190,7 +190,7 @@ impl Scenario {
     }
 }
 
-/// A node with more than one link forwards, unless the file sets `forwards`.
+/// Makes nodes with more than one link forward, unless the file sets `forwards`.
 fn who_forwards(graph: &mut Graph) {
     let links: Vec<_> = graph.edges_of().iter().map(Vec::len).collect();
     let hub = graph.star.as_ref().map(|star| star.hub);

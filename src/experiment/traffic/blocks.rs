@@ -93,7 +93,7 @@ pub fn blocks(blocks: &Blocks) -> Result<Transferred, TrafficError> {
     })
 }
 
-/// All that have come.
+/// Takes all acknowledgements that have arrived.
 fn acknowledgements(socket: &UdpSocket, window: &mut Window, rtt: &mut Times) -> io::Result<()> {
     let mut data = [0; DATAGRAM_MIN];
     loop {

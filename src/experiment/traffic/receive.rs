@@ -173,7 +173,7 @@ impl Udp {
         self.kind != Kind::Acknowledged
     }
 
-    /// Those that wait in the socket at the end are counted, too. With `each`, a datagram is listed.
+    /// Counts datagrams, also those that wait in the socket at the end. With `each` it lists them.
     fn datagrams(&self, each: bool, stop: &AtomicBool) -> io::Result<Received> {
         let Self { port, socket, kind } = self;
         let mut received = Received {
@@ -280,7 +280,7 @@ fn without_room(snmp: &str) -> io::Result<u64> {
     all.sum()
 }
 
-/// One connection after the other.
+/// Accepts one connection after the other.
 fn accept(listener: &TcpListener, stop: &AtomicBool) {
     let mut data = vec![0; 64 << 10];
     while !stop.load(Ordering::Relaxed) {

@@ -106,12 +106,13 @@ pub fn transfer(transfer: &Transfer) -> Result<Transferred, TrafficError> {
     })
 }
 
-/// In % (RFC 6349, section 4.3). The mean is of smoothed round trips, so it may be below the baseline by rounding.
+/// Returns the buffer delay in % (RFC 6349, section 4.3). The mean is of smoothed round trips, so it may be below the
+/// baseline by rounding.
 fn buffer_delay(mean_ns: u64, baseline_ns: u64) -> f64 {
     100.0 * mean_ns.saturating_sub(baseline_ns) as f64 / baseline_ns as f64
 }
 
-/// In % (RFC 6349, section 4.2); `None`: nothing was sent, or the kernel does not count it.
+/// Returns the TCP efficiency in % (RFC 6349, section 4.2); `None`: nothing was sent, or the kernel does not count it.
 fn efficiency(sent: u64, again: u64) -> Option<f64> {
     (sent > 0).then(|| 100.0 * sent.saturating_sub(again) as f64 / sent as f64)
 }
@@ -208,7 +209,7 @@ struct TcpInfo {
 }
 
 impl TcpInfo {
-    /// `None`: the kernel has not measured any.
+    /// Returns the shortest round trip in ns; `None`: the kernel has not measured any.
     fn min_rtt_ns(&self) -> Option<u64> {
         let known = !matches!(self.tcpi_min_rtt, 0 | u32::MAX);
         known.then_some(u64::from(self.tcpi_min_rtt) * 1_000)

@@ -355,7 +355,7 @@ fn sentences(failures: &[Failed], measured: [u64; 2]) -> Vec<String> {
     alarms.chain(counted).collect()
 }
 
-/// The times of suppressed alarms are unknown: they have no effect only for a resource that is
+/// Returns the reasons of suppressed alarms. Their times are unknown: they have no effect only for a resource that is
 /// contended anyway.
 fn suppressed(evidence: &Evidence, spans: &[Span]) -> Vec<String> {
     let some = evidence.suppressed.iter().filter(|(_, n)| **n > 0);

@@ -298,8 +298,8 @@ impl<S: Source> Observation<S> {
         alarm.resource == Resource::Emulator && self.setup.config.emulator.is_none()
     }
 
-    /// A holder and the search for emulated links detect the same tampering. The number of a namespace alone is
-    /// not the link's: the next namespace has it again.
+    /// Returns whether an alarm was reported before: a holder and the search for emulated links detect the same
+    /// tampering. The number of a namespace alone is not the link's: the next namespace has it again.
     fn told_before(&mut self, alarm: &Alarm) -> bool {
         let Scope::Link {
             failure: TAMPERED,

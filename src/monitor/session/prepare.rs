@@ -81,7 +81,7 @@ pub fn pressure(
     Ok(Some(psi))
 }
 
-/// It was requested explicitly, but no resource becomes unknown without it.
+/// Returns the error of a hook that was requested explicitly; no resource becomes unknown without it.
 fn refusal(hook: &Hook) -> Option<String> {
     let refused = hook.refused.as_ref()?;
     Some(format!("the kernel rejected {}: {refused}", hook.hook))

@@ -10,7 +10,7 @@ use emud_monitor::{Emulated, Monitor, MonitorError};
 /// errors.
 #[expect(missing_docs, reason = "documented at the implementation")]
 pub trait Source {
-    /// Cancel safe.
+    /// Returns the next event. Cancel safe.
     fn next(&mut self) -> impl Future<Output = Result<Event, MonitorError>>;
     fn hooks(&self) -> &[Hook];
     fn watched(&self, resource: Resource) -> Watched;

@@ -158,7 +158,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// A key without a position: it has the position of its value.
+    /// Returns a key with the position of its value.
     fn key(&self, key: &str) -> Located<String> {
         Located {
             value: key.to_owned(),

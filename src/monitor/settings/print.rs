@@ -51,7 +51,7 @@ pub fn to_toml(config: &Config) -> String {
     out
 }
 
-/// Writing to a String does not fail.
+/// Writes the header of a table. Writing to a String does not fail.
 fn header(out: &mut String, name: &str) {
     let blank = if out.is_empty() { "" } else { "\n" };
     let _ = writeln!(out, "{blank}[{name}]");

@@ -93,7 +93,7 @@ impl<'a> Number<'a> {
     }
 }
 
-/// An exponent such as `e-3`: its value and length; 0 and 0 without one.
+/// Returns the value and the length of an exponent such as `e-3`; 0 and 0 without one.
 fn exponent_of(text: &str) -> (i32, usize) {
     let Some(rest) = text.strip_prefix(['e', 'E']) else {
         return (0, 0);

@@ -77,7 +77,7 @@ const OTHERS: [(&str, f64, &str); 12] = [
     ("GiB/s", 8.0, "Gibit"),
 ];
 
-/// tc reads the bps family as bytes per second, most people as bits: both are rejected.
+/// Rejects the bps family, which tc reads as bytes per second and most people as bits.
 fn refuse_bytes(text: &str) -> Result<(), UnitError> {
     const BYTES: [(&str, &str); 7] = [
         ("bps", "bit"),

@@ -52,7 +52,7 @@ impl FromStr for Nanoseconds {
     }
 }
 
-/// The mistake for a mean and a jitter in one text.
+/// Rejects a mean and a jitter in one text.
 fn spread(text: &str) -> Result<(), UnitError> {
     let signs = ["+-", "+/-", "\u{b1}"];
     let parts = signs.iter().find_map(|sign| text.split_once(sign));

@@ -63,7 +63,7 @@ impl Judge<'_> {
         LATE_SHARE + self.late_share
     }
 
-    /// For checks that are subject to chance.
+    /// Decides the checks that are subject to chance.
     fn random(
         &self,
         checks: &mut [Check],
@@ -100,7 +100,7 @@ impl Judge<'_> {
         checks[2].notices = Some(allowed + z_power() * chance.ks.sd());
     }
 
-    /// Every deviation is due to the machine: medians reduce the effect of a pause.
+    /// Decides the checks of a constant delay. Deviations are due to the machine: medians reduce the effect of a pause.
     fn constant(&self, checks: &mut [Check], sorted: &[f64]) {
         let at = |share: f64| sorted[(share * (sorted.len() - 1) as f64) as usize];
         let (median, r) = (at(0.5), self.resolution_ns);

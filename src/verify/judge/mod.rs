@@ -99,7 +99,7 @@ impl Judge<'_> {
         self.ways.iter().any(|w| w.sd_ns > 0.0)
     }
 
-    /// A constant delay needs one run.
+    /// Returns the number of simulated runs: a constant delay needs one.
     fn runs(&self) -> usize {
         if self.varies() { self.runs } else { 1 }
     }

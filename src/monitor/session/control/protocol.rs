@@ -159,7 +159,7 @@ fn application(report: Application, now_mono_ns: u64) -> Result<Message, Refusal
     })))
 }
 
-/// JSON has no infinite numbers.
+/// Checks a reported figure: JSON has no infinite numbers.
 fn metric(report: Metric, now_mono_ns: u64) -> Result<MetricLine, Refusal> {
     let unit = report.unit.filter(|unit| !unit.is_empty());
     Ok(MetricLine {
