@@ -109,7 +109,7 @@ impl Reader {
         if let Some(to) = &draft.to
             && to.value <= corrupt.from
         {
-            let title = format!("the range of bytes from {} to {} is empty", corrupt.from, to.value);
+            let title = format!("no bytes from {} to {}", corrupt.from, to.value);
             let help = "`to` is the first byte that is safe again: write more than `from`";
             self.mistake(&to.at, title, help);
         }
@@ -120,7 +120,7 @@ impl Reader {
         }
     }
 
-    /// Different bits, so there have to be as many.
+    /// Checks that the range has enough bits: all flipped ones are different.
     fn bits_have_room(&mut self, draft: &CorruptDraft, corrupt: &Corrupt) {
         let (Some(bits), Some(to)) = (&draft.bits, &draft.to) else {
             return;

@@ -89,7 +89,7 @@ impl Kind for Load {
         match Share::read(value, key)? {
             0.0 => {
                 let help = "write background = \"none\" for a link without background";
-                Err(Mistake::new(&value.at, "the load of a background is 0", help))
+                Err(Mistake::new(&value.at, "a background with load 0", help))
             }
             share => Ok(share),
         }
@@ -147,7 +147,7 @@ impl Reader {
         Some(background)
     }
 
-    /// A packet of the background on the wire and one that waits.
+    /// Checks that the queue holds a packet of the background on the wire and one that waits.
     fn holds_background(
         &mut self,
         draft: &LinkDraft,
@@ -181,7 +181,7 @@ impl Reader {
     }
 }
 
-/// What a link with a background cannot have: where it is, and what to do.
+/// Returns a key that a link with a background cannot have, with title and help.
 fn beside(draft: &LinkDraft) -> Option<(&At, &'static str, &'static str)> {
     let queue = &draft.queue;
     [

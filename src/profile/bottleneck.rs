@@ -155,7 +155,7 @@ impl Profile {
 }
 
 impl Bottleneck {
-    /// What packets may name, in the order of a plan's classes.
+    /// Returns the names that packets may have, in the order of a plan's classes.
     fn services(&self) -> impl Iterator<Item = String> {
         let classes = self.classes.iter();
         let classes = classes.map(|class| format!("{}.{}", self.name, class.name));

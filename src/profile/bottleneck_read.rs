@@ -195,7 +195,7 @@ impl Reader {
         }
     }
 
-    /// A key without effect was meant to have one.
+    /// Rejects keys without an effect under this schedule.
     fn counts(&mut self, class: &ClassDraft, schedule: Schedule) {
         for (key, at) in class.places() {
             let schedules: &[Schedule] = match key {
@@ -219,7 +219,7 @@ impl Reader {
         }
     }
 
-    /// With htb classes without a guarantee share what the class above them sends.
+    /// Checks guarantees with htb: classes without one share what the class above them sends.
     fn guaranteed(&mut self, class: &ClassDraft, of: &BottleneckDraft) {
         let parent = |c: &ClassDraft| c.parent.as_ref().map(|parent| parent.value.clone());
         let above = parent(class);
@@ -274,7 +274,7 @@ impl Reader {
         }
     }
 
-    /// A queue whose packets wait.
+    /// Returns a queue whose packets wait.
     fn real_queue(&mut self, draft: &QueueDraft) -> Queue {
         if let Some(bytes) = &draft.bytes
             && bytes.value < u64::from(PACKET_BYTES)

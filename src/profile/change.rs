@@ -129,7 +129,7 @@ impl Assignment {
         })
     }
 
-    /// `spared`: as [`Profile::spared`].
+    /// Applies the change to a draft. `spared`: as [`Profile::spared`].
     fn apply(&self, reader: &mut Reader, draft: &mut Draft, spared: usize) {
         let (name, directions) = match &self.target {
             Target::Link { name, directions } => (name, directions),
@@ -227,7 +227,7 @@ fn split(source: usize, path: &str) -> Vec<Located<String>> {
     path.split('.').map(part).collect()
 }
 
-/// `delay.jitter` = v is `delay` = { jitter = v }.
+/// Converts `delay.jitter` = v to `delay` = { jitter = v }.
 fn nest(keys: Vec<Located<String>>, value: Located<Value>, whole: &At) -> Result<Entry, Mistake> {
     let mut keys = keys.into_iter();
     let Some(key) = keys.next() else {
@@ -269,7 +269,7 @@ fn nest(keys: Vec<Located<String>>, value: Located<Value>, whole: &At) -> Result
     })
 }
 
-/// Why a key of a profile is not for `set`.
+/// Returns why `set` cannot change a key of a profile.
 fn fixed(key: &str) -> Option<&'static str> {
     match key {
         "seed" => Some(
@@ -296,7 +296,7 @@ fn fixed(key: &str) -> Option<&'static str> {
     }
 }
 
-/// What follows the equals sign: TOML where it starts like TOML, else the bare text.
+/// Reads the text after the equals sign: TOML if it starts like TOML, otherwise the bare text.
 fn bare_or_toml(source: usize, text: &str, offset: usize) -> Result<Located<Value>, Mistake> {
     let bare = &text[offset..];
     let at = At {

@@ -80,7 +80,7 @@ struct JitterKeys<'a> {
     distribution: Option<&'static str>,
 }
 
-/// JSON has all keys, also of a delay without jitter.
+/// Serialises all keys, also of a delay without jitter.
 fn with_or_without<S: Serializer>(jitter: &Option<Jitter>, to: S) -> Result<S::Ok, S::Error> {
     let none = Jitter::default();
     let keys = JitterKeys {
@@ -152,7 +152,7 @@ impl Reader {
         draft.broken |= self.mistakes.len() > before;
     }
 
-    /// `samples` say all about the delay but what else is written with them.
+    /// Reads `samples`, which determine all of the delay except keys that are written beside them.
     fn samples(&mut self, draft: &mut DelayDraft, entries: &[Entry]) {
         let find = |key: &str| entries.iter().find(|entry| entry.key.value == key);
         let Some(entry) = find("samples") else { return };
@@ -201,7 +201,7 @@ impl Reader {
         }
     }
 
-    /// `jitter` and `sd`: one slot.
+    /// Reads `jitter` and `sd`, which are one slot.
     fn spread(&mut self, draft: &mut DelayDraft, entries: &[Entry]) {
         let mut given = entries
             .iter()
@@ -444,7 +444,7 @@ impl Delay {
     }
 }
 
-/// A table is written out: its file may be gone when this is read.
+/// Returns a distribution as text. A table is written out: its file may be gone when this is read.
 fn shape_text(shape: &Shape) -> String {
     match shape {
         Shape::Table(table) => format!("{{ table = \"{}\" }}", table.to_text()),

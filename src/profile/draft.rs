@@ -24,7 +24,7 @@ pub(super) const TABLES: &[&str] = &[
 ];
 
 impl Reader {
-    /// [`Reader::table`], with what is said of an unknown key.
+    /// Does [`Reader::table`], with the mistake of an unknown key.
     fn keys<D: Draft>(
         &mut self,
         draft: &mut D,

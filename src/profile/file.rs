@@ -92,7 +92,7 @@ pub(super) fn distribution(
     }
 }
 
-/// tc-netem's format: whole numbers, blanks and line ends between them, `#` lines.
+/// Reads tc-netem's format: whole numbers, blanks and line ends between them, `#` lines.
 fn netem(file: &Located<String>, text: &str) -> Result<Table, Mistake> {
     let mut values = Vec::new();
     for (line, text) in lines(text) {

@@ -144,8 +144,8 @@ pub fn resolvers_in(root: &Path) -> Vec<IpAddr> {
     resolvers_of(&resolv_conf(root).unwrap_or_default())
 }
 
-/// The container owns the file: a link must not lead out of its root, nor a FIFO block, nor a device fill the
-/// memory.
+/// Reads the file of a container, which owns it: a link must not lead out of its root, nor a FIFO block, nor a
+/// device fill the memory.
 fn resolv_conf(root: &Path) -> io::Result<String> {
     let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = openat(CWD, root, folder, Mode::empty())?;

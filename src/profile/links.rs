@@ -107,7 +107,7 @@ pub(super) fn read(
         .collect()
 }
 
-/// `[links.NAME]`: both directions, with tables `up` and `down` that override it.
+/// Reads `[links.NAME]`: both directions, with tables `up` and `down` that override it.
 fn one(
     reader: &mut Reader,
     entry: &Entry,

@@ -277,7 +277,7 @@ impl Loss {
     }
 }
 
-/// From the balance of the states' probabilities, as multiples of state 1's.
+/// Returns the share lost, from the balance of the states' probabilities, as multiples of state 1's.
 fn four_state_share(p13: f64, p31: f64, p32: f64, p23: f64, p14: f64) -> f64 {
     let alone = p14;
     if p13 == 0.0 {

@@ -246,7 +246,7 @@ impl Reader {
         }
     }
 
-    /// `None`: a mistake was added.
+    /// Reads a pattern; `None`: a mistake was added.
     fn read_pattern(
         &mut self,
         draft: &FiguresDraft,

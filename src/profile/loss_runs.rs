@@ -87,7 +87,7 @@ const EXACT: Cut = Cut {
     longest: 1 << 20,
 };
 
-/// P(run >= n) of the model alone, and where it is from.
+/// Returns P(run >= n) of the model alone, and its origin.
 fn of_model(loss: &Loss, frame: u32, cut: Cut) -> Option<(Vec<f64>, String)> {
     if loss.is_none() {
         return None;
@@ -132,7 +132,7 @@ fn of_model(loss: &Loss, frame: u32, cut: Cut) -> Option<(Vec<f64>, String)> {
     })
 }
 
-/// A run goes on with probability `p` after each `length` packets.
+/// Returns P(run >= n) of runs that go on with probability `p` after each `length` packets.
 fn powers(p: f64, length: usize, cut: Cut) -> Option<Vec<f64>> {
     if p <= 0.0 || p >= 1.0 {
         return None;
@@ -179,7 +179,7 @@ impl Chain {
         all.swap_remove(0)
     }
 
-    /// P(run >= n), exactly: from a packet that is sent to one that is lost, and on.
+    /// Returns P(run >= n), exactly: from a packet that is sent to one that is lost, and on.
     fn runs(&self, cut: Cut) -> Option<Vec<f64>> {
         let with = |states: &[f64], share: &dyn Fn(f64) -> f64| -> Vec<f64> {
             let shares = states.iter().zip(&self.lost);

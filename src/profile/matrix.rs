@@ -135,7 +135,7 @@ pub(super) fn read(reader: &mut Reader, key: &At, entries: &[Entry]) -> MatrixDr
     draft
 }
 
-/// What is wrong with the file of pairs, said where it is named.
+/// Returns the mistake in the file of pairs, at the position where it is named.
 fn in_file(value: &Located<Value>, error: &ProfileError) -> Mistake {
     if let ProfileError::Text(TextError::Mistakes(found)) = error
         && let Some(first) = found.iter().next()

@@ -120,7 +120,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Behind empty lines and comments, which the reader counts as the record's.
+    /// Returns the position after empty lines and comments, which the reader counts as the record's.
     fn behind_blank(&self, start: usize) -> usize {
         let mut at = start;
         for line in self
@@ -229,7 +229,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Something in the line that begins at `start`.
+    /// Adds a mistake in the line that begins at `start`.
     fn wrong(&mut self, start: usize, title: impl Into<String>, help: &str) {
         let start = start.min(self.text.len());
         let line = self.text.get(start..).unwrap_or_default();

@@ -116,7 +116,7 @@ impl PhasesDraft {
         self.outages(own);
     }
 
-    /// What has arrived before an outage goes on as it did: on the link of the phase before.
+    /// Gives outages the link of the phase before: packets that arrived before an outage stay on it.
     fn outages(&mut self, own: [&LinkDraft; 2]) {
         let repeat = value(&self.repeat).unwrap_or_default();
         for i in 0..self.list.len() {
@@ -215,7 +215,7 @@ pub(super) fn mistake(reader: &mut Reader, at: &At, title: &str, help: &str) {
     }
 }
 
-/// What cannot go linearly from one to the other.
+/// Rejects keys that cannot change linearly from one link to the other.
 fn ramp(reader: &mut Reader, at: &At, before: &Link, now: &Link) {
     if before.rate.is_some() != now.rate.is_some() {
         let help = "a rate has to be there before and after: there is no way to or from no limit";
@@ -290,7 +290,7 @@ fn one(
     Some(phase)
 }
 
-/// Nothing is said of another link, so that the one before is meant.
+/// Returns whether a phase has only `state = "down"`, so that the link of the phase before applies.
 fn is_outage(entries: &[Entry]) -> bool {
     let down =
         |e: &Entry| matches!(&e.value.value, Value::Text(text) if text == LinkState::Down.word());
@@ -330,7 +330,7 @@ fn duration(value: &Located<Value>) -> Result<u64, Mistake> {
     match quantity(value, "for", "\"30s\"")? {
         Span(0) => {
             let help = "leave it out, or give it a time: for = \"30s\"";
-            Err(Mistake::new(&value.at, "the duration of a phase is 0", help))
+            Err(Mistake::new(&value.at, "a phase with duration 0", help))
         }
         Span(ns) => Ok(ns),
     }

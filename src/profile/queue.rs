@@ -146,7 +146,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// Of a bare number, bytes are meant where packets are not taken.
+/// Rejects a bare number where packets are not allowed: it may mean bytes.
 fn no_bare_bytes(text: &str) -> Result<(), UnitError> {
     let number = text.trim();
     if !number.parse::<f64>().is_ok_and(f64::is_finite) {

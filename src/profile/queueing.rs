@@ -178,7 +178,7 @@ impl Reader {
         }
     }
 
-    /// What happens to a packet that finds no room: drop is all there is.
+    /// Reads `full`, the treatment of a packet that finds no room: only "drop" exists.
     fn full(&mut self, value: &Located<Value>) {
         let (title, help) = match &value.value {
             Value::Text(text) if text == "drop" => return,
@@ -271,7 +271,7 @@ impl Kind for TimeLimit {
         match duration(value, key)? {
             0 => {
                 let help = "a queue in packets can be as short as \"1p\"";
-                Err(Mistake::new(&value.at, "the time limit of a queue is 0", help))
+                Err(Mistake::new(&value.at, "a queue with time 0", help))
             }
             ns => Ok(ns),
         }
@@ -282,7 +282,7 @@ impl Kind for TimeLimit {
     }
 }
 
-/// A time, or true or false; as text too, which is what `emud set` gives.
+/// Reads a time, or true or false, also as text, which `emud set` gives.
 fn ecn(value: &Located<Value>) -> Result<Ecn, Mistake> {
     match &value.value {
         Value::Flag(wanted) => Ok(Ecn::Wanted(*wanted)),

@@ -189,7 +189,7 @@ impl Draft {
         self.phases.read(reader, entries, own, &self.links);
     }
 
-    /// Everything at the top but the tables.
+    /// Reads the keys at the top, without the tables.
     fn top(&mut self, reader: &mut Reader, both: &mut LinkDraft, entry: &Entry) {
         let value = &entry.value;
         match entry.key.value.as_str() {
@@ -312,7 +312,7 @@ pub(super) fn name(value: &Located<Value>) -> Result<String, Mistake> {
     Ok(text)
 }
 
-/// Text that may have several lines, but nothing that a terminal would act upon.
+/// Reads text that may have several lines, but no control characters for a terminal.
 fn prose(value: &Located<Value>, key: &str) -> Result<String, Mistake> {
     let text = text(value, key, TEXT_BYTES)?;
     if let Some(bad) = text

@@ -134,7 +134,7 @@ struct Builder {
 /// A key, to compare it.
 type Words = [u64; 8];
 
-/// What a rule says of its packets.
+/// Returns the value of a rule in the table.
 fn value_of(
     place: usize,
     rule: &Rule,
@@ -278,7 +278,7 @@ fn without_ports(m: &Match) -> (abi::emud_key, abi::emud_key) {
     (bits, key)
 }
 
-/// Mask and bits of a prefix, as they stand in a packet.
+/// Returns mask and bits of a prefix in the byte order of a packet.
 fn address(net: Option<IpNet>) -> ([u64; 2], [u64; 2]) {
     let first = |bytes: [u8; 4]| {
         let mut all = [0; 16];

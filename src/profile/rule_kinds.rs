@@ -91,7 +91,7 @@ fn host(value: &Located<Value>, key: &str) -> Result<String, Mistake> {
     Ok(name)
 }
 
-/// A name that a question of DNS can have, without a dot at its end.
+/// Reads a name that a question of DNS can have, without a dot at its end.
 fn name(value: &Located<Value>, key: &str) -> Result<String, Mistake> {
     let name = text(value, key, "\"api.example.org\"")?;
     let name = name.strip_suffix('.').unwrap_or(&name);
@@ -132,7 +132,7 @@ fn cgroup(value: &Located<Value>, key: &str) -> Result<String, Mistake> {
     Ok(inner.to_owned())
 }
 
-/// A number from 0 to `most`, decimal or with 0x.
+/// Reads a number from 0 to `most`, decimal or with 0x.
 fn number<T: TryFrom<u32> + std::fmt::Display + Copy + Into<u32>>(
     value: &Located<Value>,
     key: &str,
@@ -195,7 +195,7 @@ fn ports(value: &Located<Value>, key: &str) -> Result<Ports, Mistake> {
     }
 }
 
-/// RFC 2474, 2597, 3246, 5865, 8622.
+/// Reads a DSCP by name (RFC 2474, 2597, 3246, 5865, 8622) or number.
 fn dscp(value: &Located<Value>, key: &str) -> Result<u8, Mistake> {
     let text = text(value, key, "\"ef\"")?;
     let name = text.to_lowercase();

@@ -148,7 +148,7 @@ fn one_rate(reader: &mut Reader, draft: &LinkDraft, link: &Link) {
     }
 }
 
-/// Who gives a rate or a queue, gives it to all.
+/// Gives the rate and the queue of one link to all links that share the queue, and rejects different ones.
 fn agree(reader: &mut Reader, mut links: Vec<&mut LinkDraft>) {
     if let Some((rate, wire)) = links.iter().find_map(|l| {
         let at = rate_at(l)?;
@@ -196,12 +196,12 @@ fn rate_at(link: &LinkDraft) -> Option<&At> {
     rate.or_else(|| Some(link.wire.places().next()?.1))
 }
 
-/// A rate and its wire, without their positions.
+/// Returns a rate and its wire, without their positions.
 fn figures(rate: Option<&Located<u64>>, wire: &WireDraft) -> (Option<u64>, Wire) {
     (rate.map(|rate| rate.value), wire.values())
 }
 
-/// A queue as it will be; what is wrong with it is said when that is made.
+/// Returns the finished queue; its mistakes are reported when the link is finished.
 fn judged(link: &LinkDraft) -> Queue {
     let queue: &QueueDraft = &link.queue;
     let alone = LinkDraft {

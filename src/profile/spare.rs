@@ -27,7 +27,7 @@ pub struct Connection {
 }
 
 impl Spare {
-    /// What passes of what the interface sends; of what it receives, the opposite.
+    /// Returns the spared traffic that the interface sends; of received traffic it is the opposite.
     fn matches(self) -> Vec<Match> {
         let net = |end: SocketAddr| Some(IpNet::from(end.ip()));
         let port = |end: SocketAddr| {
@@ -115,7 +115,7 @@ fn opposite(matches: &Match) -> Match {
 impl std::str::FromStr for Spare {
     type Err = String;
 
-    /// An address or a network.
+    /// Reads an address or a network.
     fn from_str(text: &str) -> Result<Self, String> {
         let net = text.parse::<IpNet>();
         let net = net.or_else(|_| text.parse::<IpAddr>().map(IpNet::from));

@@ -126,8 +126,8 @@ impl Column {
         Ok(Self { what, unit })
     }
 
-    /// A whole number in a usual range; of a million rows most are, and this is a tenth of the
-    /// time. False: to be read with care.
+    /// Reads a whole number in the usual range; most of a million rows have one, and this takes a tenth of the
+    /// time. False: the general reader is needed.
     fn put_whole(self, row: &mut TraceRow, cell: &str) -> bool {
         let scale = match self.unit {
             Some("ns" | "bit") => 1,
@@ -351,7 +351,7 @@ pub(super) fn opportunities(text: &str) -> Result<Vec<u32>, Wrong> {
     }))
 }
 
-/// Of lines, times in ms, and how often each is there.
+/// Returns the times in ms, repeated as often as each line says, in order.
 fn in_order<'a>(words: impl Iterator<Item = (usize, &'a str, usize)>) -> Result<Vec<u32>, Wrong> {
     let mut all = Vec::new();
     for (line, word, times) in words {

@@ -235,7 +235,7 @@ impl Reader {
     }
 }
 
-/// What has a period that cannot be written.
+/// Rejects a period for a trace that has its own.
 fn no_period(source: &ReadTrace, at: &At) -> Option<Mistake> {
     let mahimahi = match source {
         ReadTrace::Rows(_) => return None,

@@ -241,7 +241,7 @@ impl Kind for CellKind {
     }
 }
 
-/// A plain number without a fraction.
+/// Reads a plain number without a fraction.
 fn whole(
     value: &Located<Value>,
     key: &str,

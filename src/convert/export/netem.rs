@@ -119,7 +119,7 @@ impl Options {
         }
     }
 
-    /// `rate RATE [PACKETOVERHEAD [CELLSIZE [CELLOVERHEAD]]]`; returns netem's rate.
+    /// Writes `rate RATE [PACKETOVERHEAD [CELLSIZE [CELLOVERHEAD]]]`; returns netem's rate.
     fn rate(&mut self, bits: u64, overhead: i32, wire: &Wire) -> u64 {
         let Wire { burst, mpu, cells } = wire;
         if burst.is_some() {
@@ -153,7 +153,7 @@ impl Options {
         whole
     }
 
-    /// netem's limit includes packets in flight as well as waiting ones.
+    /// Writes the limit: netem's includes packets in flight as well as waiting ones.
     fn limit(&mut self, queue: &Queue, rate: Option<u64>, delay: &Delay) {
         let Some(bits) = rate else {
             if *queue != Queue::default() {
@@ -222,7 +222,7 @@ impl Options {
         least.map_or(USUAL_LIMIT, |n| n.try_into().unwrap_or(u32::MAX))
     }
 
-    /// `slot MIN [MAX] [packets N] [bytes N]`.
+    /// Writes `slot MIN [MAX] [packets N] [bytes N]`.
     fn slot(&mut self, slot: &Slot) {
         let Slot {
             min_ns,
@@ -260,7 +260,7 @@ fn mean(steps: &[(f64, f64)], end_s: f64) -> f64 {
     }
 }
 
-/// What Linux has instead of a manager in the queue.
+/// Returns the qdisc of Linux that replaces a manager in the queue.
 fn instead(aqm: &Aqm) -> &'static str {
     match aqm {
         Aqm::Red(_) => "put a `red` qdisc below it",

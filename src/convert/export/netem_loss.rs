@@ -66,7 +66,7 @@ impl Options {
         }
     }
 
-    /// netem's probabilities are multiples of 2^-32, to which tc rounds.
+    /// Returns a share as text: netem's probabilities are multiples of 2^-32, to which tc rounds.
     fn share(&mut self, key: &str, share: f64) -> String {
         let least = 0.5f64.powi(33);
         if share > 0.0 && share < least {

@@ -71,7 +71,7 @@ impl Script {
         }
     }
 
-    /// What a tree cannot represent, whatever its classes are.
+    /// Notes the parts of a profile that no tree can represent.
     fn profile(&mut self, profile: &Profile, number: u32) {
         let Profile {
             name: _,
@@ -252,7 +252,7 @@ impl Script {
         ));
     }
 
-    /// tc's rates are whole bytes per second.
+    /// Returns a rate in tc's whole bytes per second.
     fn bytes(&mut self, what: &str, bits: u64) -> u64 {
         if !bits.is_multiple_of(8) {
             self.reason(format!(
@@ -262,7 +262,7 @@ impl Script {
         bits
     }
 
-    /// The netem and the queue of a class in which packets wait.
+    /// Writes the netem and the queue of a class in which packets wait.
     fn leaf(
         &mut self,
         of: &Bottleneck,
@@ -374,14 +374,14 @@ impl Script {
     }
 }
 
-/// In proportion to the weights of its priority, without a rest: a packet at least.
+/// Returns a quantum in proportion to the weights of its priority: a packet at least.
 fn by_weight(of: &Bottleneck, class: &ServiceClass) -> u64 {
     let beside = of.classes.iter().filter(|c| c.priority == class.priority);
     let least = beside.map(|c| u64::from(c.weight)).min().unwrap_or(1);
     u64::from(class.weight) * QUANTUM.div_ceil(least)
 }
 
-/// `rate` and `ceil` with bursts of 10 ms: by default tc makes room for one packet, and then a late
+/// Returns `rate` and `ceil` with bursts of 10 ms: by default tc makes room for one packet, and then a late
 /// timer costs part of the rate (9.92 of 10 Mbit/s on a busy machine; with the bursts 10.00).
 fn rates(rate: u64, ceil: u64) -> String {
     let burst = |bits: u64| (bits / 8 / 100).clamp(QUANTUM, u64::from(u32::MAX));

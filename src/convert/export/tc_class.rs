@@ -85,7 +85,7 @@ impl<'a> Ids<'a> {
     }
 }
 
-/// 0x10 of `class-1-10`.
+/// Returns 0x10 for `class-1-10`.
 fn number_in(name: &str) -> Option<u32> {
     let digits = name.strip_prefix("class-1-")?;
     let minor = u32::from(u16::from_str_radix(digits, 16).ok()?);

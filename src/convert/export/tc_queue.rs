@@ -91,7 +91,7 @@ fn ecn(ecn: bool) -> &'static str {
     if ecn { " ecn" } else { "" }
 }
 
-/// Whole microseconds, tc's unit.
+/// Converts to whole microseconds, tc's unit.
 fn us(key: &str, ns: u64) -> Result<String, String> {
     match ns.is_multiple_of(1000) && ns / 1000 <= u64::from(u32::MAX) {
         true => Ok(format!("{}us", ns / 1000)),

@@ -52,7 +52,7 @@ pub fn mahimahi(up: &Path, down: &Path, folder: Option<&Path>) -> Result<Importe
     Ok(imported)
 }
 
-/// Relative to the profile's folder if the file is below it, otherwise absolute.
+/// Returns a path relative to the profile's folder if the file is below it, otherwise absolute.
 fn reference(file: &Path, folder: Option<&Path>) -> PathBuf {
     let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let file = whole(file);

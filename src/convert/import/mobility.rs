@@ -195,7 +195,7 @@ fn csv(nodes: &[Named]) -> String {
     text
 }
 
-/// "1500 m x 300 m".
+/// Returns the area, such as "1500 m x 300 m".
 fn area(nodes: &[Named]) -> String {
     let positions = || nodes.iter().flat_map(|(_, track)| track.waypoints());
     let side = |axis: usize| {

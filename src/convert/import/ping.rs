@@ -185,7 +185,7 @@ fn no_replies(foreign: Option<&At>) -> Mistake {
     }
 }
 
-/// `64 bytes from 192.0.2.1: icmp_seq=1 ttl=56 time=11.6 ms`, `(DUP!)` at the end of a duplicate's.
+/// Reads `64 bytes from 192.0.2.1: icmp_seq=1 ttl=56 time=11.6 ms`, `(DUP!)` at the end of a duplicate's.
 fn reply(line: &str, at: &At) -> Result<Option<Reply>, Mistake> {
     let Some(sequence) = sequence(line).filter(|_| line.contains(" bytes from ")) else {
         return Ok(None);

@@ -182,7 +182,7 @@ pub(super) fn duplicates(out: &mut Writer, log: &PingLog) {
     out.key("duplicate", quoted(one_way));
 }
 
-/// Six significant digits: more precise than any log.
+/// Rounds to six significant digits: more precise than any log.
 fn rounded(share: f64) -> f64 {
     format!("{share:.5e}").parse().unwrap_or(share)
 }

@@ -170,7 +170,7 @@ fn rows(log: &PingLog, times: &[i128]) -> Result<(Vec<TraceRow>, u64), Mistake> 
     }
 }
 
-/// One direction.
+/// Returns the delay of one direction in ns: half of the round trip.
 fn half_ns(reply: Option<&Timed>) -> u64 {
     reply.map_or(0, |reply| (reply.rtt_ns / 2.0).round() as u64)
 }

@@ -151,8 +151,8 @@ fn replaces<'a>(text: &str, made: &mut Made<'a>, before: &Made<'a>, all: &mut Ve
     }
 }
 
-/// Of a netem that is changed the kernel sets what the command gives and leaves some of the rest as it
-/// is: netem_change() of sch_netem.c.
+/// Adds the options that a changed netem keeps: the kernel sets those of the command and leaves some of the
+/// others (netem_change() of sch_netem.c).
 fn keep<'a>(text: &str, made: &mut Made<'a>, before: &Made<'a>) {
     let read = |made: &Made| Netem::parse(text, &mut made.clone(), Under::Nothing, None);
     let (Ok(new), Ok(old)) = (read(made), read(before)) else {

@@ -97,7 +97,7 @@ impl Filter<'_> {
         mask
     }
 
-    /// An address says of which family the packets are; without one, the prefix of all addresses.
+    /// Limits a filter to its address family: by its address or, without one, by the prefix of all addresses.
     fn only_its_family(&mut self) {
         let is_address = |key: &str| matches!(key, "source" | "destination");
         let all = match self.families {
@@ -203,7 +203,7 @@ pub(crate) fn filter<'a>(words: &mut Words<'a>) -> Result<Option<Filter<'a>>, Mi
     Ok(Some(filter))
 }
 
-/// Of 16 bits: no 1 follows a 0.
+/// Returns whether 16 bits are a prefix: no 1 follows a 0.
 fn is_prefix(mask: i64) -> bool {
     let others = 0xffff ^ mask;
     others & (others + 1) == 0
@@ -219,7 +219,7 @@ pub(super) fn tos(value: i64, mask: i64) -> Option<(&'static str, String)> {
     }
 }
 
-/// `0x10`, `0x10/0xfc`.
+/// Reads `0x10` or `0x10/0xfc`.
 fn flower_tos(word: &Word) -> Result<(&'static str, String), Mistake> {
     let number = |value| {
         let at = word.at.clone();
@@ -229,7 +229,7 @@ fn flower_tos(word: &Word) -> Result<(&'static str, String), Mistake> {
     tos(number(value)?, number(mask)?).ok_or_else(|| cannot(word))
 }
 
-/// `6`, `0x6/0xff`, and `010`, which is 8.
+/// Reads `6`, `0x6/0xff`, and `010`, which is 8.
 fn mark(word: &Word) -> Result<String, Mistake> {
     let number = |value| {
         let at = word.at.clone();
@@ -261,7 +261,7 @@ fn prefix(word: &Word, key: &str) -> Result<String, Mistake> {
     }
 }
 
-/// `match ip dst 10.0.0.1/32`, `match ip dport 80 0xffff`, `match u32 0 0`.
+/// Reads `match ip dst 10.0.0.1/32`, `match ip dport 80 0xffff`, `match u32 0 0`.
 fn u32_match(words: &mut Words, out: &mut Vec<(&'static str, String)>) -> Result<(), Mistake> {
     let mut rest = words.clone();
     let ends = |word: &str| matches!(word, "match" | "flowid" | "classid" | "action");

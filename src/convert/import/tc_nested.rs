@@ -116,7 +116,7 @@ impl<'a> Tree<'a> {
 }
 
 impl<'a> Nest<'a> {
-    /// What a filter leads into the class goes on by the own ones of prio, then to its default band.
+    /// Leads packets that a filter sends into the class on by prio's filters, then to its default band.
     fn lead_on(
         &self,
         above: &[Filter<'a>],
@@ -218,7 +218,7 @@ fn is_ds(key: &str) -> bool {
     matches!(key, "tos" | "dscp")
 }
 
-/// Of the DS field.
+/// Returns the key of the DS field in a filter.
 fn second_key(filter: &Filter) -> &'static str {
     let mut keys = filter.matches.iter().map(|(key, _)| *key);
     keys.find(|key| is_ds(key)).unwrap_or_default()
@@ -229,7 +229,7 @@ fn net(key: &str, value: &str) -> Option<IpNet> {
     value.trim_matches('"').parse().ok().filter(|_| is_address)
 }
 
-/// Value and mask of the DS field, as `tc_filter::tos` writes them.
+/// Returns value and mask of the DS field, as `tc_filter::tos` writes them.
 fn ds(key: &str, value: &str) -> Option<(i64, i64)> {
     let hex = |text: &str| i64::from_str_radix(text.trim_start_matches("0x"), 16).ok();
     match (key, value.trim_matches('"').split_once('/')) {
@@ -240,7 +240,7 @@ fn ds(key: &str, value: &str) -> Option<(i64, i64)> {
     }
 }
 
-/// A port or a protocol.
+/// Reads a port or a protocol.
 fn number(value: &str) -> Option<u32> {
     match value.trim_matches('"') {
         "icmp" => Some(1),

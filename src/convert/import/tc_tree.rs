@@ -122,7 +122,7 @@ impl<'a> Tree<'a> {
         Ok(Some(tree))
     }
 
-    /// prio has no rate, so it is often below a tbf, or below the only class of an htb: then it is the
+    /// Finds a prio below a tbf, or below the only class of an htb, for it has no rate: then it is the
     /// tree, with that rate.
     fn shaped_bands<'m>(&mut self, all: &'m [Made<'a>], root: &Made) -> Option<&'m Made<'a>> {
         let (rate, bands) = match (root.kind.value, &self.classes[..]) {
@@ -143,7 +143,7 @@ impl<'a> Tree<'a> {
         Some(bands)
     }
 
-    /// Without a class above all others the device limits what they send, as in htb.
+    /// Warns of guarantees beyond the rate above them: that of a class or, as in htb, of the device.
     fn promises(&mut self) {
         let promises: Vec<_> = (self.classes.iter())
             .map(|class| Promise {
@@ -230,7 +230,7 @@ impl<'a> Tree<'a> {
         Ok(())
     }
 
-    /// A bucket with at most one queue below it.
+    /// Reads a token bucket with at most one queue below it.
     fn tbf(&mut self, all: &[Made], root: &Made) -> Result<(), Mistake> {
         (self.rate, self.queue) = tbf(&mut root.clone(), &mut self.warnings)?;
         let below = all.iter().find(|made| !made.is_class && is_in(made, root));
@@ -254,7 +254,7 @@ impl<'a> Tree<'a> {
         Ok(())
     }
 
-    /// What is below a class: a tbf, a netem, a queue, one below the other.
+    /// Reads the qdiscs below a class: a tbf, a netem, a queue, one below the other.
     fn leaf(&mut self, text: &str, all: &[Made], index: usize) -> Result<(), Mistake> {
         let id = self.classes[index].id.clone();
         let mut next = all.iter().find(|made| self.classes[index].holds(made));
@@ -330,7 +330,7 @@ impl Class {
         !made.is_class && parent.is_some_and(|parent| of_qdisc(parent, major(&self.id)) == self.id)
     }
 
-    /// Without a queue below it netem is the queue of the class, and packets in flight take room in it.
+    /// Sets the queue of a class from the limit of its netem, which packets in flight use, too.
     fn waits_in_netem(&mut self) {
         let Some(netem) = self.netem.as_mut().filter(|netem| netem.rate.is_none()) else {
             return;

@@ -84,7 +84,7 @@ fn service(class: &Class) -> String {
     quoted(format!("{SERVER}.{}", name(class)))
 }
 
-/// Those in which packets wait.
+/// Returns the classes in which packets wait.
 fn leaves<'a>(tree: &'a Tree) -> impl Iterator<Item = &'a Class> {
     let is_parent = |class: &Class| {
         tree.classes
@@ -94,7 +94,7 @@ fn leaves<'a>(tree: &'a Tree) -> impl Iterator<Item = &'a Class> {
     tree.classes.iter().filter(move |class| !is_parent(class))
 }
 
-/// What no filter takes.
+/// Writes the link of packets without a filter.
 fn own(
     out: &mut Writer,
     tree: &Tree,
@@ -110,7 +110,7 @@ fn own(
             netem(out, class, tables)?;
         }
         None if tree.classes.is_empty() => out.key("class", quoted(SERVER)),
-        None => out.note("htb sends what no filter takes past all classes; so does this link."),
+        None => out.note("htb sends packets without a filter past all classes; so does this link."),
     }
     Ok(())
 }

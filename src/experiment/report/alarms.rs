@@ -90,7 +90,7 @@ fn quantity(alarm: &Alarm, value: u64) -> String {
     }
 }
 
-/// "93% stress-ng, 4% iperf3".
+/// Returns shares, such as "93% stress-ng, 4% iperf3".
 fn shares(by: &[SpanShare]) -> String {
     // More than a tenth of a percent is not known.
     let rounded = |share: f64| (share * 1000.0).round() / 1000.0;

@@ -74,7 +74,7 @@ pub fn draw(panels: &[Panel], axis: &Axis) -> Result<String, PlotError> {
     })
 }
 
-/// The title on the left, names of curves in their colours on the right.
+/// Draws the title on the left, names of curves in their colours on the right.
 fn heading(area: &Area, panel: &Panel) -> Result<(), PlotError> {
     write(
         area,
@@ -149,7 +149,7 @@ fn draw_panel(
     Ok(())
 }
 
-/// Grey: not measured. Red: contended.
+/// Shades times that were not measured (grey) or contended (red).
 fn shade(chart: &mut Chart, axis: &Axis, high: f64) -> Result<(), PlotError> {
     let mut band = |range: &Range<f64>, style: ShapeStyle| {
         let from = range.start.max(axis.range.start);
@@ -174,7 +174,7 @@ fn shade(chart: &mut Chart, axis: &Axis, high: f64) -> Result<(), PlotError> {
     Ok(())
 }
 
-/// Of contention, where there is room.
+/// Labels contention where there is room.
 fn label(chart: &mut Chart, axis: &Axis, high: f64) -> Result<(), PlotError> {
     let length = axis.range.end - axis.range.start;
     let letter = length * LETTER / f64::from(WIDTH - Y_AXIS - RIGHT);
@@ -196,7 +196,7 @@ fn label(chart: &mut Chart, axis: &Axis, high: f64) -> Result<(), PlotError> {
     Ok(())
 }
 
-/// Without digits that an axis does not need: "400", "0.05".
+/// Returns a number without digits that an axis does not need: "400", "0.05".
 fn number(value: f64) -> String {
     let text = format!("{value:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -83,7 +83,7 @@ impl<'a> Head<'a> {
     }
 }
 
-/// What the verdict means, and why it is so.
+/// Returns the meaning of the verdict and its reasons.
 fn reasons(run: &Run) -> Vec<String> {
     let verdict = run.verdict();
     let means = match (verdict, &run.end) {
@@ -145,7 +145,7 @@ fn reasons_of_fleet(fleet: &Fleet) -> Vec<String> {
     reasons
 }
 
-/// No more than what was watched is known.
+/// Returns the meaning of a clean verdict, which covers only what was watched.
 fn clean(end: &Ending) -> String {
     let watched = end.watched(true);
     let mut means = format!(
@@ -225,7 +225,7 @@ fn machine(run: &Run) -> String {
     )
 }
 
-/// None: there are no links.
+/// Returns the engines of the links; `None`: there are no links.
 fn engines(runs: &[Run]) -> Option<String> {
     let mut engines: Vec<String> = Vec::new();
     for link in runs.iter().flat_map(|run| &run.about.links) {
@@ -243,7 +243,7 @@ fn monitor(run: &Run) -> Option<String> {
     Some(said.collect::<Vec<_>>().join(", "))
 }
 
-/// A host in the table of them.
+/// Returns the row of a host.
 fn row(fleet: &Fleet, host: &FleetHost) -> Vec<String> {
     let ms = |ns: f64| format!("{:.3} ms", ns / 1e6);
     let end = |end_ns: i64| format!(", at the end {}", ms(end_ns as f64));
@@ -294,7 +294,7 @@ fn texts(runs: &[Run]) -> Vec<(String, &str)> {
     scenario.into_iter().chain(profiles).collect()
 }
 
-/// "3-7, 12".
+/// Returns ranges such as "3-7, 12".
 fn ranges(seconds: &[u64]) -> String {
     let runs = seconds.chunk_by(|a, b| a + 1 == *b);
     let range = |run: &[u64]| match run {

@@ -44,7 +44,7 @@ pub fn table(runs: &[Run]) -> Table {
     Table::of_hosts(COLUMNS, runs, rows)
 }
 
-/// Only of what is known.
+/// Returns the rows of the known figures.
 fn rows(run: &Run) -> Vec<Vec<String>> {
     let measured = &run.host_track.measured;
     let memory = match measured.memory_bytes {
@@ -78,7 +78,7 @@ fn rows(run: &Run) -> Vec<Vec<String>> {
     rows.into_iter().flatten().collect()
 }
 
-/// "7.7 GB".
+/// Returns an amount such as "7.7 GB".
 fn amount(bytes: f64) -> String {
     let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
     let fits = units.into_iter().find(|(factor, _)| bytes >= *factor);

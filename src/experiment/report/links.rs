@@ -91,7 +91,7 @@ impl Links {
     }
 }
 
-/// None: all samples are there.
+/// Returns a note on missing samples; `None`: all are there.
 fn missing(run: &Run) -> Option<String> {
     let text = match &run.tracks[..] {
         // A host without links has none.
@@ -150,7 +150,7 @@ fn class_row(class: &ClassTrack) -> Vec<String> {
     ]
 }
 
-/// What else happened to packets; none: nothing did.
+/// Returns other events of packets; `None`: there were none.
 fn also(track: &Track) -> Option<String> {
     let tally = &track.measured.counted;
     let counts = [
@@ -236,7 +236,7 @@ fn of_link<'a>(run: &'a Run, plots: &Plots, tracks: &[Track]) -> Result<OfLink<'
     })
 }
 
-/// "access: profile lte on eth0 of client, engine hold".
+/// Returns a title such as "access: profile lte on eth0 of client, engine hold".
 fn title(link: &RunLink) -> String {
     let reversed = if link.reversed { ", reversed" } else { "" };
     format!(

@@ -97,7 +97,7 @@ impl Table {
         }
     }
 
-    /// Of the parts of all hosts; of several, the first column is the host.
+    /// Creates a table of the parts of all hosts; of several, the first column is the host.
     fn of_hosts(
         columns: &[[&'static str; 2]],
         runs: &[Run],
@@ -115,7 +115,7 @@ impl Table {
         table
     }
 
-    /// With groups of the columns after that of the host.
+    /// Adds groups of the columns after that of the host.
     fn grouped(mut self, groups: &[(&'static str, usize)]) -> Self {
         let columns: usize = groups.iter().map(|(_, columns)| columns).sum();
         let host = self.columns.len() > columns;
@@ -217,7 +217,7 @@ fn at(run: &Run, mono_ns: u64) -> String {
     format!("{:.3}", plot::second(run, mono_ns))
 }
 
-/// How many samples a step of a plot has; empty: one. A long run has more samples than a plot has pixels.
+/// Returns a note on the samples of a plot's step; empty: one. A long run has more samples than a plot has pixels.
 fn joined(samples_each: u64) -> String {
     match samples_each {
         0 | 1 => String::new(),
@@ -225,7 +225,7 @@ fn joined(samples_each: u64) -> String {
     }
 }
 
-/// What a log has beyond what a page has room for; empty: nothing.
+/// Returns a note on what a page has no room for; empty: nothing.
 fn left_out(n: u64, what: &str) -> String {
     match n {
         0 => String::new(),

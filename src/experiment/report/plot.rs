@@ -73,7 +73,7 @@ impl<'a> Plots<'a> {
         draw(&panels, &self.axis(None), "the host".to_owned()).map(Some)
     }
 
-    /// With the changes of a link.
+    /// Returns the axis with the changes of a link.
     fn axis(&self, link: Option<&str>) -> Axis {
         let second = |ns| second(self.run, ns);
         let changes = self.run.changes.items.iter();
@@ -181,7 +181,7 @@ impl<'a> Plots<'a> {
         }
     }
 
-    /// Of what is known.
+    /// Returns the panels of the known figures.
     fn host_panels(&self) -> Vec<Panel> {
         let points = self.run.host_track.series.points();
         let of = |figure: HostFigure| points.iter().filter_map(move |p| p.mean(figure));
@@ -283,7 +283,7 @@ pub fn second(run: &Run, mono_ns: u64) -> f64 {
     }
 }
 
-/// In the order of time; what is nearer than `near` seconds is one.
+/// Returns contention in the order of time; intervals nearer than `near` seconds are one.
 fn contention(run: &Run, near: f64) -> Vec<(Range<f64>, String)> {
     let mut spans: Vec<Span> = run.contention();
     spans.sort_by_key(|span| span.since_mono_ns);

@@ -33,7 +33,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// None: there is nothing to compare with.
+    /// Returns the scale of a figure; `None`: there is no value to compare with.
     fn of(figure: &Figure) -> Option<Self> {
         let (middle, half) = match figure.tolerance {
             Tolerance::Absolute(most) => (figure.expected()?, most),
@@ -133,7 +133,7 @@ fn draw_row(area: &Area, figure: &Figure, top: i32) -> Result<(), PlotError> {
     mark(area, figure.verdict, (x(at), y))
 }
 
-/// Each has a shape, since not everybody sees the colours.
+/// Draws the mark of a verdict. Each has a shape, since not all readers see the colours.
 fn mark(area: &Area, verdict: FigureVerdict, at: (i32, i32)) -> Result<(), PlotError> {
     let (x, y) = at;
     let [left, right, above, below] = [x - MARK, x + MARK, y - MARK, y + MARK];
@@ -179,7 +179,7 @@ fn centred(area: &Area, text: &str, at: (i32, i32), colour: RGBColor) -> Result<
     Ok(())
 }
 
-/// What is beyond an end is at it.
+/// Returns the position of a value; one beyond an end is at the end.
 fn x(at: f64) -> i32 {
     let half = f64::from(WIDTH / 2 - MARGIN - MARK);
     WIDTH / 2 + (at.clamp(-END, END) / END * half).round() as i32

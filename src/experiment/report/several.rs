@@ -148,7 +148,7 @@ fn entry(side: &str, run: &RunEntry) -> Vec<String> {
     ]
 }
 
-/// Every run of each side as a dot, hollow if no figure is of it, from the lowest value to the highest.
+/// Draws every run of each side as a dot, hollow if no figure is of it, from the lowest value to the highest.
 fn strips<'a>(
     names: impl Iterator<Item = &'a FigureName>,
     sides: &[(&[Run], &[RunEntry])],

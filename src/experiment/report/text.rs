@@ -47,7 +47,7 @@ pub fn text(log: &Logged) -> String {
 }
 
 impl Table {
-    /// Empty: it has no rows.
+    /// Returns the table as text; empty: it has no rows.
     fn text(&self) -> String {
         if self.rows.is_empty() {
             return String::new();

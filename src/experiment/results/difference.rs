@@ -62,8 +62,8 @@ impl Found<'_> {
         }
     }
 
-    /// Key by key, whatever the order and the names of the two; by the first line that differs
-    /// where a text is none.
+    /// Compares two tables key by key, in any order; by the first line that differs
+    /// if a text is no table.
     fn compare_tables(&mut self, what: &str, of: impl Fn(&Run) -> String) {
         let texts = self.0.map(of);
         let [Some(a), Some(b)] = [&texts[0], &texts[1]].map(|text| keys(text)) else {
@@ -107,7 +107,7 @@ impl Found<'_> {
     }
 }
 
-/// Of both, each once, in the order of the first.
+/// Returns the names of both, each once, in the order of the first.
 fn names<T>(runs: [&Run; 2], items: fn(&About) -> &Vec<T>, name: fn(&T) -> &String) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for item in runs.iter().flat_map(|run| items(&run.about)) {
@@ -128,7 +128,7 @@ fn or_none(text: Option<String>) -> String {
     text.unwrap_or_else(|| NONE.to_owned())
 }
 
-/// "rate 8Mbit, delay 20ms, jitter 2ms, loss 1%".
+/// Returns values such as "rate 8Mbit, delay 20ms, jitter 2ms, loss 1%".
 fn asked(asked: Option<&AskedFor>) -> String {
     let Some(a) = asked else {
         return NONE.to_owned();
@@ -145,7 +145,7 @@ fn asked(asked: Option<&AskedFor>) -> String {
     )
 }
 
-/// Each value of a TOML text by its path; none: it is not TOML.
+/// Returns each value of a TOML text by its path; `None`: it is not TOML.
 fn keys(text: &str) -> Option<BTreeMap<String, String>> {
     let mut found = BTreeMap::new();
     let table: toml::Table = text.parse().ok()?;
@@ -171,7 +171,7 @@ fn put(found: &mut BTreeMap<String, String>, path: String, value: toml::Value) {
     }
 }
 
-/// Two values for people. Long ones, such as the rows of a trace, begin a little before they differ.
+/// Returns two values to print. Long ones, such as the rows of a trace, begin a little before they differ.
 fn where_they_differ(texts: [String; 2]) -> [String; 2] {
     let pairs = texts[0].chars().zip(texts[1].chars());
     let same = pairs.take_while(|(a, b)| a == b).count();

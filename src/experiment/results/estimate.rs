@@ -146,7 +146,7 @@ impl TTest {
         Self::by(&StudentsT::new(0.0, 1.0, freedom).ok()?, difference, error)
     }
 
-    /// `of_error`: distribution of a difference of none, in its standard errors.
+    /// Tests a difference. `of_error`: its distribution if there is none, in standard errors.
     fn by(of_error: &impl ContinuousCDF<f64, f64>, difference: f64, error: f64) -> Option<Self> {
         if error == 0.0 {
             // Without any variance a few runs do not show how far chance reaches: of 2 and 2 runs with 1 loss of 100
@@ -162,7 +162,7 @@ impl TTest {
     }
 }
 
-/// Two-sided, for [`CONFIDENCE`].
+/// Returns the two-sided quantile of Student's t for [`CONFIDENCE`].
 fn t_quantile(freedom: f64) -> Option<f64> {
     let t = StudentsT::new(0.0, 1.0, freedom).ok()?;
     Some(t.inverse_cdf(f64::midpoint(1.0, CONFIDENCE)))

@@ -269,7 +269,7 @@ fn shift(value: &mut Value, ahead_ns: i128) {
     }
 }
 
-/// To a time, or to each of several.
+/// Adds to a time, or to each of several.
 fn add(value: &mut Value, ahead_ns: i128) {
     if let Value::Array(values) = value {
         values.iter_mut().for_each(|value| add(value, ahead_ns));

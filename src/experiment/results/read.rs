@@ -41,8 +41,10 @@ pub struct Part {
 }
 
 impl Part {
+    /// Takes the next line of a log.
+    ///
     /// # Errors
-    /// What is wrong with the line.
+    /// The problem of the line.
     pub fn take(&mut self, path: &Path, line: Line) -> Result<(), &'static str> {
         match (line, &mut self.reading) {
             (Line::Run { time, run }, None) => {
@@ -366,7 +368,7 @@ impl Run {
         self.last_mono_ns = self.last_mono_ns.max(mono_ns);
     }
 
-    /// What the log does not have, in sentences.
+    /// Returns sentences on what the log lacks.
     fn shortcomings(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let Some(end) = &self.end else {

@@ -317,7 +317,7 @@ pub fn resource_name(resource: &str, what: &str) -> String {
     }
 }
 
-/// "cpu 1 contended for 1.2s (93% stress-ng), and 2 more spans".
+/// Returns a sentence such as "cpu 1 contended for 1.2s (93% stress-ng), and 2 more spans".
 fn contended(spans: &[Span]) -> String {
     let Some(longest) = spans.iter().max_by_key(|span| span.duration_ns) else {
         return "contended".to_owned();

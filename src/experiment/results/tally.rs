@@ -39,7 +39,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// None: of none.
+    /// Returns the share of `part` with its interval; `None`: `all` is 0.
     fn of(part: u64, all: u64) -> Option<Self> {
         let part = part.min(all);
         let (low, high) = clopper_pearson(part, all, 1.0 - CONFIDENCE);

@@ -114,7 +114,7 @@ impl<T: Clone> Air<T> {
     }
 
     /// Ends the wait for an answer that did not arrive in time. Gaps count from now on, as for the stations that could
-/// not decode the frame.
+    /// not decode the frame.
     pub(super) fn time_out(&mut self, station: usize) {
         let Doing::Awaiting(answer) = self.stations[station].doing else {
             return;

@@ -14,7 +14,7 @@ const EXCESS: f64 = 0.003;
 /// Instants between two knots that are evaluated; the rest is their mirror image.
 const INSTANTS: [f64; 4] = [0.0625, 0.1875, 0.3125, 0.4375];
 
-/// E max(0, -s N - 1) with N standard normal.
+/// Returns E max(0, -s N - 1) with N standard normal.
 fn excess_at(s: f64) -> f64 {
     if s < 0.1 {
         return 0.0; // 1e-25 and less

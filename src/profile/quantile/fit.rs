@@ -114,7 +114,7 @@ fn fitted(q: &[f64], lowest: f64, mean: f64, sd: f64) -> Vec<u64> {
         .collect()
 }
 
-/// exp(m + s x), with s^2 = ln(1 + (sd/mean)^2) and m = ln(mean) - s^2/2.
+/// Returns exp(m + s x), with s^2 = ln(1 + (sd/mean)^2) and m = ln(mean) - s^2/2.
 fn log_normal(mean: f64, sd: f64) -> Vec<u64> {
     let variance = (sd / mean).powi(2).ln_1p();
     let at = |i| (variance.sqrt() * table_x(i) - 0.5 * variance).exp();
@@ -154,7 +154,7 @@ pub(super) fn fit(q: &[f64], lowest: f64, mean: f64, sd: f64) -> (f64, f64) {
     }
 }
 
-/// [`moments`] of max(0, shift + q), with q never falling.
+/// Returns [`moments`] of max(0, shift + q), with q never falling.
 fn cut_moments(q: &[f64], shift: f64) -> (f64, f64) {
     // Between zeros there is nothing to add up.
     let first = q.partition_point(|q| shift + q <= 0.0).saturating_sub(1);
@@ -190,7 +190,7 @@ fn moments_from(segment: usize, mut points: impl Iterator<Item = f64>) -> (f64, 
     (first, (second - first * first).max(0.0).sqrt())
 }
 
-/// Per segment, the integrals of 1, u and u^2 times the normal density, u = 0..1 along it.
+/// Returns, per segment, the integrals of 1, u and u^2 times the normal density, u = 0..1 along it.
 fn segment_weights() -> &'static [[f64; 3]] {
     static WEIGHTS: OnceLock<Vec<[f64; 3]>> = OnceLock::new();
     WEIGHTS.get_or_init(|| {

@@ -252,7 +252,7 @@ fn a_change_of_something_else_leaves_the_model_where_it_is() {
     assert_eq!(losses(&b, 1, 4), [2, 3], "it goes on");
     assert_eq!(losses(&b, 1, 4), [0u64; 0]);
     b.set(&model(pattern("1000", true)), 42, stamp_place());
-    assert_eq!(losses(&b, 1, 4), [0], "another one begins with its first state");
+    assert_eq!(losses(&b, 1, 4), [0], "another one begins again");
     b.set(
         &model(LossModel::Every { n: 3, offset: 0 }),
         42,

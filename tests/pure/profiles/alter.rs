@@ -82,7 +82,7 @@ fn mistakes_in_an_alteration() {
         ("corrupt = { bits = 2 }", "{ bits = 2 }", "`corrupt` without `probability`", "corrupt = \"1%\""),
         ("corrupt = { probability = \"1%\", bits = 0 }", "0", "`bits` of 0 is out of range", "from 1 to 32"),
         ("corrupt = { probability = \"1%\", bits = 33 }", "33", "`bits` of 33 is out of range", "from 1 to 32"),
-        ("corrupt = { probability = \"1%\", from = 20, to = 20 }", "20", "the range of bytes from 20 to 20 is empty", "more than `from`"),
+        ("corrupt = { probability = \"1%\", from = 20, to = 20 }", "20", "no bytes from 20 to 20", "more than `from`"),
         ("corrupt = { probability = \"1%\", checksum = \"fix\" }", "\"fix\"", "`checksum` cannot be `fix`", "\"keep\", \"mend\""),
         ("bits = 3", "bits", "no key `bits` of a link", "inside `corrupt`"),
     ];

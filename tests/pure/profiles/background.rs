@@ -63,7 +63,7 @@ fn mistakes_have_one_message() {
         ),
         (
             format!("[link]\n{rate}background = \"0%\""),
-            "the load of a background is 0",
+            "a background with load 0",
         ),
         (
             format!("[link]\n{rate}background = {{ load = \"40%\", shape = 1 }}"),

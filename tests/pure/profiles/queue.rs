@@ -320,7 +320,7 @@ const MISTAKES: &[(&str, &str, &str, &str)] = &[
     ("rate = { burst = \"5kB\" }", "\"5kB\"", "`burst` without `rate`", "give `rate`"),
     ("queue = { limit = \"5ms\" }", "\"5ms\"", "not a number of packets", "time = \"5ms\""),
     ("queue = { limit = \"5kB\" }", "\"5kB\"", "not a number of packets", "bytes = \"5kB\""),
-    ("queue = { time = \"0ms\" }", "\"0ms\"", "time limit of a queue is 0", "\"1p\""),
+    ("queue = { time = \"0ms\" }", "\"0ms\"", "a queue with time 0", "\"1p\""),
     ("queue = { bytes = \"1500B\" }", "\"1500B\"", "smaller than one packet", "\"1514B\""),
     ("queue = { ecn = true }", "true", "without `aqm`", "ecn = \"20ms\""),
     ("queue = { ecn = 20 }", "20", "no unit", "\"20ms\""),

@@ -313,7 +313,7 @@ fn mistakes_in_the_keys() {
             "a phase without an end",
         ),
         ("[[phase]]\nlink=\"lte\"", "there is no link `lte`"),
-        ("[[phase]]\nfor=\"0s\"", "the duration of a phase is 0"),
+        ("[[phase]]\nfor=\"0s\"", "a phase with duration 0"),
         ("[[phase]]\nname=\"\"", "this is not a name"),
         (
             "[[phase]]\nfor=\"1s\"\nramp=true\nrate=\"1Mbit\"",

@@ -46,7 +46,7 @@ pub(super) fn slower_shaper(netem: &Netem) -> Option<&Shaper> {
         .then_some(shaper)
 }
 
-/// netem's, unless it is so low that it is no limit.
+/// Returns netem's rate, unless netem rounds it to no limit.
 fn own_rate(netem: &Netem) -> Option<f64> {
     let own = netem.rate.as_ref().map(|rate| rate.bits);
     own.filter(|bits| *bits >= 8.0)

@@ -140,7 +140,7 @@ impl Netem {
         Ok(option)
     }
 
-    /// `delay TIME [JITTER [CORRELATION]]`.
+    /// Reads `delay TIME [JITTER [CORRELATION]]`.
     fn delay(&mut self, word: &Word, words: &mut Words) -> Result<(), Mistake> {
         let latency = words.argument(word.value, "100ms")?;
         self.delay_at = Some(latency.at.clone());
@@ -195,7 +195,7 @@ impl Netem {
         Ok(())
     }
 
-    /// Without jitter a correlation has no effect.
+    /// Rejects a correlation without jitter, which has no effect.
     fn check_correlation(&self) -> Result<(), Mistake> {
         match &self.delay_correlation_at {
             Some(at) if self.delay_correlation == 1.0 && self.jitter_ns > 0 => Err(one_for_all(at)),

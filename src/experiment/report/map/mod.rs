@@ -227,12 +227,12 @@ fn axis(scale: &Scale, end_s: f64) -> Axis {
     }
 }
 
-/// "10", "2.5".
+/// Returns a value such as "10" or "2.5".
 fn tenths(value: f64) -> String {
     ((value * 10.0).round() / 10.0).to_string()
 }
 
-/// A ring for each station that this one is ever a neighbour of.
+/// Returns a ring for each station that this one is ever a neighbour of.
 fn rings(n: usize, walks: &[Walk], numbers: &BTreeMap<&str, usize>, end_s: f64) -> Vec<Ring> {
     let mut when: BTreeMap<usize, Vec<(f64, bool)>> = BTreeMap::new();
     for (at_s, place) in &walks[n].places {
@@ -305,7 +305,7 @@ fn frames<'a>(walks: &[Walk<'a>], numbers: &BTreeMap<&str, usize>, end_s: f64) -
 }
 
 impl Map<'_> {
-    /// The chosen station shows its range and its neighbours.
+    /// Returns the style by which a chosen station shows its range and its neighbours.
     fn style(&self) -> String {
         let id = &self.id;
         let shown = |n: usize| {
