@@ -42,8 +42,8 @@ static __always_inline struct emud_table *emud_window_table(__u32 w, __u32 cpu)
 	return bpf_map_lookup_elem(&emud_window_tables, &i);
 }
 
-/* Amounts less than this time after an entry are added to it. Entries are thus at least
- * this far apart, and no more than EMUD_ENTRIES / 2 of them are within the window. */
+/* An amount that is younger than an entry by less than this joins it, and counts as old as
+ * the entry: so EMUD_ENTRIES / 2 entries cover the window. */
 #define EMUD_JOINED(window_ns) ((window_ns) / (EMUD_ENTRIES / 2))
 
 /* Removes entries older than the edge. */
