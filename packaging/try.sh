@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Install the Debian package in a fresh, minimal system of a suite of Debian, attach a link in a separate
-# network namespace, and remove both. Prints the time from the empty system to the link. Then the same
-# with the archive. The kernel is that of this machine. Needs root and debootstrap.
+# Install the Debian package in a fresh, minimal system, attach a link in a separate network namespace, and remove both.
+# Then the same with the archive, which alone is tried in a system without dpkg. Prints the time from the empty system to
+# the link. The kernel is that of this machine. Needs root and debootstrap.
 #
 # usage: try.sh SUITE PACKAGE ARCHIVE
 set -euo pipefail
@@ -47,33 +47,41 @@ unit() {
     [ -n "$found" ]
 }
 
-began=${EPOCHREALTIME/./}
-inside dpkg -i /root/emud.deb >/dev/null
-inside emud attach v0 --profile lte
-took=$((${EPOCHREALTIME/./} - began))
-echo "$suite: from the empty system to the link in $((took / 1000)) ms"
-[ "$took" -lt 10000000 ] || { echo "try.sh: more than 10 s" >&2; exit 1; }
+# since TIME: print the time from the empty system to the link.
+since() {
+    local took=$((${EPOCHREALTIME/./} - $1))
+    echo "$suite: from the empty system to the link in $((took / 1000)) ms"
+    [ "$took" -lt 10000000 ] || { echo "try.sh: more than 10 s" >&2; exit 1; }
+}
 
-[ "$(inside emud list)" != "" ]
-inside emud show v0 | grep -q 'lte'
-inside emud set v0 down.delay=80ms >/dev/null
-inside emud detach v0 >/dev/null
-[ -z "$(inside emud list)" ]
-# minbase keeps documentation; what is not there was not packed.
-for file in man/man1/emud-attach.1.gz man/man5/emud-profile.5.gz man/man5/emud-scenario.5.gz man/man5/emud-log.5.gz \
-    bash-completion/completions/emud zsh/site-functions/_emud fish/vendor_completions.d/emud.fish \
-    doc/emud/copyright doc/emud/LICENSES/BSD-2-Clause.txt doc/emud/THIRD-PARTY doc/emud/README.md \
-    doc/emud/docs/log.schema.json; do
-    [ -e "$system/usr/share/$file" ] || { echo "try.sh: no /usr/share/$file" >&2; exit 1; }
-done
 units=(emud@ emud-metrics emud-watch)
-for name in "${units[@]}"; do unit "/usr/lib/systemd/system/$name.service"; done
-[ -d "$system/etc/emud" ]
-inside dpkg --purge emud >/dev/null
-[ ! -e "$system/usr/bin/emud" ]
-# The archive.
+if [ -x "$system/usr/bin/dpkg" ]; then
+    began=${EPOCHREALTIME/./}
+    inside dpkg -i /root/emud.deb >/dev/null
+    inside emud attach v0 --profile lte
+    since "$began"
+    [ "$(inside emud list)" != "" ]
+    inside emud show v0 | grep -q 'lte'
+    inside emud set v0 down.delay=80ms >/dev/null
+    inside emud detach v0 >/dev/null
+    [ -z "$(inside emud list)" ]
+    # minbase keeps documentation; what is not there was not packed.
+    for file in man/man1/emud-attach.1.gz man/man5/emud-profile.5.gz man/man5/emud-scenario.5.gz man/man5/emud-log.5.gz \
+        bash-completion/completions/emud zsh/site-functions/_emud fish/vendor_completions.d/emud.fish \
+        doc/emud/copyright doc/emud/LICENSES/BSD-2-Clause.txt doc/emud/THIRD-PARTY doc/emud/README.md \
+        doc/emud/docs/log.schema.json; do
+        [ -e "$system/usr/share/$file" ] || { echo "try.sh: no /usr/share/$file" >&2; exit 1; }
+    done
+    for name in "${units[@]}"; do unit "/usr/lib/systemd/system/$name.service"; done
+    [ -d "$system/etc/emud" ]
+    inside dpkg --purge emud >/dev/null
+    [ ! -e "$system/usr/bin/emud" ]
+fi
+began=${EPOCHREALTIME/./}
 tar -C "$system/usr/local" --strip-components=1 -xf "$archive"
 [ -s "$system/usr/local/share/doc/emud/THIRD-PARTY" ]
-inside emud attach v0 --profile dsl >/dev/null
+inside emud attach v0 --profile dsl
+since "$began"
+[ "$(inside emud list)" != "" ]
 for name in "${units[@]}"; do unit "/usr/local/lib/systemd/system/$name.service"; done
 inside emud detach v0 >/dev/null

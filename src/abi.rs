@@ -55,6 +55,11 @@ pub fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
+/// Returns a number from 0 to below 1 of the upper 53 bits of a mixed value.
+pub fn uniform(mixed: u64) -> f64 {
+    (mixed >> 11) as f64 / (1_u64 << 53) as f64
+}
+
 /// Mixes 64 bits into a hash, as emud_absorb() of bpf/rng.h.
 pub(crate) fn absorb(hash: u64, word: u64) -> u64 {
     let hash = (hash ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd);

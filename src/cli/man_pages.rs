@@ -288,12 +288,14 @@ impl Roff {
                 true => row.iter().zip(&table.head).skip(2).collect(),
                 false => row.iter().zip(&table.head).skip(1).collect(),
             };
+            let mut before = "\\&";
             for (n, (cell, head)) in rest.into_iter().enumerate() {
                 match (n, cell.is_empty()) {
                     (_, true) => continue,
-                    (0, _) => self.out += &format!("\\&{cell}"),
-                    _ => self.out += &format!(". {head}: {cell}"),
+                    (0, _) => self.out += &format!("{before}{cell}"),
+                    _ => self.out += &format!("{before}{head}: {cell}"),
                 }
+                before = ". ";
             }
             self.line();
         }
@@ -344,13 +346,14 @@ mod tests {
         page.markdown(
             "# A page\n\n<!-- hidden -->\nWith `a-key` and\n.a point, [a page](x.md).\n\n- one\n- **two**\n\n\
              ```toml\n.x = \"\\\\\"\n```\n\n## Keys\n\n| key | value | default |\n|---|---|---|\n\
-             | `a` | text | `1` |\n| `b` | more | |\n\n| m | k | v |\n|---|---|---|\n| x | p | 1 |\n| | q | 2 |\n",
+             | `a` | text | `1` |\n| `b` | more | |\n| `c` | | 2 |\n\n| m | k | v |\n|---|---|---|\n| x | p | 1 |\n| | q | 2 |\n",
         );
         assert_eq!(
             &page.out[before..],
             ".SH A page\n.PP\nWith \\fBa\\-key\\fR and .a point, a page.\n.IP \\[u2022] 2\none\n\
              .IP \\[u2022] 2\n\\fBtwo\\fR\n.PP\n.nf\n.RS 4\n\\&.x = \"\\e\\e\"\n.RE\n.fi\n.SS Keys\n\
-             .TP\n\\&\\fBa\\fR\n\\&text. default: \\fB1\\fR\n.TP\n\\&\\fBb\\fR\n\\&more\n.PP\n\
+             .TP\n\\&\\fBa\\fR\n\\&text. default: \\fB1\\fR\n.TP\n\\&\\fBb\\fR\n\\&more\n\
+             .TP\n\\&\\fBc\\fR\n\\&default: 2\n.PP\n\
              .TP\n\\&x p\n\\&1\n.TP\n\\&x q\n\\&2\n.PP\n"
         );
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How long runs of losses are: P(run >= n) of each loss model.
 
-use crate::abi::mix;
+use crate::abi::{mix, uniform};
 use crate::profile::quantile::normal_quantile;
 use crate::profile::{Loss, LossModel, Pattern};
 
@@ -261,7 +261,7 @@ fn correlated(probability: f64, correlation: f64) -> Vec<bool> {
     let below = normal_quantile(probability);
     let fresh = (1.0 - correlation * correlation).sqrt();
     let normal = |i: u32| {
-        let uniform = (mix(u64::from(i) + 1) >> 11) as f64 / 2f64.powi(53);
+        let uniform = uniform(mix(u64::from(i) + 1));
         normal_quantile(uniform.max(f64::MIN_POSITIVE))
     };
     let mut z = normal(0);

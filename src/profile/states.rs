@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use super::kinds::Share;
 use super::phase::Phases;
 use super::phase_read::{PhaseDraft, PhasesDraft, mistake};
-use crate::abi::mix;
+use crate::abi::{self, mix};
 use crate::text::{Entry, Kind, Located, Mistake, Percent, Reader, Span, Value, closest, quantity};
 
 /// Number of states after which the chain begins again.
@@ -37,7 +37,7 @@ impl Phases {
         let Some(chain) = &self.chain else {
             return durations.into_iter().enumerate().collect();
         };
-        let uniform = |i: u64| (mix(mix(seed) ^ mix(i)) >> 11) as f64 / 2f64.powi(53);
+        let uniform = |i: u64| abi::uniform(mix(mix(seed) ^ mix(i)));
         let mut state = 0;
         let one = |i: u64| {
             let here = state;

@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::Read;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -12,26 +12,61 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use support::lab::emud;
 
+/// Returns the report of a load that ended by itself.
 fn load(args: &[&str]) -> Value {
     let said = emud(&[&["load"], args].concat()).expect(0);
     assert_eq!(said.out.lines().count(), 1, "{}", said.out);
     said.json()
 }
 
+fn start(args: &[&str]) -> Child {
+    let mut command = Command::new(support::emud_path());
+    let command = command.arg("load").args(args).stdout(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+/// Ends a load, and returns its report.
+fn end(mut load: Child) -> Value {
+    kill_process(Pid::from_child(&load), Signal::TERM).unwrap();
+    let mut out = String::new();
+    let mut report = load.stdout.take().unwrap();
+    report.read_to_string(&mut out).unwrap();
+    assert!(load.wait().unwrap().success());
+    serde_json::from_str(&out).unwrap()
+}
+
+/// Returns the report of a load that ended when its process had used 0.2 s of a CPU. Beside other load a process can get
+/// no CPU for 0.3 s.
+fn worked(args: &[&str]) -> Value {
+    let load = start(args);
+    let tasks = format!("/proc/{}/task", load.id());
+    let used = || -> u64 {
+        let tasks = fs::read_dir(&tasks).unwrap();
+        let times = tasks.filter_map(|task| {
+            let times = fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+            times.split(' ').next()?.parse::<u64>().ok()
+        });
+        times.sum()
+    };
+    while used() < 200_000_000 {
+        sleep(Duration::from_millis(10));
+    }
+    end(load)
+}
+
 #[test]
 fn each_reports_what_it_did() {
-    let cpu = &load(&["cpu", "--threads", "2", "--share", "20%", "--for", "300ms"])["cpu"];
+    let cpu = &worked(&["cpu", "--threads", "2", "--share", "20%"])["cpu"];
     let [cpu_ns, duration] = ["cpu_ns", "duration_ns"].map(|key| cpu[key].as_f64().unwrap());
     assert_eq!(cpu["threads"], 2);
     assert!(cpu_ns > 0.0 && cpu_ns / duration < 2.0 * 0.25, "{cpu}");
-    // 4 MiB took 270 ms beside other load, so little enough that it is written many times, or whole.
-    let memory = &load(&["memory", "64KiB", "--for", "300ms"])["memory"];
+    let memory = &worked(&["memory", "64KiB"])["memory"];
     assert_eq!(memory["size"], 64 << 10);
     let written = memory["written"].as_u64().unwrap();
     assert!(written > 64 << 10, "over and over: {memory}");
     let kept = &load(&["memory", "64KiB", "--keep", "--for", "200ms"])["memory"];
     assert_eq!(kept["written"], 64 << 10);
-    let network = &load(&["network", "--size", "100", "--for", "200ms"])["network"];
+    let network = &worked(&["network", "--size", "100"])["network"];
     let of = |key: &str| network[key].as_u64().unwrap();
     assert!(
         of("received") > 0 && of("packets") >= of("received"),
@@ -51,30 +86,34 @@ fn on_disk() -> PathBuf {
 #[test]
 fn a_signal_ends_it() {
     let folder = on_disk();
-    let mut disk = Command::new(support::emud_path());
-    let disk = disk.args([
-        "load", "disk", "--size", "1MiB", "--block", "64KiB", "--rate", "8Mbit",
+    let path = folder.to_str().unwrap();
+    let disk = start(&[
+        "disk", "--size", "1MiB", "--block", "64KiB", "--rate", "8Mbit", path,
     ]);
-    let mut disk = disk.arg(&folder).stdout(Stdio::piped()).spawn().unwrap();
-    sleep(Duration::from_millis(500));
+    let files = format!("/proc/{}/fd", disk.id());
+    let is_open = || {
+        let mut files = fs::read_dir(&files).unwrap().flatten();
+        files.any(|file| fs::read_link(file.path()).is_ok_and(|file| file.starts_with(path)))
+    };
+    while !is_open() {
+        sleep(Duration::from_millis(10));
+    }
+    // It writes.
+    sleep(Duration::from_millis(200));
     // The file has no name, so that not even SIGKILL would leave it.
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
     let since = Instant::now();
-    kill_process(Pid::from_child(&disk), Signal::TERM).unwrap();
-    assert!(disk.wait().unwrap().success());
+    let done = end(disk);
     assert!(
         since.elapsed() < Duration::from_secs(5),
         "{:?}",
         since.elapsed()
     );
-    let mut out = String::new();
-    disk.stdout.unwrap().read_to_string(&mut out).unwrap();
     fs::remove_dir(&folder).unwrap();
-    let done: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(done["disk"]["operation"], "write", "{out}");
+    assert_eq!(done["disk"]["operation"], "write", "{done}");
     let (bytes, ns) = (&done["disk"]["bytes"], &done["disk"]["duration_ns"]);
     let most = ns.as_f64().unwrap() / 1e9 * 1e6 + 131_072.0;
-    assert!(bytes.as_f64().unwrap() < most, "1 MB/s: {out}");
+    assert!(bytes.as_f64().unwrap() < most, "1 MB/s: {done}");
 }
 
 #[test]

@@ -162,7 +162,7 @@ impl Source {
 
     fn uniform(&mut self) -> f64 {
         self.draws += 1;
-        (mix(self.seed ^ mix(self.draws)) >> 11) as f64 / 2f64.powi(53)
+        abi::uniform(mix(self.seed ^ mix(self.draws)))
     }
 
     /// Returns how long it stays as it is.

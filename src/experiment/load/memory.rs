@@ -44,7 +44,8 @@ impl Memory {
         let faults = major_faults()?;
         let begin = now_ns();
         let (mut written, mut value) = (0, 1);
-        while memory.len() < len && !stop.load(Ordering::Relaxed) {
+        // A piece is written even if this thread found a CPU only after the end.
+        while memory.len() < len && (memory.is_empty() || !stop.load(Ordering::Relaxed)) {
             let piece = PIECE.min(len - memory.len());
             memory.resize(memory.len() + piece, value);
             written += piece as u64;

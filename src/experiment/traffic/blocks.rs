@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A transfer over UDP with its own retransmission: numbered blocks, each acknowledged by itself.
 //!
-//! A block is a datagram of [`crate::experiment::traffic`]: number and time of sending, then data.
+//! A block is a datagram of [`crate::experiment::traffic`]: its header, then data.
 //! The receiver returns the first 16 bytes, so that the sender knows which transmission is
 //! acknowledged. There is no connection and no congestion control: rate, window and timeout are
 //! constant ([`Window`]).
@@ -13,11 +13,9 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
+use super::header::{self, EmudHeader};
 use super::window::{Step, Window};
-use super::{
-    DATAGRAM_MAX, DATAGRAM_MIN, Times, TrafficError, Transferred, failed, fits, ipv4,
-    number_and_time,
-};
+use super::{DATAGRAM_MAX, DATAGRAM_MIN, Times, TrafficError, Transferred, failed, fits, ipv4};
 use crate::host::now_ns;
 use crate::host::timespec;
 
@@ -57,14 +55,19 @@ pub fn blocks(blocks: &Blocks) -> Result<Transferred, TrafficError> {
     let mut window = Window::new(blocks.window, interval, ns(blocks.timeout));
     let mut rtt = Times::default();
     let mut data = vec![0; blocks.size];
+    let host = header::host().map_err(failed("the ID of this boot"))?;
     let begin = now_ns();
     let end = begin.saturating_add(ns(blocks.duration));
     let mut now = begin;
     while now < end {
         match window.step(now) {
             Step::Send(number) => {
-                data[..8].copy_from_slice(&number.to_le_bytes());
-                data[8..DATAGRAM_MIN].copy_from_slice(&now.to_le_bytes());
+                let header = EmudHeader {
+                    number,
+                    host,
+                    sent_ns: now,
+                };
+                data[..DATAGRAM_MIN].copy_from_slice(&header.bytes());
                 match socket.send(&data) {
                     // Then it is lost, as any other.
                     Err(e) if e.kind() == ErrorKind::WouldBlock => {}
@@ -99,9 +102,9 @@ fn acknowledgements(socket: &UdpSocket, window: &mut Window, rtt: &mut Times) ->
     loop {
         match socket.recv(&mut data) {
             Ok(len) => {
-                if let Some((number, sent)) = number_and_time(&data[..len]) {
-                    rtt.add(now_ns().saturating_sub(sent));
-                    window.acknowledge(number);
+                if let Some(header) = EmudHeader::read(&data[..len]) {
+                    rtt.add(now_ns().saturating_sub(header.sent_ns));
+                    window.acknowledge(header.number);
                 }
             }
             Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Senders and receivers for experiments: UDP at a constant rate or as frames of RTP, one TCP transfer, a transfer
 //! over UDP with its own retransmission, and a receiver that stores a file. Each prints what it counted as one line of JSON. Times are
-//! of CLOCK_MONOTONIC, which all nodes share.
+//! of CLOCK_MONOTONIC, which all nodes of a host share.
 
 mod blocks;
+mod header;
 mod jitter;
 mod receive;
 mod rtp;
@@ -19,6 +20,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use serde::{Deserialize, Serialize};
 
 pub use blocks::{Blocks, blocks};
+pub use header::DATAGRAM_MIN;
 pub use receive::{Ports, receive};
 pub use rtp::RTP_HEADER;
 pub use send::{Stream, send};
@@ -26,9 +28,6 @@ pub use size::Size;
 pub use store::Store;
 pub use transfer::{Data, Transfer, transfer};
 
-/// Length of the header in each datagram: number and time of sending, both 64 bits, little-endian. With
-/// RTP it follows [`RTP_HEADER`].
-pub const DATAGRAM_MIN: usize = 16;
 /// Largest datagram without fragments in a frame of 1500 bytes.
 pub const DATAGRAM_MAX: usize = 1472;
 /// Interval at which a receiver counts bytes.
@@ -85,8 +84,10 @@ pub struct Received {
     /// as found no room in other sockets of the network namespace. So the sum of several ports may be above its count.
     #[serde(default)]
     pub overflowed: u64,
-    /// From sending to arrival: the shortest, the mean, and the longest.
-    pub delay_ns: [u64; 3],
+    /// From sending to arrival: the shortest, the mean, and the longest; null: nothing arrived, or some of it from
+    /// another host, whose clock differs.
+    #[serde(default)]
+    pub delay_ns: Option<[u64; 3]>,
     /// Interarrival jitter of RFC 3550 after the last datagram, by the time of sending or, of RTP, by the time
     /// stamp; null: fewer than two datagrams, or several senders.
     #[serde(default)]
@@ -99,7 +100,7 @@ pub struct Received {
     pub first_bin: u64,
     /// Bytes in each interval, the first one included.
     pub bins: Vec<u64>,
-    /// Time of sending, time of arrival, both CLOCK_MONOTONIC, and remaining TTL of each. Listed only
+    /// Time of sending, time of arrival, both CLOCK_MONOTONIC of their host, and remaining TTL of each. Listed only
     /// on request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub each: Vec<[u64; 3]>,
@@ -192,13 +193,6 @@ fn ipv4(to: &str) -> Result<SocketAddr, TrafficError> {
     address.ok_or_else(|| TrafficError::Usage(format!("{to} has no IPv4 address")))
 }
 
-/// Reads the header of a datagram; `None`: it is too short.
-fn number_and_time(data: &[u8]) -> Option<(u64, u64)> {
-    let (number, rest) = data.split_first_chunk()?;
-    let time = rest.first_chunk()?;
-    Some((u64::from_le_bytes(*number), u64::from_le_bytes(*time)))
-}
-
 /// The shortest, the mean and the longest of several times.
 #[derive(Debug, Default)]
 struct Times {
@@ -261,7 +255,7 @@ mod tests {
             assert_eq!((received.packets, received.bytes), (packets, packets * 500));
             assert_eq!(sent.bytes, received.bytes);
             assert_eq!(received.bins.iter().sum::<u64>(), packets * 500);
-            let [least, mean, most] = received.delay_ns;
+            let [least, mean, most] = received.delay_ns.unwrap();
             assert!(least > 0 && least <= mean && mean <= most, "{received:?}");
             let bins = sent.first_ns / BIN_NS..=crate::host::now_ns() / BIN_NS;
             assert!(bins.contains(&received.first_bin), "{received:?}");

@@ -15,9 +15,10 @@ use crate::host::datagram::{self, Ttl};
 use crate::host::now_ns;
 use crate::socket_option;
 
+use super::header::{self, EmudHeader};
 use super::jitter::{Jitter, Stamps, variation_ns};
 use super::rtp::Header;
-use super::{BIN_NS, Count, DATAGRAM_MIN, Received, Times, TrafficError, failed, number_and_time};
+use super::{BIN_NS, Count, DATAGRAM_MIN, Received, Times, TrafficError, failed};
 
 /// Room for packets while this process does not run, bytes.
 const BUFFER: usize = 8 << 20;
@@ -184,6 +185,7 @@ impl Udp {
         let before = without_room(&fs::read_to_string(SNMP)?)?;
         let (mut delays, mut jitter, mut stamps) =
             (Times::default(), Jitter::default(), Stamps::default());
+        let (this_host, mut is_of_this_host) = (header::host()?, true);
         let mut data = [0; 2048];
         let mut end = None;
         loop {
@@ -206,22 +208,24 @@ impl Udp {
                 Kind::Rtp => Header::read(&data[..len]).map(|(header, rest)| (Some(header), rest)),
                 Kind::Plain | Kind::Acknowledged => Some((None, &data[..len])),
             };
-            let own = own.and_then(|(header, own)| Some((header, number_and_time(own)?)));
-            let Some((header, (number, sent))) = own else {
+            let own = own.and_then(|(header, own)| Some((header, EmudHeader::read(own)?)));
+            let Some((header, own)) = own else {
                 continue;
             };
             let by = match header {
                 Some(header) => stamps.ns(header.timestamp),
-                None => sent.cast_signed(),
+                None => own.sent_ns.cast_signed(),
             };
             jitter.add(from, now.cast_signed().wrapping_sub(by));
             if *kind == Kind::Acknowledged {
                 // One that cannot be sent is lost, as any other.
                 let _ = socket.send_to(&data[..DATAGRAM_MIN], from);
-                received.repeated += u64::from(!senders.entry(from).or_default().insert(number));
+                received.repeated +=
+                    u64::from(!senders.entry(from).or_default().insert(own.number));
             }
-            received.each.extend(ttl.map(|ttl| [sent, now, ttl]));
-            delays.add(now.saturating_sub(sent));
+            received.each.extend(ttl.map(|ttl| [own.sent_ns, now, ttl]));
+            is_of_this_host &= own.host == this_host;
+            delays.add(now.saturating_sub(own.sent_ns));
             let bin = now / BIN_NS;
             if received.packets == 0 {
                 received.first_bin = bin;
@@ -234,7 +238,7 @@ impl Udp {
             received.packets += 1;
             received.bytes += len as u64;
         }
-        received.delay_ns = delays.figures();
+        received.delay_ns = (is_of_this_host && received.packets > 0).then(|| delays.figures());
         received.jitter_ns = jitter.ns();
         if jitter.is_of_one_sender() {
             let transit = |[sent, arrived, _]: &[u64; 3]| arrived.wrapping_sub(*sent).cast_signed();
@@ -319,6 +323,8 @@ mod tests {
             panic!("{counts:?}")
         };
         assert_eq!((received.packets, received.overflowed), (100, 0));
+        // Their host is 0.
+        assert_eq!(received.delay_ns, None);
     }
 
     /// Two datagrams at once, with time stamps a second apart: a jitter of up to a sixteenth of it.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::sockopt::set_ip_tos;
 
+use super::header::{self, EmudHeader};
 use super::rtp::{CLOCK, Frames, Header};
 use super::{DATAGRAM_MAX, DATAGRAM_MIN, RTP_HEADER, Sent, Size, TrafficError, failed, ipv4};
 use crate::host::now_ns;
@@ -44,6 +45,7 @@ struct To<'a> {
     address: SocketAddr,
     socket: UdpSocket,
     connected: bool,
+    host: u32,
     sent: Sent,
 }
 
@@ -115,6 +117,7 @@ impl<'a> To<'a> {
             address,
             connected: has_route(socket.connect(address)).map_err(failed(name))?,
             socket,
+            host: header::host().map_err(failed("the ID of this boot"))?,
             sent: Sent {
                 port: address.port(),
                 packets: 0,
@@ -131,8 +134,12 @@ impl<'a> To<'a> {
         let what = || failed(self.name);
         let now = now_ns();
         let own = &mut data[header..];
-        own[..8].copy_from_slice(&self.sent.packets.to_le_bytes());
-        own[8..DATAGRAM_MIN].copy_from_slice(&now.to_le_bytes());
+        let stamp = EmudHeader {
+            number: self.sent.packets,
+            host: self.host,
+            sent_ns: now,
+        };
+        own[..DATAGRAM_MIN].copy_from_slice(&stamp.bytes());
         if !self.connected {
             self.connected = has_route(self.socket.connect(self.address)).map_err(what())?;
         }
@@ -173,7 +180,7 @@ fn wait_until(due: u64) {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::experiment::traffic::{Count, Ports, number_and_time, receive};
+    use crate::experiment::traffic::{Count, Ports, receive};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -217,9 +224,9 @@ pub(super) mod tests {
             let len = socket.recv(&mut data).unwrap();
             let (header, own) = Header::read(&data[..len]).unwrap();
             assert_eq!((len, header.sequence), (1_400, n));
-            let (number, sent_ns) = number_and_time(own).unwrap();
-            assert_eq!(number, u64::from(n));
-            headers.push((header, sent_ns));
+            let own = EmudHeader::read(own).unwrap();
+            assert_eq!(own.number, u64::from(n));
+            headers.push((header, own.sent_ns));
         }
         let first = headers[0];
         assert!(
@@ -271,7 +278,7 @@ pub(super) mod tests {
         assert_eq!((received.packets, received.bytes), (200, sent[0].bytes));
         assert!((150_000..170_000).contains(&sent[0].bytes), "{sent:?}");
         assert_eq!(received.each.len(), 200);
-        let [least, _, most] = received.delay_ns;
+        let [least, _, most] = received.delay_ns.unwrap();
         assert!(least > 0 && most < 1_000_000_000, "{received:?}");
         let two = send(&Stream {
             rtp: Some(25),

@@ -2,7 +2,7 @@
 //! Random decisions: a hash of seed, station, purpose and how many there were before, so that one
 //! decision more or less of a station changes nothing at the others.
 
-use crate::abi::mix;
+use crate::abi::{mix, uniform};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
@@ -34,7 +34,6 @@ impl Chance {
 
     /// Returns true with this probability.
     pub fn happens(self, station: usize, n: u64, probability: f64) -> bool {
-        let bits = self.bits(station, Purpose::BitErrors, n) >> 11;
-        (bits as f64) < probability * (1_u64 << 53) as f64
+        uniform(self.bits(station, Purpose::BitErrors, n)) < probability
     }
 }

@@ -3,7 +3,7 @@
 //! position at a random speed, pauses, and goes on.
 
 use super::Track;
-use crate::abi::mix;
+use crate::abi::{mix, uniform};
 use crate::medium::phy::Position;
 
 /// A random waypoint model.
@@ -25,7 +25,7 @@ impl RandomWaypoint {
         let stream = mix(mix(seed) ^ station);
         let mut unit = || {
             drawn += 1;
-            (mix(stream.wrapping_add(mix(drawn))) >> 11) as f64 / (1_u64 << 53) as f64
+            uniform(mix(stream.wrapping_add(mix(drawn))))
         };
         let mut position = || -> Position {
             let [width, height] = self.area_m;
@@ -41,7 +41,7 @@ impl RandomWaypoint {
             let to = position();
             let [least, most] = self.speed_m_s;
             legs += 1;
-            let share = (mix(stream ^ mix(legs << 32)) >> 11) as f64 / (1_u64 << 53) as f64;
+            let share = uniform(mix(stream ^ mix(legs << 32)));
             let speed = least + share * (most - least);
             let seconds = libm::hypot(to[0] - from[0], to[1] - from[1]) / speed;
             now_ns += ((seconds * 1e9) as u64).max(1);

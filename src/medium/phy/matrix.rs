@@ -9,7 +9,7 @@ use super::loss::Loss;
 use super::path::LIGHT_M_PER_S;
 use super::power::{attowatts, exceeds, ratio};
 use super::standard::Standard;
-use crate::abi::mix;
+use crate::abi::{mix, uniform};
 use crate::medium::set::Set;
 
 /// Where a station is, in metres.
@@ -145,7 +145,7 @@ impl Radio {
         }
         let pair = u64::from(from.min(to)) << 16 | u64::from(from.max(to));
         // Box and Muller 1958; the first number is not 0.
-        let unit = |n: u64| (mix(mix(pair) ^ n) >> 11) as f64 / (1_u64 << 53) as f64;
+        let unit = |n: u64| uniform(mix(mix(pair) ^ n));
         let (first, second) = (1.0 - unit(1), unit(2));
         let radius = libm::sqrt(-2.0 * libm::log(first));
         self.shadowing_db * radius * libm::cos(2.0 * PI * second)

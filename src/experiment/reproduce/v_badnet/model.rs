@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::f64::consts::TAU;
 
-use crate::abi::mix;
+use crate::abi::{self, mix};
 use crate::experiment::traffic::window::{Step, Window};
 
 const S: u64 = 1_000_000_000;
@@ -75,8 +75,7 @@ impl Random {
     /// From 0 to 1, without 0.
     fn uniform(&mut self) -> f64 {
         self.draws += 1;
-        let bits = mix(mix(SEED) ^ mix(self.draws)) >> 11;
-        (bits + 1) as f64 / 2f64.powi(53)
+        abi::uniform(mix(mix(SEED) ^ mix(self.draws))) + f64::EPSILON / 2.0
     }
 
     /// By the method of Box and Muller.
