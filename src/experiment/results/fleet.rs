@@ -70,25 +70,6 @@ pub struct Fleet {
     pub notes: Vec<String>,
 }
 
-/// The log of one host, or of several.
-#[derive(Debug, Clone)]
-pub enum Logged {
-    /// Of one.
-    Run(Box<Run>),
-    /// Of several.
-    Fleet(Fleet),
-}
-
-impl Logged {
-    /// The parts of all hosts.
-    pub fn runs(&self) -> &[Run] {
-        match self {
-            Self::Run(run) => std::slice::from_ref(run),
-            Self::Fleet(fleet) => &fleet.runs,
-        }
-    }
-}
-
 impl Fleet {
     /// None: the log has no verdict over all hosts, and nothing is known against those that it has.
     pub fn verdict(&self) -> Option<RunVerdict> {
