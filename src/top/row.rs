@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::datapath::engine::Engine;
-use crate::datapath::show::report::Counters;
+use crate::datapath::show::counters::Counters;
 use crate::datapath::survey::{DirectionSample, LinkSample, Snapshot, StreamSample};
 use crate::histogram::Delays;
 

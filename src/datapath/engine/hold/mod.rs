@@ -12,6 +12,7 @@ pub mod failure;
 pub mod frame;
 pub mod holder;
 pub mod orphan;
+pub(crate) mod process;
 pub mod queue;
 pub mod servers;
 pub mod signal;
