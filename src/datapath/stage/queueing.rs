@@ -3,6 +3,7 @@
 //! what the classifier runs, and back for `emud show`.
 
 use super::aqm;
+use super::rate::ns;
 use crate::abi;
 use crate::profile::{self, Cells, DEFAULT_QUEUE_PACKETS, PACKET_BYTES, Queue, Wire};
 
@@ -74,12 +75,6 @@ pub(crate) fn compile(out: &mut abi::emud_link, link: &profile::Link, rate: u64)
 fn limits(out: &mut abi::emud_link, queue: &profile::Queue, rate: u64) {
     out.queue_packets = queue.limit_packets();
     out.queue_busy_ns = queue.bytes.map_or(u64::MAX, |bytes| ns(bytes, rate));
-}
-
-/// So many bytes' time on the wire.
-pub(super) fn ns(bytes: u64, rate: u64) -> u64 {
-    let ns = u128::from(bytes) * 8_000_000_000 / u128::from(rate.max(1));
-    u64::try_from(ns).unwrap_or(u64::MAX)
 }
 
 /// What a frame of `len` bytes takes on a link's wire at most.
