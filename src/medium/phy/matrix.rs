@@ -5,15 +5,13 @@ use std::f64::consts::PI;
 
 use serde::{Deserialize, Serialize};
 
+use super::Position;
 use super::loss::Loss;
 use super::path::LIGHT_M_PER_S;
 use super::power::{attowatts, exceeds, ratio};
 use super::standard::Standard;
 use crate::abi::mix;
 use crate::medium::set::Set;
-
-/// Where a station is, in metres.
-pub type Position = [f64; 2];
 
 /// What a sender's signal is at a station.
 #[derive(Debug, Clone, Copy, PartialEq)]
