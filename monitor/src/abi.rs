@@ -34,3 +34,13 @@ pod!(
     emud_table,
     emud_tx
 );
+
+/// Returns the text of a C string in a fixed array.
+pub fn text(bytes: &[std::ffi::c_char]) -> String {
+    let bytes: Vec<u8> = bytes
+        .iter()
+        .map(|c| *c as u8)
+        .take_while(|c| *c != 0)
+        .collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}

@@ -11,6 +11,7 @@
 
 mod abi;
 pub mod calibrate;
+mod candidates;
 pub mod config;
 pub mod criteria;
 mod decode;
@@ -28,6 +29,7 @@ pub mod psi;
 pub mod record;
 mod skipped;
 mod swaps;
+mod terms;
 
 /// Block devices that are watched at a time.
 pub const DISKS: u32 = abi::EMUD_DISKS;

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::abi::{self, emud_slot};
+use crate::abi::{self, emud_slot, text};
 use crate::config::GroupBy;
 
 /// `FILEID_KERNFS` of include/linux/exportfs.h: a handle that is a 64-bit id.
@@ -92,16 +92,6 @@ impl Names {
         self.known.insert(key, name.clone());
         name
     }
-}
-
-/// Returns the text of a C string in a fixed array.
-pub fn text(bytes: &[std::ffi::c_char]) -> String {
-    let bytes: Vec<u8> = bytes
-        .iter()
-        .map(|c| *c as u8)
-        .take_while(|c| *c != 0)
-        .collect();
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Reads /proc/self/cgroup (number and controllers) and /proc/self/mountinfo (mount points).

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
-use std::io::Write;
 use std::net::IpAddr;
 
 use emud::experiment::lab::LabError;
@@ -8,8 +7,8 @@ use emud::fleet::agent;
 use rustix::process::geteuid;
 
 use super::Failure;
-use super::failure::{EX_NOUSER, EX_USAGE};
-use super::fleet::Store;
+use super::failure::EX_USAGE;
+use super::store::{Store, say};
 
 /// Carry out this host's part of experiments on several hosts (`emud fleet`)
 #[derive(Debug, clap::Args)]
@@ -83,15 +82,4 @@ pub fn run(args: Args) -> Result<(), Failure> {
         note: say,
     })?;
     Ok(())
-}
-
-/// Prints a sentence for the user.
-pub fn say(text: &str) {
-    // The terminal may be gone.
-    let _ = writeln!(std::io::stderr(), "emud: {text}");
-}
-
-/// Returns the failure for a user that does not exist.
-pub fn no_user(name: &str, why: &std::io::Error) -> Failure {
-    Failure::new(EX_NOUSER, format!("--user {name}: {why}"))
 }

@@ -7,8 +7,6 @@ use clap::Subcommand;
 use emud::experiment::run::{self, ExitCode};
 use emud::experiment::scenario::{Overrides, shipped};
 use emud::fleet::controller::{self, Ended, Request};
-use emud::fleet::etcd::{Access, Client};
-use emud::fleet::keys::Keys;
 use emud::fleet::merge::{merge, with_verdict};
 use emud::fleet::plan::{MTU, Options, PORT};
 use emud::fleet::protocol::Asked;
@@ -17,10 +15,10 @@ use emud::fleet::{FleetError, simulate, status, verdict};
 use emud::host::random_seed;
 
 use super::Failure;
-use super::agent::say;
-use super::failure::{EX_CANTCREAT, EX_IOERR, EX_USAGE};
+use super::failure::{EX_CANTCREAT, EX_IOERR};
 use super::monitor::run::duration;
 use super::run::sample_interval;
+use super::store::{Store, say};
 
 /// Run an experiment on several hosts that each run `emud agent`, coordinated by etcd
 #[derive(Debug, clap::Args)]
@@ -39,63 +37,6 @@ certificates. docs/fleet.md")]
 pub struct Args {
     #[command(subcommand)]
     verb: Verb,
-}
-
-/// Where the store is.
-#[derive(Debug, clap::Args)]
-pub struct Store {
-    /// URLs of the members of etcd
-    #[arg(long, value_name = "URL[,URL]", value_delimiter = ',', required = true)]
-    pub etcd: Vec<String>,
-
-    /// Name of the fleet: agents and runs of other names are independent
-    #[arg(long, value_name = "NAME", default_value = "default")]
-    pub fleet: String,
-
-    /// Certificates that may sign those of etcd (PEM)
-    #[arg(long, value_name = "FILE")]
-    ca: Option<PathBuf>,
-
-    /// Own certificate (PEM)
-    #[arg(long, value_name = "FILE", requires = "key")]
-    cert: Option<PathBuf>,
-
-    /// Key of the own certificate (PEM)
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    key: Option<PathBuf>,
-
-    /// User of etcd
-    #[arg(long, value_name = "NAME", requires = "etcd_password")]
-    etcd_user: Option<String>,
-
-    /// File with the password of that user
-    #[arg(long, value_name = "FILE", requires = "etcd_user")]
-    etcd_password: Option<PathBuf>,
-}
-
-impl Store {
-    pub fn access(&self) -> Result<Access, Failure> {
-        let password = |path: &PathBuf| {
-            let read = std::fs::read_to_string(path);
-            read.map_err(|e| {
-                let message = format!("--etcd-password {}: {e}", path.display());
-                Failure::new(EX_USAGE, message)
-            })
-        };
-        let password = self.etcd_password.as_ref().map(password).transpose()?;
-        let password = password.map(|text| text.trim_end_matches('\n').to_owned());
-        Ok(Access {
-            urls: self.etcd.clone(),
-            ca: self.ca.clone(),
-            cert: self.cert.clone(),
-            key: self.key.clone(),
-            user: self.etcd_user.clone().zip(password),
-        })
-    }
-
-    fn client(&self) -> Result<(Client, Keys), Failure> {
-        Ok((Client::new(&self.access()?)?, Keys::new(&self.fleet)))
-    }
 }
 
 #[derive(Debug, Subcommand)]

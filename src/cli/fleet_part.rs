@@ -11,7 +11,8 @@ use emud::monitor::settings;
 use emud_monitor::Config;
 use emud_monitor::config::GroupBy;
 
-use super::{Failure, agent, hold_run, run};
+use super::failure::EX_NOUSER;
+use super::{Failure, hold_run, run};
 
 /// Carry out a part of an experiment (started by `emud agent`)
 #[derive(Debug, clap::Args)]
@@ -27,7 +28,8 @@ pub struct Args {
 
 /// Returns a user by name; `None` for root.
 pub fn user(name: &str) -> Result<Option<User>, Failure> {
-    User::named(name).map_err(|e| agent::no_user(name, &e))
+    let failed = |why| Failure::new(EX_NOUSER, format!("--user {name}: {why}"));
+    User::named(name).map_err(failed)
 }
 
 pub fn run(args: &Args) -> Result<(), Failure> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
-use emud::datapath::attachment;
 use emud::datapath::host_wide::Host;
+use emud::datapath::reports;
 use emud::datapath::show::list::{List, Listed};
 use emud::text::{printable, to_stderr};
 
@@ -26,7 +26,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     if args.all {
         return all(args.json);
     }
-    let listed = attachment::list()?;
+    let listed = reports::list()?;
     if args.json {
         super::out(&super::json(&List::of(listed))?)?;
         return Ok(DONE);

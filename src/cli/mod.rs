@@ -40,6 +40,7 @@ mod scenario;
 mod set;
 mod show;
 mod spare;
+mod store;
 mod top;
 mod traffic;
 mod verify;

@@ -2,12 +2,14 @@
 
 use std::fmt::Write;
 
+use emud::datapath::show::counters::Counters;
 use emud::datapath::show::link::{BackgroundInForce, LinkReport, QueueInForce};
-use emud::datapath::show::matching::{HiddenBy, Matching};
+use emud::datapath::show::matching::Matching;
 use emud::datapath::show::overlap;
-use emud::datapath::show::report::{Counters, Direction, Report, Show};
+use emud::datapath::show::overlap::HiddenBy;
+use emud::datapath::show::report::{Direction, Report, Show};
 use emud::datapath::show::time::TimelineReport;
-use emud::datapath::{attachment, matrix};
+use emud::datapath::{matrix, reports};
 use emud::profile::{
     Aqm, Corrupt, Delay, Duplicate, Length, LinkState, Loss, Neighbours, Pair, Percent, Rate,
     Reordering, Slot, Time, Word,
@@ -45,7 +47,7 @@ pub fn run(args: &Args, place: &Place) -> Result<(), Failure> {
         let rows: String = rows.iter().map(Pair::to_csv).collect();
         return super::out(&(Pair::csv_header() + &rows));
     }
-    let reports = attachment::reports(interface.as_deref())?;
+    let reports = reports::reports(interface.as_deref())?;
     if args.json {
         return super::out(&super::json(&Show::of(&reports))?);
     }

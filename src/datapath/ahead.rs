@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What sees packets before the classifier: a packet that it accepts is not emulated.
 
-use std::collections::BTreeMap;
-
 use super::maps::Program;
 use super::programs::is_by_tcx;
-use super::saved::Saved;
+use super::saved::{Ahead, Saved};
 use super::{FILTER_HANDLE, filter_name, hook};
 use crate::abi::DIRECTIONS;
 use crate::netlink::{Filter, FilterBpf, Link, Netlink, NetlinkError, tcx_programs};
-
-/// How often each of them is there: a device may have thousands of filters.
-pub type Ahead = BTreeMap<String, u32>;
 
 /// Returns it for each emulated direction.
 pub(super) fn all(

@@ -9,9 +9,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::maps::{Classifiers, DatapathError, Maps, control_of};
-use super::{LinkError, attachment, detach};
-use crate::abi;
+use super::maps::{Classifiers, DatapathError, control_of};
+use super::{LinkError, attachment, restore};
 use crate::host::{interface, now_ns, timespec};
 use crate::netlink::{Link, Netlink, NetlinkError, identity};
 
@@ -24,17 +23,6 @@ const RENEWED_EVERY: Duration = Duration::from_secs(1);
 /// Returns the time on the kernel's clock after this time.
 pub(crate) fn after(time: Duration) -> u64 {
     now_ns().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
-}
-
-/// Returns the time to the end in s; 0 from then on; `None`: the link does not end by itself.
-pub(crate) fn ends_in_s(control: abi::emud_control, now_ns: u64) -> Option<f64> {
-    let remains = control.ends_at.saturating_sub(now_ns) as f64 / 1e9;
-    (control.ends_at > 0).then_some(remains)
-}
-
-/// Returns whether the link has ended by itself.
-pub(crate) fn is_over(maps: &Maps) -> Result<bool, DatapathError> {
-    Ok(maps.ends_at()?.is_some_and(|end| end <= now_ns()))
 }
 
 /// Removes every link of this network namespace that has ended, and returns a sentence about each.
@@ -87,7 +75,7 @@ fn ended_here() -> Result<BTreeSet<u32>, LinkError> {
 
 fn sweep_one(nl: &mut Netlink, link: &Link) -> Result<bool, LinkError> {
     let over = |nl: &mut Netlink| match attachment::find(nl, link.index) {
-        Ok(Some(there)) => Ok(is_over(&there.maps)?.then_some(there)),
+        Ok(Some(there)) => Ok(there.maps.is_over()?.then_some(there)),
         // A link of another version is none of ours.
         Ok(None)
         | Err(LinkError::Datapath(DatapathError::Abi { .. } | DatapathError::OtherVersion(_))) => {
@@ -102,7 +90,7 @@ fn sweep_one(nl: &mut Netlink, link: &Link) -> Result<bool, LinkError> {
     let Some(mut there) = over(nl)? else {
         return Ok(false);
     };
-    detach::undo_attachment(nl, link, &mut there)?;
+    restore::undo_attachment(nl, link, &mut there)?;
     Ok(true)
 }
 
@@ -182,9 +170,9 @@ pub fn renew(index: u32, link_id: u32, mut end: u64, whose: &Whose) -> Result<()
             return Ok(());
         }
         if over {
-            return detach::undo_attachment(&mut nl, &link, &mut there).map(drop);
+            return restore::undo_attachment(&mut nl, &link, &mut there).map(drop);
         }
-        if is_over(&there.maps)? {
+        if there.maps.is_over()? {
             return Ok(());
         }
         end = after(LEASE);

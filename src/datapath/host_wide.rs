@@ -4,60 +4,15 @@
 use std::fs;
 
 use rustix::process::geteuid;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use super::detach::{self, Done};
 use super::emulated::Search;
 use super::engine::hold::signal;
 use super::show::list::Listed;
-use super::{LinkError, attachment, devices, sweep, undo};
+use super::space::{InSpace, Space};
+use super::{LinkError, attachment, devices, reports, sweep, undo};
 use crate::container::{self, Container};
 use crate::netlink::{Namespace, Netlink, NetlinkError};
-
-/// A network namespace.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct Space {
-    /// Inode number of the namespace.
-    pub inode: u64,
-    /// The namespace in which emud was started.
-    pub here: bool,
-    /// Names of `ip netns`.
-    pub names: Vec<String>,
-    /// Containers in the namespace; several of a pod share one.
-    pub containers: Vec<InSpace>,
-    /// Lowest ID of a process in the namespace, if possible not one of emud; null: it has none.
-    pub pid: Option<i32>,
-    /// Name of this process; null for one of emud.
-    pub command: Option<String>,
-}
-
-/// A container in a network namespace.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct InSpace {
-    /// Name given by the engine; if the engine cannot be reached, the beginning of the ID.
-    pub name: String,
-    /// ID of 64 hexadecimal digits.
-    pub id: String,
-    /// `docker`, `podman`, `containerd`, `cri-o` or `unknown`.
-    pub engine: String,
-}
-
-impl std::fmt::Display for Space {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let containers: Vec<&str> = self.containers.iter().map(|c| c.name.as_str()).collect();
-        match (self, &containers[..], &self.names[..]) {
-            (Self { here: true, .. }, ..) => f.write_str("here"),
-            (_, [_, ..], _) => write!(f, "container {}", containers.join("+")),
-            (_, _, [name, ..]) => write!(f, "netns {name}"),
-            (Self { pid: Some(pid), .. }, ..) => match &self.command {
-                Some(command) => write!(f, "pid {pid} ({command})"),
-                None => write!(f, "pid {pid}"),
-            },
-            _ => write!(f, "netns {}", self.inode),
-        }
-    }
-}
 
 /// Something of each namespace that has any, or why it could not be had.
 pub type OfEach<'a, T> = Vec<(&'a Space, Result<Vec<T>, LinkError>)>;
@@ -142,7 +97,7 @@ impl Host {
 
     /// Lists the links of each namespace that has any, or why they cannot be read.
     pub fn list(&self) -> OfEach<'_, Listed> {
-        self.each(attachment::list)
+        self.each(reports::list)
     }
 
     /// Detaches all links of all namespaces. Returns for each interface how that ended.

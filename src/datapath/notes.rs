@@ -4,8 +4,7 @@
 use std::{fs, iter};
 
 use super::engine::Engine;
-use super::plan::place_of;
-use super::programs::is_by_tcx;
+use super::programs::{is_by_tcx, place_of};
 use super::saved::Saved;
 use super::{LinkError, hook, segmenter, segments};
 use crate::abi::{DIRECTIONS, EMUD_DOWN, direction_name};

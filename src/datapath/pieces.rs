@@ -5,23 +5,25 @@
 //! run and the monitor compare the kernel's state with it; detach and a new attach remove what
 //! remains.
 
+mod difference;
 mod inside;
+mod root;
 mod tampering;
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::attachment::Attachment;
 use super::engine::Engine;
+use super::engine::hold::process::{running, stopped};
 use super::maps::{DatapathError, Maps, Program};
 use super::programs::{is_by_tcx, uses_clsact};
 use super::saved::{Saved, Segmenter};
-use super::show::report::running;
 use super::{KEEPER_NAME, LinkError, attachment};
 use crate::abi;
 use crate::abi::DIRECTIONS;
 use crate::netlink::{IngressQdisc, Link, Netlink, NetlinkError};
-pub use tampering::Tampering;
-use tampering::{check, stopped};
+pub use difference::Tampering;
+use tampering::check;
 
 /// A part that a link needs.
 #[derive(Debug, Clone, PartialEq, Eq)]

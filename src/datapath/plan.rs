@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Plans what attach will change, and reads the current state, before anything is changed.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::thread::available_parallelism;
+use std::time::Duration;
 
-use super::attach::Request;
 use super::compiled::Origin;
 use super::engine::{Chosen, Engine, EngineChoice, Kernel, Needs, fq, qdisc};
 use super::maps::DatapathError;
@@ -19,13 +20,30 @@ use crate::host::{btf, cgroup, now_ns, random_seed};
 use crate::netlink::{self, Hook, Link, Netlink, RootSnapshot};
 use crate::profile::Profile;
 
-/// Returns the order of emud's filter. First: the other filters see each packet once, after the link. Last on
-/// ingress with a qdisc: the ifb puts packets back after all filters, so filters must see a packet before.
-pub(crate) fn place_of(engine: Engine, hook: Hook) -> netlink::FilterOrder {
-    match (engine, hook) {
-        (Engine::Fq | Engine::Qdisc, Hook::Ingress) => netlink::FilterOrder::Last,
-        _ => netlink::FilterOrder::First,
-    }
+/// What to attach, and where.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Name of the interface.
+    pub interface: String,
+    /// The profile in the direction of the interface.
+    pub profile: Profile,
+    /// Seed of random decisions; `None`: the profile's, or a random one.
+    pub seed: Option<u64>,
+    /// Indexed by `EMUD_UP`, `EMUD_DOWN`; at least one.
+    pub directions: [bool; 2],
+    /// Whether `profile` is already reversed, for the record.
+    pub reversed: bool,
+    /// The engine requested.
+    pub engine: EngineChoice,
+    /// Whether to remove a root qdisc that a user configured; detach restores it.
+    pub replace: bool,
+    /// Time after which the link ends by itself; `None`: it does not.
+    pub lasts: Option<Duration>,
+    /// Whether the interface may outlive the link: what detach restores is then kept in a file, too.
+    pub outlives: bool,
+    /// The resolvers of a container, whose answers count beside those of the resolvers of this host;
+    /// `None`: no container.
+    pub resolvers: Option<Vec<IpAddr>>,
 }
 
 /// Returns the seed and the time with which a link begins.

@@ -4,6 +4,7 @@
 use super::engine::Engine;
 use super::maps::Program;
 use crate::abi::{self, DIRECTIONS};
+use crate::netlink::{FilterOrder, Hook};
 
 /// Returns all programs of a link, first those that emulate.
 pub fn of_link(engine: Engine, directions: [bool; 2]) -> Vec<Program> {
@@ -36,6 +37,15 @@ pub(super) fn of_direction(engine: Engine, direction: u32) -> Program {
 /// BPF qdiscs has tcx. At ingress the program runs after the filters of others, which tcx does not.
 pub(super) fn is_by_tcx(engine: Engine, direction: u32) -> bool {
     engine == Engine::Qdisc && direction == abi::EMUD_UP
+}
+
+/// First in order: the other filters see each packet once, after the link. With a qdisc on ingress last:
+/// the ifb puts packets back behind all filters, so filters must see a packet before.
+pub(super) fn place_of(engine: Engine, hook: Hook) -> FilterOrder {
+    match (engine, hook) {
+        (Engine::Fq | Engine::Qdisc, Hook::Ingress) => FilterOrder::Last,
+        _ => FilterOrder::First,
+    }
 }
 
 /// Returns whether a link has filters of clsact.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The record that attach saves in the kernel for show, set and detach.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::LinkError;
-use super::ahead::Ahead;
 use super::engine::Engine;
 use super::maps::Maps;
 use super::stage::sizes::Sizes;
@@ -81,6 +82,9 @@ pub struct Saved {
     #[serde(default)]
     pub segmenter: Option<Segmenter>,
 }
+
+/// How often each filter and program that runs before is there: a device may have thousands of them.
+pub type Ahead = BTreeMap<String, u32>;
 
 impl Saved {
     /// Returns the time since attach in ns.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The agent's end of a [`super::part`].
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
@@ -15,9 +16,11 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::FleetError;
-use super::protocol::{FromChild, ToChild};
-use super::simulate;
+use super::clock::Estimate;
+use super::plan::HostPlan;
+use super::protocol::{Built, FromChild, HostResult, Ready, ToChild, digest};
 use crate::datapath::engine::hold::spawn::this_program;
+use crate::host::now_ns;
 
 /// How long a part may take for its clean-up before it is killed.
 const CLEAN_UP: Duration = Duration::from_secs(2);
@@ -74,7 +77,7 @@ impl Child {
     pub fn simulated(plan: &str, heard: mpsc::UnboundedSender<Instant>) -> Self {
         let (tell, told) = mpsc::unbounded_channel();
         let (each, lines) = mpsc::unbounded_channel();
-        tokio::spawn(simulate::part(plan.to_owned(), told, each, heard));
+        tokio::spawn(part(plan.to_owned(), told, each, heard));
         Self {
             works: None,
             tell,
@@ -195,7 +198,60 @@ async fn read(from: ChildStdout, each: mpsc::UnboundedSender<FromChild>) {
     }
 }
 
-/// Frees the log after its first `len` bytes: a program may print for days, and its part still appends at the end.
+/// Answers like a part that builds nothing.
+async fn part(
+    plan: String,
+    mut told: mpsc::UnboundedReceiver<String>,
+    say: mpsc::UnboundedSender<FromChild>,
+    heard: mpsc::UnboundedSender<Instant>,
+) {
+    let Ok(read) = serde_json::from_str::<HostPlan>(&plan) else {
+        return;
+    };
+    let clock = read.reference.is_some().then_some(Estimate {
+        offset_ns: 0,
+        bound_ns: 0,
+        delay_ns: 0,
+        answers: 0,
+    });
+    let built = Built::Ready(Ready {
+        digest: digest(plan.as_bytes()),
+        mono_ns: now_ns(),
+        clock,
+        underlay_ns: BTreeMap::new(),
+        notes: vec![],
+    });
+    // Its receiver ends with the agent.
+    let _ = say.send(FromChild::Built(built));
+    while let Some(line) = told.recv().await {
+        match serde_json::from_str(&line) {
+            Ok(ToChild::Start(_)) => {
+                let _ = heard.send(Instant::now());
+                let _ = say.send(FromChild::Complete);
+            }
+            Ok(ToChild::Over(_)) => {
+                let result = HostResult {
+                    run: String::new(),
+                    judgement: None,
+                    exits: vec![],
+                    notes: vec![],
+                    error: None,
+                    mono_ns: now_ns(),
+                    clock,
+                    tunnels: BTreeMap::new(),
+                    logs: 0,
+                };
+                let _ = say.send(FromChild::Result(Box::new(result)));
+            }
+            Ok(ToChild::Alive) => {
+                let _ = say.send(FromChild::Alive);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A program may print for days; its part still appends at the end.
 fn cut(log: &File, len: u64) -> std::io::Result<()> {
     let beyond = log.metadata()?.len().saturating_sub(len);
     if beyond > 0 {

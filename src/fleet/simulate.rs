@@ -2,7 +2,6 @@
 //! How many hosts a cluster of etcd coordinates: agents without nodes. The controller, the agents'
 //! side of the store and all keys are those of a real run.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,17 +12,15 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::agent::{Part, Setup, serve};
-use super::clock::{Estimate, Responder};
+use super::clock::Responder;
 use super::controller::{Divided, Ended, Request, agents, block_on, carry_out};
 use super::etcd::{Access, Client, Op, mirror};
 use super::facts::Facts;
 use super::keys::Keys;
 use super::plan::{HostPlan, MTU, Options, PORT, divide};
-use super::protocol::{Built, FromChild, HostResult, Ready, ToChild, digest};
 use super::verdict::HostEnd;
 use super::{FleetError, LEASE};
 use crate::experiment::scenario::{Overrides, Plan, Scenario};
-use crate::host::now_ns;
 use crate::host::signals::Signals;
 use crate::text::columns;
 
@@ -254,59 +251,6 @@ fn enough_files() -> Result<(), FleetError> {
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit)
         .map_err(|e| FleetError::system("raise the limit of open files")(e.into()))
-}
-
-/// Answers like a part that builds nothing.
-pub(super) async fn part(
-    plan: String,
-    mut told: mpsc::UnboundedReceiver<String>,
-    say: mpsc::UnboundedSender<FromChild>,
-    heard: mpsc::UnboundedSender<Instant>,
-) {
-    let Ok(read) = serde_json::from_str::<HostPlan>(&plan) else {
-        return;
-    };
-    let clock = read.reference.is_some().then_some(Estimate {
-        offset_ns: 0,
-        bound_ns: 0,
-        delay_ns: 0,
-        answers: 0,
-    });
-    let built = Built::Ready(Ready {
-        digest: digest(plan.as_bytes()),
-        mono_ns: now_ns(),
-        clock,
-        underlay_ns: BTreeMap::new(),
-        notes: vec![],
-    });
-    // Its receiver ends with the agent.
-    let _ = say.send(FromChild::Built(built));
-    while let Some(line) = told.recv().await {
-        match serde_json::from_str(&line) {
-            Ok(ToChild::Start(_)) => {
-                let _ = heard.send(Instant::now());
-                let _ = say.send(FromChild::Complete);
-            }
-            Ok(ToChild::Over(_)) => {
-                let result = HostResult {
-                    run: String::new(),
-                    judgement: None,
-                    exits: vec![],
-                    notes: vec![],
-                    error: None,
-                    mono_ns: now_ns(),
-                    clock,
-                    tunnels: BTreeMap::new(),
-                    logs: 0,
-                };
-                let _ = say.send(FromChild::Result(Box::new(result)));
-            }
-            Ok(ToChild::Alive) => {
-                let _ = say.send(FromChild::Alive);
-            }
-            _ => {}
-        }
-    }
 }
 
 /// Returns a table of several runs.

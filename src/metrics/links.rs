@@ -10,7 +10,8 @@ use prometheus_client::registry::{Registry, Unit};
 
 use super::families::{CONTAINER, Families, Labels, with};
 use crate::abi::EMUD_HIST_UNIT;
-use crate::datapath::show::report::{Counters, Holder};
+use crate::datapath::show::counters::Counters;
+use crate::datapath::show::report::Holder;
 use crate::datapath::show::service::ClassReport;
 use crate::datapath::survey::{DirectionSample, LinkSample, Snapshot, StreamSample};
 use crate::histogram::Delays;

@@ -273,6 +273,31 @@ impl Netlink {
         }
     }
 
+    /// Adds a matchall filter with the action mirred egress redirect.
+    ///
+    /// # Errors
+    /// The kernel returns an error; `Unavailable` without cls_matchall or act_mirred.
+    pub fn add_redirect(
+        &mut self,
+        ifindex: u32,
+        hook: Hook,
+        pref: u16,
+        handle: u32,
+        to: u32,
+    ) -> Result<()> {
+        let header = filter_msg(ifindex, hook, pref, handle, ETH_P_ALL);
+        let mut request = tc::Request::new()
+            .set_create()
+            .set_excl()
+            .op_newtfilter_do(&header);
+        mirred::encode(request.encode(), to);
+        let name = self.name_of(ifindex);
+        self.ack(&request, || {
+            format!("redirect the {} of {name} to interface {to}", hook.name())
+        })
+        .map_err(|e| e.kind_missing(true))
+    }
+
     /// Deletes one filter of clsact of a kind.
     ///
     /// # Errors

@@ -2,15 +2,13 @@
 //! A filter that sends every packet to another device: engine fq needs it on kernels whose ifb
 //! drops packets that a BPF program redirects.
 
-use netlink_bindings::tc::{self, PushAttrs};
+use netlink_bindings::tc::PushAttrs;
 use netlink_bindings::traits::Pusher;
 
-use super::filter::filter_msg;
-use super::{Hook, Netlink, Result, attr};
+use super::attr;
 
 const TC_ACT_STOLEN: i32 = 4;
 const TCA_EGRESS_REDIR: i32 = 1;
-const ETH_P_ALL: u16 = 3;
 const TCA_MATCHALL_ACT: u16 = 2;
 const TCA_ACT_KIND: u16 = 1;
 const TCA_ACT_OPTIONS: u16 = 2;
@@ -30,7 +28,7 @@ fn parms(ifindex: u32) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-fn encode<P: Pusher>(attrs: PushAttrs<P>, to: u32) {
+pub(super) fn encode<P: Pusher>(attrs: PushAttrs<P>, to: u32) {
     attrs
         .nested_options_matchall()
         .array_act()
@@ -57,41 +55,17 @@ pub(super) fn target(options: &[u8]) -> Option<u32> {
     redirects.then(|| attr::u32_at(parms, 24)).flatten()
 }
 
-impl Netlink {
-    /// Adds a matchall filter with the action mirred egress redirect.
-    ///
-    /// # Errors
-    /// The kernel returns an error; `Unavailable` without cls_matchall or act_mirred.
-    pub fn add_redirect(
-        &mut self,
-        ifindex: u32,
-        hook: Hook,
-        pref: u16,
-        handle: u32,
-        to: u32,
-    ) -> Result<()> {
-        let header = filter_msg(ifindex, hook, pref, handle, ETH_P_ALL);
-        let mut request = tc::Request::new()
-            .set_create()
-            .set_excl()
-            .op_newtfilter_do(&header);
-        encode(request.encode(), to);
-        let name = self.name_of(ifindex);
-        self.ack(&request, || {
-            format!("redirect the {} of {name} to interface {to}", hook.name())
-        })
-        .map_err(|e| e.kind_missing(true))
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::Hook;
+    use super::super::filter::filter_msg;
     use super::*;
+    use netlink_bindings::tc;
     use netlink_bindings::traits::NetlinkRequest;
 
     #[test]
     fn the_target_of_a_redirect_is_read_back() {
-        let header = filter_msg(7, Hook::Ingress, 2, 1, ETH_P_ALL);
+        let header = filter_msg(7, Hook::Ingress, 2, 1, 3);
         let mut request = tc::Request::new().op_newtfilter_do(&header);
         encode(request.encode(), 9);
         let (_, attrs) = tc::OpNewtfilterDo::decode_request(request.payload());

@@ -2,7 +2,7 @@
 //! Keys: what they change, and the commands that they lead to.
 
 use super::row::TopRow;
-use super::state::Top;
+use super::state::{Asked, Prompt, Top};
 
 /// A key press, decoded from the terminal's escape sequences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,39 +32,6 @@ pub enum Action {
     Quit,
     /// Run emud with these arguments.
     Run(Vec<String>),
-}
-
-/// Text being typed for the selected row. If the row disappears, further characters are neither for another
-/// row nor commands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Prompt {
-    pub what: Asked,
-    pub text: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
-    Delay,
-    Loss,
-    Profile,
-}
-
-impl Asked {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Delay => "delay",
-            Self::Loss => "loss",
-            Self::Profile => "profile",
-        }
-    }
-
-    pub const fn example(self) -> &'static str {
-        match self {
-            Self::Delay => "such as 80ms",
-            Self::Loss => "such as 1%",
-            Self::Profile => "shipped name or file; emud attaches again, so counters restart at 0",
-        }
-    }
 }
 
 /// Longest text that can be typed.

@@ -5,6 +5,7 @@
 
 mod draw;
 mod keys;
+mod line;
 mod map;
 mod row;
 mod state;
@@ -12,7 +13,8 @@ mod stations;
 
 pub use draw::draw;
 pub use keys::{Action, Key};
-pub use row::{TOP_SCHEMA, TopLine, TopRow};
+pub use line::{TOP_SCHEMA, TopLine};
+pub use row::TopRow;
 pub use state::{Top, Watching};
 pub use stations::{Stations, draw_stations};
 

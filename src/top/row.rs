@@ -4,44 +4,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::state::Top;
 use crate::datapath::engine::Engine;
-use crate::datapath::show::report::Counters;
+use crate::datapath::show::counters::Counters;
 use crate::datapath::survey::{DirectionSample, LinkSample, Snapshot, StreamSample};
 use crate::histogram::Delays;
-
-/// The number increases when a key is removed or changes its meaning.
-pub const TOP_SCHEMA: &str = "emud-top/1";
-
-/// All links over an interval.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct TopLine<'a> {
-    /// Version of the format.
-    #[schemars(extend("const" = TOP_SCHEMA))]
-    schema: &'static str,
-    /// End of the interval, ns on CLOCK_MONOTONIC.
-    mono_ns: u64,
-    /// Length of the interval in s; null: the first reading, so nothing is measured yet.
-    #[schemars(range(min = 0))]
-    interval_s: Option<f64>,
-    /// Directions of links, and of their named links.
-    rows: &'a [TopRow],
-    /// Links and network namespaces that could not be read, a sentence for each.
-    unreadable: &'a [String],
-}
-
-impl<'a> TopLine<'a> {
-    /// Shows the last reading.
-    pub fn of(top: &'a Top) -> Self {
-        Self {
-            schema: TOP_SCHEMA,
-            mono_ns: top.mono_ns(),
-            interval_s: top.interval_ns.map(|ns| ns as f64 / 1e9),
-            rows: &top.rows,
-            unreadable: &top.unreadable,
-        }
-    }
-}
 
 /// A direction of a link, or of a named link.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

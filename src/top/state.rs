@@ -4,7 +4,6 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
 
-use super::keys::Prompt;
 use super::row::{self, TopRow};
 use crate::datapath::survey::Snapshot;
 
@@ -32,6 +31,39 @@ pub(super) enum Mark {
     /// A link failed: packets late, dropped by the host, or not emulated.
     Late,
     Unwatched,
+}
+
+/// What is being typed, for the selected row. If that goes, the rest of what is typed is neither a change
+/// of another one nor a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Prompt {
+    pub what: Asked,
+    pub text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    Delay,
+    Loss,
+    Profile,
+}
+
+impl Asked {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Delay => "delay",
+            Self::Loss => "loss",
+            Self::Profile => "profile",
+        }
+    }
+
+    pub const fn example(self) -> &'static str {
+        match self {
+            Self::Delay => "such as 80ms",
+            Self::Loss => "such as 1%",
+            Self::Profile => "shipped name or file; attached anew, so counters begin anew",
+        }
+    }
 }
 
 /// The state of `emud top`.

@@ -12,11 +12,11 @@ use super::{Request, VerifyError};
 use crate::abi;
 use crate::abi::direction_name;
 use crate::datapath::compiled::matching;
-use crate::datapath::ending::{self, LEASE};
-use crate::datapath::maps::Maps;
+use crate::datapath::ending::LEASE;
+use crate::datapath::maps::{self, Maps};
 use crate::datapath::show::report::{Direction, Report};
 use crate::datapath::stage::compile::{Compiled, Place, compile};
-use crate::datapath::{LinkError, attachment};
+use crate::datapath::{LinkError, attachment, reports};
 use crate::host::now_ns;
 use crate::netlink::Netlink;
 use crate::profile::{Profile, Time};
@@ -59,14 +59,14 @@ impl Links {
         let there = attachment::running(&mut nl, &link)?;
         // First, so that a change of what is read below is noticed.
         let version = Version::of(&there.maps)?;
-        let ends_in_s = ending::ends_in_s(there.maps.control()?, now_ns());
+        let ends_in_s = maps::ends_in_s(there.maps.control()?, now_ns());
         if let Some(ends_in_s) = ends_in_s.filter(|s| ends_first(*s, request.duration_ns)) {
             return Err(VerifyError::EndsFirst {
                 interface: link.name,
                 ends_in_s,
             });
         }
-        let before = attachment::reports(Some(&request.interface))?;
+        let before = reports::reports(Some(&request.interface))?;
         let against = request.against.clone().map(|p| match there.saved.reversed {
             true => p.reversed(),
             false => p,
@@ -150,7 +150,7 @@ impl Links {
     /// Returns the share of packets that the engine has reported as late since then, in the worse of both
     /// directions: 0 under fq, which does not report it.
     pub fn late_share(&self, interface: &str, direction: &str) -> Result<f64, VerifyError> {
-        let after = attachment::reports(Some(interface))?;
+        let after = reports::reports(Some(interface))?;
         let (Some(before), Some(after)) = (self.before.first(), after.first()) else {
             return Ok(0.0);
         };
@@ -195,7 +195,7 @@ impl Links {
 
     /// Returns what the emulator, not the link, did to packets since then.
     pub fn failures(&self, interface: &str) -> Result<Vec<String>, VerifyError> {
-        let after = attachment::reports(Some(interface))?;
+        let after = reports::reports(Some(interface))?;
         let mut notes = Vec::new();
         for (before, after) in self.before.iter().zip(&after) {
             let both = [

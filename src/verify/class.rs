@@ -4,12 +4,10 @@
 
 use super::check::What;
 use super::theory::Asked;
-use super::unjudged::{AQM, Unjudged};
+use super::unjudged::{AQM, IN_CLASS, Unjudged};
 use crate::abi::DIRECTIONS;
 use crate::profile::{Bottleneck, Profile, Queue, parts_of_class};
 
-/// Why delay, loss and rate of a link with a class are not judged, if no more is known of the class.
-pub(super) const IN_CLASS: &str = "a class of a bottleneck";
 /// Its packets take the time of the server, and begin at the distance of the `ceil`.
 const WITH_CEIL: &str = "a class with a `ceil` below the rate of its bottleneck";
 /// A queue in front of another.

@@ -8,7 +8,7 @@ use super::VerifyError;
 use super::check::CheckVerdict;
 use super::shares::{Sample, ShareCheck, judge};
 use crate::datapath::show::service::BottleneckReport;
-use crate::datapath::{LinkError, attachment};
+use crate::datapath::{LinkError, attachment, reports};
 use crate::host::now_ns;
 use crate::netlink::Netlink;
 use crate::profile::{Profile, Rate};
@@ -52,7 +52,7 @@ pub fn classes(
     let until = now_ns() + duration_ns;
     loop {
         let at_ns = now_ns();
-        let reports = attachment::reports(Some(interface))?;
+        let reports = reports::reports(Some(interface))?;
         let running = reports
             .first()
             .map_or(&[][..], |report| &report.bottlenecks);

@@ -64,6 +64,17 @@ impl Asked {
         }
     }
 
+    /// Returns whether a probe shows it.
+    pub(super) fn has_effect(&self) -> bool {
+        let limits = self.rate_bit_s.is_some();
+        limits || self.loss > 0.0 || self.mean_ns > 0.0 || !self.unjudged.is_empty()
+    }
+
+    /// Returns whether packets of it may wait for a rate.
+    pub(super) fn may_limit(&self) -> bool {
+        self.rate_bit_s.is_some() || self.unjudged.iter().any(|u| u.limits)
+    }
+
     /// Decodes what the classifier runs; `longest` is the length of the longest probe on the wire
     /// in bytes.
     pub fn of(figures: &abi::emud_link, table: &abi::emud_table, longest: usize) -> Self {

@@ -4,8 +4,6 @@
 use super::check::What::{
     self, DelayDistribution, DelayMean, DelaySd, Duplicates, Loss, Overtaken, Rate,
 };
-use super::class::IN_CLASS;
-use super::theory::Asked;
 use crate::abi;
 use crate::profile::{self, LinkState, LossModel, Reorder};
 
@@ -24,20 +22,10 @@ pub const DEPENDENT_LOSS: &str = "losses that are not independent";
 /// Why the rate of a link with a queue manager is not judged.
 pub(super) const AQM: &str = "an AQM";
 
-impl Asked {
-    /// Returns whether a probe shows it.
-    pub(super) fn has_effect(&self) -> bool {
-        let limits = self.rate_bit_s.is_some();
-        limits || self.loss > 0.0 || self.mean_ns > 0.0 || !self.unjudged.is_empty()
-    }
+/// Why delay, loss and rate of a link with a class are not judged, if no more is known of the class.
+pub(super) const IN_CLASS: &str = "a class of a bottleneck";
 
-    /// Returns whether packets of it may wait for a rate.
-    pub(super) fn may_limit(&self) -> bool {
-        self.rate_bit_s.is_some() || self.unjudged.iter().any(|u| u.limits)
-    }
-}
-
-/// Returns what [`Asked`] leaves out of a direction and what cannot be judged for that reason.
+/// Returns what the theory leaves out of a direction and what cannot be judged for that reason.
 pub(super) fn left_out(link: &profile::Link, figures: &abi::emud_link) -> Vec<Unjudged> {
     let flag = |flag| figures.flags & flag != 0;
     let jitter = link.delay.jitter.as_ref();

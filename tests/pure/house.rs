@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The layers of the code: folders beside each other do not use each other in a circle.
+//! The layers of the code: files and folders beside each other do not use each other in a circle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// Folders of `src` that are used by a folder beside them, by the path of the using one.
+/// Folders in which files may use each other in a circle; the folders in them may not.
+const ROUND: [&str; 1] = [
+    // The readers and the checks of one file format use each other.
+    "profile",
+];
+
+/// Files and folders of `src` that are used by one beside them, by the path of the using one.
 type Uses = BTreeMap<Vec<String>, BTreeSet<Vec<String>>>;
 
 fn files(folder: &Path, out: &mut Vec<std::path::PathBuf>) {
@@ -74,9 +80,36 @@ fn absolute(own: &[String], path: &[String]) -> Vec<String> {
     }
 }
 
+/// The code of a file: neither comments nor tests.
+fn code(text: &str) -> String {
+    let code = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+    let is_code = |line: &&str| !line.trim_start().starts_with("//");
+    let lines: Vec<_> = code.lines().filter(is_code).collect();
+    lines.join("\n")
+}
+
+/// Below the common parent: what the code of module `own` is in, and what it uses beside that.
+fn beside(own: &[String], text: &str) -> Vec<[Vec<String>; 2]> {
+    let rooms = |path: &Vec<String>| {
+        let target = absolute(own, path);
+        let common = own.iter().zip(&target).take_while(|(a, b)| a == b).count();
+        Some([
+            own.get(..=common)?.to_vec(),
+            target.get(..=common)?.to_vec(),
+        ])
+    };
+    paths(&code(text)).iter().filter_map(rooms).collect()
+}
+
 fn uses(src: &Path) -> Uses {
     let mut all = Vec::new();
     files(src, &mut all);
+    let is_room = |path: &[String]| {
+        let (name, parent) = path.split_last().unwrap();
+        let folder = src.join(parent.join("/")).join(name);
+        let round = ROUND.contains(&&*parent.join("/"));
+        folder.is_dir() || (!round && folder.with_extension("rs").is_file())
+    };
     let mut uses = Uses::new();
     for file in all {
         let relative = file.strip_prefix(src).unwrap().with_extension("");
@@ -84,41 +117,29 @@ fn uses(src: &Path) -> Uses {
             .iter()
             .map(|part| part.to_str().unwrap().to_owned())
             .collect();
-        let folder = own[..own.len() - 1].to_vec();
         if own.last().is_some_and(|name| name == "mod") {
             own.pop();
         }
-        for path in paths(&fs::read_to_string(&file).unwrap()) {
-            let target = absolute(&own, &path);
-            let common = folder
-                .iter()
-                .zip(&target)
-                .take_while(|(a, b)| a == b)
-                .count();
-            // Below the common parent: a sibling folder.
-            let (Some(_), Some(_)) = (folder.get(common), target.get(common)) else {
-                continue;
-            };
-            let beside = target[..=common].to_vec();
-            if src
-                .join(beside.iter().collect::<std::path::PathBuf>())
-                .is_dir()
-            {
-                uses.entry(folder[..=common].to_vec())
-                    .or_default()
-                    .insert(beside);
+        // `#[cfg(test)] mod tests;`
+        if own.iter().any(|name| name == "tests") {
+            continue;
+        }
+        for rooms in beside(&own, &fs::read_to_string(&file).unwrap()) {
+            if rooms.iter().all(|room| is_room(room)) {
+                let [user, used] = rooms;
+                uses.entry(user).or_default().insert(used);
             }
         }
     }
     uses
 }
 
-/// Returns a path from a folder back to itself.
+/// Returns a path from a file or folder back to itself.
 fn circle(uses: &Uses) -> Option<Vec<Vec<String>>> {
     fn search(uses: &Uses, way: &mut Vec<Vec<String>>, done: &mut BTreeSet<Vec<String>>) -> bool {
         let last = way.last().unwrap().clone();
         for next in uses.get(&last).into_iter().flatten() {
-            let seen = way.iter().any(|folder| folder == next);
+            let seen = way.iter().any(|room| room == next);
             if seen || !done.contains(next) {
                 way.push(next.clone());
                 if seen || search(uses, way, done) {
@@ -131,19 +152,19 @@ fn circle(uses: &Uses) -> Option<Vec<Vec<String>>> {
         false
     }
     let mut done = BTreeSet::new();
-    uses.keys().find_map(|folder| {
-        let mut way = vec![folder.clone()];
+    uses.keys().find_map(|room| {
+        let mut way = vec![room.clone()];
         search(uses, &mut way, &mut done).then_some(way)
     })
 }
 
 #[test]
-fn folders_use_each_other_in_one_direction() {
+fn files_and_folders_use_each_other_in_one_direction() {
     for src in ["src", "monitor/src"] {
         let uses = uses(&support::root().join(src));
         assert!(
             !uses.is_empty(),
-            "{src}: no folder uses another: the reader is broken"
+            "{src}: no file uses another: the reader is broken"
         );
         let way = circle(&uses).map(|way| way.iter().map(|f| f.join("/")).collect::<Vec<_>>());
         assert_eq!(way, None, "{src}: a circle");
@@ -175,4 +196,12 @@ fn a_circle_is_found() {
         absolute(&path("x/y"), &paths("super::h::i")[0]),
         path("x/h/i")
     );
+    // Files of a folder count, and so do a file and a folder; comments, tests and what is in `own` do not.
+    let text = "// crate::a::c::D\nuse super::y::Z;\nuse crate::b::{self, C};\nuse super::x::in_own::E;\n\
+                #[cfg(test)]\nmod tests {\n    use crate::a::z::F;\n}\n";
+    let found: Vec<_> = beside(&path("a/x"), text)
+        .iter()
+        .map(|rooms| rooms.each_ref().map(|room| room.join("/")))
+        .collect();
+    assert_eq!(found, [["a", "b"], ["a", "b"], ["a/x", "a/y"]]);
 }

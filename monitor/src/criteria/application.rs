@@ -4,7 +4,7 @@
 use super::Watch;
 use super::table::{Key, Usual, Values, table};
 use crate::abi::emud_alarm;
-use crate::event::{Scope, Unit};
+use crate::terms::{Scope, Unit};
 
 table! {
     /// Contention that programs under test report.

@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::table::{HOUR, Key, Kind, MS, Table as _, Usual, Values, Word as _, ns, table, words};
 use super::{Attempt, GroupBy, Measured, Recorded, Settings, Watch};
 use crate::abi::{self, emud_alarm};
-use crate::event::{Scope, Unit};
-use crate::hooks::Point::Tracepoint;
-use crate::hooks::{Candidate, part, tracepoints};
+use crate::terms::{Scope, Unit};
+use crate::candidates::Point::Tracepoint;
+use crate::candidates::{Candidate, part, tracepoints};
 
 table! {
     /// A CPU without idle.

@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::table::{Conflict, Device, HOUR, Key, Kind, MS, Of, Table as _, Usual, Values, ns, table};
 use super::{Attempt, GroupBy, Measured, Recorded, Settings, Watch, name, text};
 use crate::abi::{self, emud_alarm};
-use crate::event::{Scope, Unit};
-use crate::hooks::Point::Tracepoint;
-use crate::hooks::{Candidate, part, tracepoints};
+use crate::terms::{Scope, Unit};
+use crate::candidates::Point::Tracepoint;
+use crate::candidates::{Candidate, part, tracepoints};
 use crate::host;
 
 table! {

@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::table::{HOUR, Key, Kind, US, Usual, Values, ns, table};
 use super::{Attempt, Settings, Watch, text};
 use crate::abi::{self, emud_alarm};
-use crate::event::{Scope, Unit};
-use crate::hooks::Point::Tracepoint;
-use crate::hooks::{Candidate, part};
+use crate::terms::{Scope, Unit};
+use crate::candidates::Point::Tracepoint;
+use crate::candidates::{Candidate, part};
 
 table! {
     /// Failures of the emulator.

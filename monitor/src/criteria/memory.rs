@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::table::{Key, Kind, MS, SECOND, Table as _, Usual, Values, table};
 use super::{Attempt, GroupBy, Measured, Recorded, Settings, Watch};
 use crate::abi::{self, emud_alarm};
-use crate::event::{Scope, Unit};
-use crate::hooks::Point::{Fentry, Kprobe, MajorFaults, Tracepoint};
-use crate::hooks::{Candidate, part, tracepoints};
+use crate::terms::{Scope, Unit};
+use crate::candidates::Point::{Fentry, Kprobe, MajorFaults, Tracepoint};
+use crate::candidates::{Candidate, part, tracepoints};
 use crate::{host, swaps};
 
 table! {

@@ -18,11 +18,11 @@ pub use self::network::Class;
 pub use self::psi::Psi;
 pub(crate) use self::settings::{Settings, name};
 use self::table::{Conflict, Flag, Key, Table, Values};
-pub(crate) use crate::names::text;
+pub(crate) use crate::abi::text;
 
 use crate::abi::emud_alarm;
-use crate::event::{Scope, Unit};
-use crate::hooks::Candidate;
+use crate::candidates::{Attempt, Candidate};
+use crate::terms::{Scope, Unit};
 
 // In the order of `enum emud_resource`.
 criteria! {
@@ -65,13 +65,6 @@ pub(crate) trait Watch: Table {
     fn words(scope: &Scope) -> Option<[String; 2]>;
 }
 
-/// Candidates for a hook, of which one is needed, the best first. They were determined by trying
-/// the kernels 6.1, 6.12, 6.18 and 7.2.
-pub(crate) struct Attempt {
-    pub label: &'static str,
-    pub candidates: Vec<Candidate>,
-}
-
 /// A kind of record that `emud monitor record` writes for a criterion.
 pub struct Recorded {
     /// Key in the header of the file, which shows whether it was watched.
@@ -97,13 +90,6 @@ pub struct Measured {
     pub shown_by: &'static [&'static str],
     /// Whether good load usually has no such value.
     pub none_is_usual: bool,
-}
-
-impl Attempt {
-    pub fn of(label: &'static str, candidates: impl Into<Vec<Candidate>>) -> Self {
-        let candidates = candidates.into();
-        Self { label, candidates }
-    }
 }
 
 impl Recorded {

@@ -9,9 +9,9 @@ use super::table::{
 };
 use super::{Attempt, GroupBy, Measured, Recorded, Settings, Watch, name};
 use crate::abi::{self, emud_alarm, emud_netdev_rule};
-use crate::event::{Scope, Unit};
-use crate::hooks::Point::Tracepoint;
-use crate::hooks::{Candidate, part, tracepoints};
+use crate::terms::{Scope, Unit};
+use crate::candidates::Point::Tracepoint;
+use crate::candidates::{Candidate, part, tracepoints};
 
 table! {
     /// Bytes transmitted in a sliding window.

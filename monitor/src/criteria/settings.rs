@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::table::ns;
 use super::{CRITERIA, Config, GroupBy};
 use crate::abi::{self, emud_config, emud_name, emud_netdev_rule};
-use crate::hooks::TICK;
+use crate::candidates::TICK;
 
 /// Amount that a CPU keeps before it reports to a window, as a fraction of the threshold. All CPUs
 /// together keep no more than these eight: an amount that none of them reports within a window is not

@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::table::{Key, Kind, MS, SECOND, Usual, Values, ns, table};
 use super::{Attempt, GroupBy, Settings, Watch};
 use crate::abi::{self, emud_alarm};
-use crate::event::{Scope, Unit};
-use crate::hooks::Point::Timer;
-use crate::hooks::{Candidate, part};
+use crate::terms::{Scope, Unit};
+use crate::candidates::Point::Timer;
+use crate::candidates::{Candidate, part};
 
 table! {
     /// Time that the hypervisor took from a CPU. Off by default: most shared hosts lose some time

@@ -4,8 +4,8 @@
 
 use super::Attempt;
 use crate::abi;
-use crate::hooks::Point::{Timer, Tracepoint};
-use crate::hooks::{Candidate, part};
+use crate::candidates::Point::{Timer, Tracepoint};
+use crate::candidates::{Candidate, part};
 
 pub(crate) fn hooks() -> Attempt {
     let stat = Tracepoint("sched_stat_runtime");

@@ -4,7 +4,8 @@
 use aya::Ebpf;
 
 use super::MonitorError;
-use crate::criteria::{Attempt, CRITERIA, Config, tick};
+use crate::candidates::Attempt;
+use crate::criteria::{CRITERIA, Config, tick};
 use crate::event::{Resource, Watched};
 use crate::hooks::Hooks;
 

@@ -16,11 +16,12 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::abi::{self, emud_counters, emud_emulated, emud_runs, emud_table};
+use crate::candidates::TICK;
 use crate::criteria::{CRITERIA, Config, Settings, with_links};
 use crate::decode::Decoder;
 use crate::empty;
 use crate::event::{Cost, Dropped, Event, Hook, Resource, Share, Watched};
-use crate::hooks::{Attached, Hooks, TICK};
+use crate::hooks::{Attached, Hooks};
 use crate::log::mono_ns;
 use crate::moments::Moments;
 use crate::names::Names;

@@ -6,7 +6,8 @@ use aya::{Btf, Ebpf};
 use super::RecordError;
 use super::event::Kind;
 use super::header::WatchedKinds;
-use crate::criteria::{Attempt, Basis, CRITERIA};
+use crate::candidates::Attempt;
+use crate::criteria::{Basis, CRITERIA};
 use crate::event::{Hook, Watched};
 use crate::hooks::Hooks;
 

@@ -2,7 +2,7 @@
 //! A bottleneck with its links and rules as a tree of HTB classes with netem leaves.
 
 use super::netem::Options;
-use super::tc_class::{Ids, Use, class_of, target_of, uses, without_class};
+use super::tc_class::{FIRST_FREE, Ids, SERVER, Use, class_of, target_of, uses, without_class};
 use super::tc_filter::filters;
 use super::tc_queue::qdisc;
 use super::{ExportDirection, ExportError, Exported};
@@ -13,11 +13,6 @@ use crate::profile::{Bottleneck, Link, Profile, Rule, ServiceClass, Stage, Targe
 
 /// htb's `prio` is 0 to 7.
 const PRIORITY_MAX: u32 = 7;
-/// Minor number of the class above all others.
-pub(super) const SERVER: u32 = 1;
-/// First number for a class or qdisc whose name does not have one.
-pub(super) const FIRST_FREE: u32 = 0x10;
-
 /// Returns the commands for one direction of a profile with a bottleneck: `emud import tc` reads
 /// them back.
 ///

@@ -3,8 +3,12 @@
 
 use std::collections::HashMap;
 
-use super::tc::{FIRST_FREE, SERVER};
 use crate::profile::{Link, Profile, Rule, ServiceClass, Target};
+
+/// Minor number of the class above all others.
+pub(super) const SERVER: u32 = 1;
+/// First number for a class or qdisc whose name does not have one.
+pub(super) const FIRST_FREE: u32 = 0x10;
 
 /// A link whose packets wait in a class: by default, by its name, or by a rule.
 pub(super) struct Use<'a> {

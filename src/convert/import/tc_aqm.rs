@@ -2,7 +2,7 @@
 //! Reads tc's codel and pie (iproute2: tc/q_codel.c, tc/q_pie.c).
 
 use super::shell::Word;
-use super::tc_command::Made;
+use super::tc_made::Made;
 use super::tc_units::{size, time_us, whole};
 use crate::text::Mistake;
 

@@ -7,8 +7,8 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 
 use super::shell::{Word, Words};
-use super::tc_command::begins;
 use super::tc_handle::{canonical, major};
+use super::tc_made::begins;
 use super::tc_units::whole;
 use super::writer::{quoted, string};
 use crate::text::{At, Mistake, clipped};

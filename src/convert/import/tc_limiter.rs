@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rate limiters in a text, and those that every packet of a netem meets.
 
-use super::tc_command::Made;
 use super::tc_handle::{canonical, major};
+use super::tc_made::Made;
 use super::tc_prio::Bands;
 use super::tc_shaper::Shaper;
 use crate::text::Mistake;

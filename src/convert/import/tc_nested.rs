@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! prio in a class: its bands are classes below that one, and what leads into the class meets its filters.
 
+use super::tc_class::Class;
 use ipnet::IpNet;
 
-use super::tc_command::Made;
 use super::tc_filter::{Filter, tos};
+use super::tc_made::Made;
 use super::tc_prio::Bands;
-use super::tc_tree::{Class, Tree};
 use crate::text::Mistake;
 
 /// Keys and values of a filter.
@@ -38,81 +38,85 @@ pub(super) fn not_there(made: &Made, place: &str) -> Mistake {
     Mistake::new(&made.kind.at, title, help)
 }
 
-impl<'a> Tree<'a> {
-    /// Adds the bands of each prio that is directly in a class.
-    pub(super) fn nest(&mut self, all: &[Made<'a>]) -> Result<(), Mistake> {
-        let mut index = 0;
-        while let Some(class) = self.classes.get(index) {
-            index += 1;
-            let id = class.id.clone();
-            let is_inner = self.classes.iter().any(|c| c.parent.as_ref() == Some(&id));
-            let is_its = |made: &&Made| made.kind.value == "prio" && class.holds(made);
-            let Some(prio) = all.iter().find(is_its).filter(|_| !is_inner) else {
-                continue;
-            };
-            let mut prio = prio.clone();
-            // As the kernel chooses it: then nothing in the text refers to it.
-            let chosen = format!("{:x}:", 0x8001 + self.nests.len());
-            prio.handle.get_or_insert(chosen);
-            let bands = Bands::read(&prio)?;
-            if self
-                .classes
-                .iter()
-                .any(|class| bands.ids.contains(&class.id))
-            {
-                let help = "its handle is that of another qdisc: give it another one";
-                let title = format!("the prio in class {id} has classes of another qdisc");
-                return Err(Mistake::new(&prio.kind.at, title, help));
-            }
-            self.classes
-                .extend((0..).zip(&bands.ids).map(|(band, own)| Class {
-                    at: prio.kind.at.clone(),
-                    id: own.clone(),
-                    parent: Some(id.clone()),
-                    priority: Some(band),
-                    ..Class::default()
-                }));
-            let takes_rest = self.default.as_ref() == Some(&id);
-            if takes_rest {
-                self.default = Some(bands.default.clone());
-            }
-            self.nests.push(Nest {
-                class: id,
-                prio,
-                bands,
-                takes_rest,
-            });
+/// Adds the bands of each prio that is directly in a class, and returns these; `default`: the class that takes what
+/// no filter does.
+pub(super) fn nest<'a>(
+    classes: &mut Vec<Class>,
+    default: &mut Option<String>,
+    all: &[Made<'a>],
+) -> Result<Vec<Nest<'a>>, Mistake> {
+    let mut nests = Vec::new();
+    let mut index = 0;
+    while let Some(class) = classes.get(index) {
+        index += 1;
+        let id = class.id.clone();
+        let is_inner = classes.iter().any(|c| c.parent.as_ref() == Some(&id));
+        let is_its = |made: &&Made| made.kind.value == "prio" && class.holds(made);
+        let Some(prio) = all.iter().find(is_its).filter(|_| !is_inner) else {
+            continue;
+        };
+        let mut prio = prio.clone();
+        // As the kernel chooses it: then nothing in the text refers to it.
+        let chosen = format!("{:x}:", 0x8001 + nests.len());
+        prio.handle.get_or_insert(chosen);
+        let bands = Bands::read(&prio)?;
+        if classes.iter().any(|class| bands.ids.contains(&class.id)) {
+            let help = "its handle is that of another qdisc: give it another one";
+            let title = format!("the prio in class {id} has classes of another qdisc");
+            return Err(Mistake::new(&prio.kind.at, title, help));
         }
-        Ok(())
+        classes.extend((0..).zip(&bands.ids).map(|(band, own)| Class {
+            at: prio.kind.at.clone(),
+            id: own.clone(),
+            parent: Some(id.clone()),
+            priority: Some(band),
+            ..Class::default()
+        }));
+        let takes_rest = default.as_ref() == Some(&id);
+        if takes_rest {
+            *default = Some(bands.default.clone());
+        }
+        nests.push(Nest {
+            class: id,
+            prio,
+            bands,
+            takes_rest,
+        });
     }
+    Ok(nests)
+}
 
-    /// Keeps the filters that every packet of the device meets, those of the bands after those that lead there.
-    pub(super) fn of_root(&mut self, root: &Made<'a>) -> Result<(), Mistake> {
-        let all = std::mem::take(&mut self.filters).into_iter();
-        let (mut kept, mut rest): (Vec<_>, Vec<_>) = (all.filter(|f| f.device == root.device))
-            .partition(|filter| {
-                let parent = filter.parent.as_ref().filter(|_| root.handle.is_some());
-                parent.is_none() || parent == root.handle.as_ref()
-            });
-        if let Some(bands) = &self.bands {
-            bands.choose(root, &mut kept);
-        }
-        for nest in &self.nests {
-            let (mut own, other): (Vec<_>, Vec<_>) =
-                (rest.into_iter()).partition(|f| f.parent == nest.prio.handle);
-            rest = other;
-            nest.bands.choose(&nest.prio, &mut own);
-            kept = nest.lead_on(&kept, &own)?;
-        }
-        for Filter { class, parent, .. } in rest {
-            let parent = parent.unwrap_or_default();
-            self.warnings.push(format!(
-                "a filter to class {class}: it is of {parent}, not of the root"
-            ));
-        }
-        self.filters = kept;
-        Ok(())
+/// Returns the filters that every packet of the device meets, those of the bands behind those that lead there.
+pub(super) fn of_root<'a>(
+    all: Vec<Filter<'a>>,
+    root: &Made<'a>,
+    bands: Option<&Bands>,
+    nests: &[Nest<'a>],
+    warnings: &mut Vec<String>,
+) -> Result<Vec<Filter<'a>>, Mistake> {
+    let all = all.into_iter();
+    let (mut kept, mut rest): (Vec<_>, Vec<_>) = (all.filter(|f| f.device == root.device))
+        .partition(|filter| {
+            let parent = filter.parent.as_ref().filter(|_| root.handle.is_some());
+            parent.is_none() || parent == root.handle.as_ref()
+        });
+    if let Some(bands) = bands {
+        bands.choose(root, &mut kept);
     }
+    for nest in nests {
+        let (mut own, other): (Vec<_>, Vec<_>) =
+            (rest.into_iter()).partition(|f| f.parent == nest.prio.handle);
+        rest = other;
+        nest.bands.choose(&nest.prio, &mut own);
+        kept = nest.lead_on(&kept, &own)?;
+    }
+    for Filter { class, parent, .. } in rest {
+        let parent = parent.unwrap_or_default();
+        warnings.push(format!(
+            "a filter to class {class}: it is of {parent}, not of the root"
+        ));
+    }
+    Ok(kept)
 }
 
 impl<'a> Nest<'a> {

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Bands of tc's prio, and which packets it sends there (`prio_classify`).
 
-use super::tc_command::{Made, begins};
 use super::tc_filter::Filter;
 use super::tc_handle::major;
+use super::tc_made::{Made, begins};
 use super::tc_units::whole;
 use super::writer::quoted;
 use crate::text::Mistake;
 
 /// `priomap` of prio and pfifo_fast: band of a packet's priority.
 const PRIOMAP: [usize; 16] = [1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1];
-
-/// Of the rules that are made of `Bands::by_tos`.
-pub(super) const NOTE: &str =
-    "prio chooses the band by the priority that a packet gets from its ToS; IPv6 sets none.";
 
 /// Its classes, by their ids.
 pub(super) struct Bands {

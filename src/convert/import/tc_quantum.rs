@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What classes of htb borrow: in the kernel by their quanta, in emud by their rates.
 
+use super::tc_class::Class;
 use super::tc_shaper::Shaper;
-use super::tc_tree::Class;
 use crate::bottleneck::Schedule;
 use crate::convert::htb::NO_GUARANTEE;
 

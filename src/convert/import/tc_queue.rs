@@ -2,7 +2,7 @@
 //! Reads the queues of tc that emud has.
 
 use super::tc_aqm::{Aqm, packets};
-use super::tc_command::{Made, begins};
+use super::tc_made::{Made, begins};
 use super::tc_red::Red;
 use crate::profile::DEFAULT_QUEUE_PACKETS;
 use crate::text::Mistake;

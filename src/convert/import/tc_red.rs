@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads tc's red (iproute2: tc/q_red.c, tc/tc_red.c).
 
-use super::tc_command::{Made, begins};
+use super::tc_made::{Made, begins};
 use super::tc_units::{size, whole};
 use crate::convert::tc_red::{AVERAGE_PACKET, log_of};
 use crate::text::Mistake;

@@ -2,9 +2,10 @@
 //! Finds the netem in a text, its rate limiter, and the packets it receives.
 
 use super::netem::{Netem, Under};
-use super::tc_command::{Made, filters, made};
+use super::tc_command::{filters, made};
 use super::tc_filter::Filter;
 use super::tc_limiter::{has_one_class, is_default, parents, qdisc, shaper, shapes, slowest};
+use super::tc_made::Made;
 use super::tc_prio::Bands;
 use crate::text::{At, Mistake};
 

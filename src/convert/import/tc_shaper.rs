@@ -2,7 +2,7 @@
 //! A rate limiter: a tbf, or a class of htb.
 
 use super::shell::Word;
-use super::tc_command::{Made, begins};
+use super::tc_made::{Made, begins};
 use super::tc_units::{rate_bits, size, time_us, whole};
 use crate::text::Mistake;
 

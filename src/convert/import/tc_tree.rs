@@ -2,11 +2,13 @@
 //! A tree of classful qdiscs in a text: what its server is, and its classes with what waits in them.
 
 use super::netem::{Netem, Under};
-use super::tc_command::{Made, begins, filters, made};
+use super::tc_class::Class;
+use super::tc_command::{filters, made};
 use super::tc_filter::Filter;
 use super::tc_handle::{canonical, major, of_qdisc};
 use super::tc_limiter::is_in;
-use super::tc_nested::{Nest, has_classes, not_there};
+use super::tc_made::{Made, begins};
+use super::tc_nested::{Nest, has_classes, nest, not_there, of_root};
 use super::tc_prio::Bands;
 use super::tc_quantum::{USUAL_R2Q, not_in_proportion, quantum, without_guarantees};
 use super::tc_queue::{Queue, queue};
@@ -15,8 +17,6 @@ use super::tc_shaper::Shaper;
 use super::tc_units::whole;
 use crate::bottleneck::Schedule;
 use crate::convert::htb::{Promise, promised_twice};
-use crate::convert::netem::{MOST_QUEUED, USUAL_LIMIT, on_their_way};
-use crate::profile::DEFAULT_QUEUE_PACKETS;
 use crate::text::{At, Mistake};
 
 /// A server, its classes, and the filters that lead to them.
@@ -37,24 +37,6 @@ pub(super) struct Tree<'a> {
     /// Position of its root in the text.
     pub at: At,
     pub warnings: Vec<String>,
-}
-
-/// One of its classes.
-#[derive(Default)]
-pub(super) struct Class {
-    pub at: At,
-    /// As in `1:10`.
-    pub id: String,
-    pub parent: Option<String>,
-    pub priority: Option<u32>,
-    pub weight: Option<u64>,
-    pub rate: Option<u64>,
-    pub ceil: Option<u64>,
-    /// Bytes of a turn in htb.
-    pub quantum: u64,
-    pub queue: Queue,
-    pub queue_at: At,
-    pub netem: Option<Netem>,
 }
 
 impl<'a> Tree<'a> {
@@ -113,11 +95,18 @@ impl<'a> Tree<'a> {
             root = bands;
             tree.prio(bands)?;
         }
-        tree.nest(&all)?;
+        tree.nests = nest(&mut tree.classes, &mut tree.default, &all)?;
         for index in 0..tree.classes.len() {
             tree.leaf(text, &all, index)?;
         }
-        tree.of_root(root)?;
+        let filters = std::mem::take(&mut tree.filters);
+        tree.filters = of_root(
+            filters,
+            root,
+            tree.bands.as_ref(),
+            &tree.nests,
+            &mut tree.warnings,
+        )?;
         tree.promises();
         Ok(Some(tree))
     }
@@ -320,31 +309,6 @@ impl<'a> Tree<'a> {
             self.classes[index].waits_in_netem();
         }
         Ok(())
-    }
-}
-
-impl Class {
-    /// Returns whether a qdisc is directly below.
-    pub fn holds(&self, made: &Made) -> bool {
-        let parent = made.parent.as_deref();
-        !made.is_class && parent.is_some_and(|parent| of_qdisc(parent, major(&self.id)) == self.id)
-    }
-
-    /// Sets the queue of a class from the limit of its netem, which packets in flight use, too.
-    fn waits_in_netem(&mut self) {
-        let Some(netem) = self.netem.as_mut().filter(|netem| netem.rate.is_none()) else {
-            return;
-        };
-        // tc prints the default, too.
-        let limit = (netem.limit.as_ref()).map_or(USUAL_LIMIT, |limit| limit.value);
-        if limit == 0 {
-            return;
-        }
-        let rate = self.rate.or(self.ceil).unwrap_or(0);
-        let waiting = u64::from(limit).saturating_sub(on_their_way(rate, netem.latency_ns));
-        let waiting = waiting.clamp(1, MOST_QUEUED.into()) as u32;
-        self.queue.packets = Some(waiting).filter(|packets| *packets != DEFAULT_QUEUE_PACKETS);
-        netem.class_rate = Some(rate);
     }
 }
 

@@ -4,9 +4,10 @@
 use super::netem::{Beside, link, seed};
 use super::netem_profile::has_table;
 use super::tc_aqm::Aqm;
+use super::tc_class::Class;
 use super::tc_queue::Queue;
 use super::tc_red::Red;
-use super::tc_tree::{Class, Tree};
+use super::tc_tree::Tree;
 use super::writer::{Writer, quoted, string, table};
 use super::{Header, Imported, Tables};
 use crate::bottleneck::Schedule;

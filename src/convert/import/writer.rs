@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-use super::{Header, tc_prio};
+use super::Header;
 use crate::profile::{MAX_BYTES, PACKET_BYTES, Profile, ProfileError, Trace, TraceSource};
 use crate::text::{At, Mistake, TextError, Time};
 
@@ -11,6 +11,10 @@ use crate::text::{At, Mistake, TextError, Time};
 const WIDTH: usize = 94;
 /// Rows with more text than this go into a separate file.
 const INLINE_BYTES: usize = MAX_BYTES / 2;
+
+/// Of rules that are prio's choice by ToS.
+const BY_TOS: &str =
+    "prio chooses the band by the priority that a packet gets from its ToS; IPv6 sets none.";
 
 #[derive(Default)]
 pub(crate) struct Writer {
@@ -80,7 +84,7 @@ impl Writer {
         self.from(at);
         self.header("[rule]");
         if is_tos {
-            self.note(tc_prio::NOTE);
+            self.note(BY_TOS);
         }
         let keys: Vec<_> = (matches.iter())
             .map(|(key, value)| (*key, Some(value.clone())))

@@ -10,7 +10,7 @@ use crate::datapath::attachment::Attachment;
 use crate::datapath::compiled::{compile_new, compile_rules};
 use crate::datapath::ending::LEASE;
 use crate::datapath::engine::{Engine, EngineChoice, Kernel, hold};
-use crate::datapath::{LinkError, attachment, detach, held, pieces, plan};
+use crate::datapath::{LinkError, attachment, held, pieces, plan, restore};
 use crate::host::{interface, now_ns};
 use crate::netlink::{Link, Netlink};
 use crate::profile::{Offload, Profile, TraceSource};
@@ -57,7 +57,7 @@ pub fn exchange(
         });
     }
     check(&mut nl, &link, &request)?;
-    let detached = detach::undo_attachment(&mut nl, &link, &mut there);
+    let detached = restore::undo_attachment(&mut nl, &link, &mut there);
     detached.map_err(|cause| LinkError::StillAttached {
         cause: Box::new(cause),
         interface: link.name.clone(),

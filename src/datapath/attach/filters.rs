@@ -3,8 +3,8 @@
 
 use super::session::Session;
 use crate::datapath::maps::Program;
-use crate::datapath::plan::place_of;
 use crate::datapath::programs::is_by_tcx;
+use crate::datapath::programs::place_of;
 use crate::datapath::{LinkError, filters, hook, moved};
 use crate::netlink::{self, Hook};
 

@@ -12,44 +12,16 @@ mod holder;
 mod qdiscs;
 mod session;
 
-use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::process::Command;
-use std::time::Duration;
 
-use super::engine::{Engine, EngineChoice, hold};
+use super::engine::{Engine, hold};
 use super::maps::Maps;
+pub use super::plan::Request;
 use super::{LinkError, detach, serve};
-use crate::profile::Profile;
 pub(crate) use exchange::irreplaceable;
 pub use exchange::{again, exchange};
 use session::Session;
-
-/// A request to attach a profile to an interface.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// Name of the interface.
-    pub interface: String,
-    /// The profile in the direction of the interface.
-    pub profile: Profile,
-    /// Seed of random decisions; `None`: the profile's, or a random one.
-    pub seed: Option<u64>,
-    /// Indexed by `EMUD_UP`, `EMUD_DOWN`; at least one.
-    pub directions: [bool; 2],
-    /// Whether `profile` is already reversed, for the record.
-    pub reversed: bool,
-    /// The engine requested.
-    pub engine: EngineChoice,
-    /// Whether to remove a root qdisc that a user configured; detach restores it.
-    pub replace: bool,
-    /// Time after which the link ends by itself; `None`: it does not.
-    pub lasts: Option<Duration>,
-    /// Whether the interface may outlive the link: what detach restores is then kept in a file, too.
-    pub outlives: bool,
-    /// The resolvers of a container, whose answers count beside those of the resolvers of this host;
-    /// `None`: no container.
-    pub resolvers: Option<Vec<IpAddr>>,
-}
 
 /// The result of an attach.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use crate::datapath::saved::Saved;
 use crate::datapath::stage::compile::Compiled;
 use crate::datapath::stage::features;
 use crate::datapath::{
-    LinkError, ahead, attachment, detach, ending, held, pieces, plan, programs, segments, undo,
+    LinkError, ahead, attachment, ending, held, pieces, plan, programs, restore, segments, undo,
 };
 use crate::host::{interface, now_ns};
 use crate::netlink::{self, Link, Netlink};
@@ -196,9 +196,9 @@ impl Session {
         })
     }
 
-    fn undo(&mut self) -> Result<detach::Done, LinkError> {
+    fn undo(&mut self) -> Result<restore::Done, LinkError> {
         let ours = attachment::filters(&mut self.nl, self.link.index)?;
-        detach::undo(&mut self.nl, &self.link, &mut self.maps, &self.saved, &ours)
+        restore::undo(&mut self.nl, &self.link, &mut self.maps, &self.saved, &ours)
     }
 
     pub(super) fn program_id(&self) -> Result<u32, LinkError> {
@@ -212,11 +212,11 @@ impl Session {
 /// [`LinkError::AlreadyAttached`] if the link is complete.
 fn take_over(nl: &mut Netlink, link: &Link) -> Result<Vec<String>, LinkError> {
     let Some(mut there) = attachment::find(nl, link.index)? else {
-        return detach::remains(nl, link, None);
+        return restore::remains(nl, link, None);
     };
     let profile = Profile::parse(&there.saved.profile, "").map(|p| p.name);
     let profile = profile.unwrap_or_default();
-    let why = if ending::is_over(&there.maps)? {
+    let why = if there.maps.is_over()? {
         format!("removed the link {profile:?}, which had ended by itself")
     } else {
         let found = pieces::tampering(nl, link, &there)?;
@@ -233,6 +233,6 @@ fn take_over(nl: &mut Netlink, link: &Link) -> Result<Vec<String>, LinkError> {
         )
     };
     let mut notes = vec![why];
-    notes.extend(detach::undo_attachment(nl, link, &mut there)?.notes);
+    notes.extend(restore::undo_attachment(nl, link, &mut there)?.notes);
     Ok(notes)
 }

@@ -162,6 +162,11 @@ impl Maps {
         Ok(Some(self.control()?.ends_at).filter(|ns| *ns > 0))
     }
 
+    /// Returns whether the link has ended by itself.
+    pub(crate) fn is_over(&self) -> Result<bool, DatapathError> {
+        Ok(self.ends_at()?.is_some_and(|end| end <= now_ns()))
+    }
+
     /// Returns the time from which on the link is that of the record; `None`: it is that already.
     pub fn turns_at(&self) -> Result<Option<u64>, DatapathError> {
         Ok(Some(self.control_word()?.turns_at).filter(|ns| *ns > 0))
@@ -248,4 +253,10 @@ fn of_size(
             expected: found,
         })),
     }
+}
+
+/// Time to the end in s; 0 from then on; `None`: the link does not end by itself.
+pub(crate) fn ends_in_s(control: abi::emud_control, now_ns: u64) -> Option<f64> {
+    let remains = control.ends_at.saturating_sub(now_ns) as f64 / 1e9;
+    (control.ends_at > 0).then_some(remains)
 }

@@ -9,8 +9,8 @@ use aya::maps::{Map, MapData};
 
 use super::{DatapathError, Maps, at, batch, grace_period, of_size};
 use crate::abi;
-use crate::datapath::stage::compile::ns_per_byte;
 use crate::datapath::stage::fixed::probability;
+use crate::datapath::stage::rate::ns_per_byte;
 use crate::profile::{Pair, Profile};
 
 /// The result of `emud apply`.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is on emud's own devices: only what attach put there.
 
-use super::tampering::{Tampering, lost, root_among};
+use super::difference::{Tampering, lost};
+use super::root::root_among;
 use crate::abi::DIRECTIONS;
 use crate::datapath::engine::Engine;
 use crate::datapath::saved::Segmenter;

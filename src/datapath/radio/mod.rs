@@ -27,10 +27,11 @@ use crate::netlink::NetlinkError;
 
 pub use frame::address;
 pub use record::{Replay, ReplayError, Setting, replay};
-pub use serve::{Radio, Setup};
+pub use serve::Radio;
 pub use stamp::Stamp;
 pub use status::{Gauge, Status};
 pub use tap::{MTU, Tap, TapSetup, create};
+pub use worker::Setup;
 
 /// Why a station or a medium could not be created.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A medium that runs: its thread, its counters, and the motion of its stations.
 
-use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::channel;
@@ -10,33 +9,12 @@ use std::thread::{self, JoinHandle};
 
 use rustix::event::{EventfdFlags, eventfd};
 
+use super::RadioError;
 use super::motion::Motion;
-use super::record::Setting;
 use super::status::{Gauge, Status};
-use super::worker::Worker;
-use super::{RadioError, Tap};
+use super::worker::{Setup, Worker};
 use crate::datapath::engine::hold::tune::tune_thread;
 use crate::host::spawn;
-use crate::medium::air::Plan;
-
-/// A medium to be carried out.
-#[derive(Debug)]
-pub struct Setup {
-    /// Name of the medium.
-    pub name: String,
-    /// Distinguishes the addresses of several media.
-    pub number: u8,
-    /// Position among the media of this host, which chooses the CPU of its thread.
-    pub nth: usize,
-    /// Parameters that its stations share.
-    pub plan: Plan,
-    /// Its stations.
-    pub setting: Setting,
-    /// In the order of stations.
-    pub taps: Vec<Tap>,
-    /// Where arrivals are written for [`replay`](super::replay).
-    pub record: Option<File>,
-}
 
 /// A medium whose thread runs. Dropping it ends the thread, and deletes the TAPs.
 #[derive(Debug)]
@@ -141,7 +119,7 @@ impl Drop for Radio {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::datapath::radio::record::STEP_NS;
+    use crate::datapath::radio::record::{STEP_NS, Setting};
     use crate::medium::motion::Track;
     use crate::medium::phy::{Disk, Geometry, Spread};
 

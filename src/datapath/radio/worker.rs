@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The thread of a medium: reads all stations, decides on the air up to the present, delivers.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::Receiver;
@@ -13,11 +14,10 @@ use super::Tap;
 use super::frame::{self, Destination, Reject};
 use super::motion::Step;
 use super::pool::Pool;
-use super::record::Record;
-use super::serve::Setup;
+use super::record::{Record, Setting};
 use super::status::Status;
 use crate::host::{now_ns, sleep_until, timespec};
-use crate::medium::air::{Air, Frame, Outcome, To};
+use crate::medium::air::{Air, Frame, Outcome, Plan, To};
 
 /// How far virtual time stays behind the clock, in ns: a packet is stamped, and then put into the TAP by
 /// its CPU, which a softirq or the hypervisor may interrupt.
@@ -33,7 +33,26 @@ const MOST_READY: usize = 257;
 /// The descriptor that ends the thread, beside those of the stations.
 const STOP: u64 = u64::MAX;
 
-/// State after a reading of the TAPs.
+/// A medium to be carried out.
+#[derive(Debug)]
+pub struct Setup {
+    /// Name of the medium.
+    pub name: String,
+    /// Distinguishes the addresses of several media.
+    pub number: u8,
+    /// Position among the media of this host, which chooses the CPU of its thread.
+    pub nth: usize,
+    /// What its stations have in common.
+    pub plan: Plan,
+    /// Its stations.
+    pub setting: Setting,
+    /// In the order of stations.
+    pub taps: Vec<Tap>,
+    /// Where arrivals are written for [`replay`](super::replay).
+    pub record: Option<File>,
+}
+
+/// What a reading has left.
 struct Drained {
     /// All that was sent until then has been read, in virtual time.
     until_ns: u64,

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::report::{Counters, counters_of};
+use super::counters::{Counters, counters_of};
 use super::time as report_time;
 use super::time::rate_bit_s;
 use crate::abi;

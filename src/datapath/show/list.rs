@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::report::Report;
 use crate::datapath::engine::Engine;
-use crate::datapath::host_wide::Space;
 use crate::datapath::saved::Saved;
+use crate::datapath::space::Space;
 use crate::netlink::Link;
 
 /// The number increases when a key is removed or changes its meaning.

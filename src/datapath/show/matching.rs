@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::link::{LinkReport, Reader};
-use super::overlap::hidden;
+use super::overlap::{HiddenBy, hidden};
 use crate::abi;
 use crate::abi::DIRECTIONS;
 use crate::datapath::maps::{DatapathError, Maps};
@@ -41,16 +41,6 @@ pub struct RuleReport {
     pub packets: u64,
     /// Earlier rules that match packets of this rule.
     pub hidden_by: Vec<HiddenBy>,
-}
-
-/// A rule that comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct HiddenBy {
-    /// Number of the rule, from 1.
-    #[schemars(range(min = 1))]
-    pub rule: usize,
-    /// No packet remains for the later rule.
-    pub wholly: bool,
 }
 
 /// A link beside the profile's own.

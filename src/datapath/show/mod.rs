@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is in force, read back from the kernel.
 
+pub mod counters;
 pub mod link;
 pub mod list;
 pub mod matching;

@@ -2,8 +2,9 @@
 //! Which rules take packets that a later one would match.
 
 use ipnet::IpNet;
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use super::matching::HiddenBy;
 use crate::profile::{Match, Ports, Rule};
 
 /// Number of rules hiding a part of another that are reported at most, besides one that hides all
@@ -17,6 +18,16 @@ pub fn bound(rules: usize) -> Option<String> {
     (rules > COMPARED).then(|| {
         format!("which rules hide others is looked up among the first {COMPARED} of {rules} only")
     })
+}
+
+/// A rule that comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HiddenBy {
+    /// Number of the rule, from 1.
+    #[schemars(range(min = 1))]
+    pub rule: usize,
+    /// No packet remains for the later rule.
+    pub wholly: bool,
 }
 
 /// How two sets of packets lie.

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::abi;
 use crate::datapath::maps::{DatapathError, Maps};
-use crate::datapath::stage::compile::bit_s;
+use crate::datapath::stage::rate::bit_s;
 use crate::profile::Profile;
 
 /// A link that changes with time.

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::queueing::ns;
+use super::rate::ns;
 use crate::abi;
 use crate::bottleneck::aqm::{Gains, pie_gain, probability};
 use crate::profile::aqm::{Ared, PACKET_BYTES, PIE_PACKET_BYTES};

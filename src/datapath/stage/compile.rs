@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A direction of a profile, in the user's units, to what the classifier runs.
 
+pub use super::direction::Compiled;
+use super::rate::{bit_s, ns_per_byte};
 use super::{alter, background, delay, loss, queueing, slot, timeline};
 use crate::abi::{self, mix};
 use crate::histogram;
@@ -15,20 +17,6 @@ pub struct Place {
     pub ifindex: u32,
     /// The device has no Ethernet header.
     pub l3: bool,
-}
-
-/// A direction as the maps hold it.
-pub struct Compiled {
-    /// Figures of the link.
-    pub link: abi::emud_link,
-    /// The table of its delays.
-    pub table: Box<abi::emud_table>,
-    /// Bits of a recorded loss pattern.
-    pub pattern: Option<Box<abi::emud_pattern>>,
-    /// Rows of a trace, or of phases.
-    pub timeline: Option<timeline::Rows>,
-    /// Rows of a background.
-    pub stretches: Option<Vec<abi::emud_stretch>>,
 }
 
 /// Compiles one direction (`EMUD_UP` or `EMUD_DOWN`).
@@ -162,45 +150,6 @@ pub fn decode(link: &abi::emud_link, beside: Beside<'_>) -> profile::Link {
     }
 }
 
-/// Returns the bit/s of ns per byte as `mult / 2^shift`: the inverse of [`ns_per_byte`].
-pub(crate) fn bit_s(mult: u64, shift: u32) -> f64 {
-    8e9 * 2f64.powi(shift as i32) / mult as f64
-}
-
-/// The row of the table at the normal value 4.75, above which is 1.0e-6 of the distribution.
-const MILLIONTH: usize =
-    (abi::EMUD_TABLE_STEPS as usize / 2) + 19 * (abi::EMUD_TABLE_STEPS as usize / 64);
-
-impl Compiled {
-    /// Returns the longest delay of a packet, without what it waits before.
-    pub fn longest_delay_ns(&self) -> u64 {
-        self.delay_at(self.table.delay_ns.len() - 1)
-    }
-
-    /// Returns the delay that one packet of a million exceeds: a Pareto distribution has longer ones by
-    /// orders of magnitude, for which memory would be wasted.
-    pub fn millionth_delay_ns(&self) -> u64 {
-        self.delay_at(MILLIONTH)
-    }
-
-    /// Returns the delay of a row of the table in ns.
-    fn delay_at(&self, row: usize) -> u64 {
-        let jitter = self.link.flags & abi::EMUD_F_JITTER != 0;
-        let table_end = self.table.delay_ns[row];
-        let by_row = self
-            .timeline
-            .as_ref()
-            .map_or(0, |rows| rows.longest_delay_ns);
-        let own = if jitter {
-            table_end
-        } else {
-            self.link.delay_ns
-        };
-        // A row moves the whole table.
-        own.saturating_add(by_row)
-    }
-}
-
 /// Delays up to this one need at most as many flows of fq as it can distinguish.
 fn fq_shift(longest_ns: u64) -> u32 {
     let flows = u64::from(abi::EMUD_FQ_OTHERS);
@@ -216,20 +165,6 @@ pub fn of_number(seed: u64, number: u64) -> u64 {
         0 => seed,
         number => mix(seed ^ mix(number)),
     }
-}
-
-/// Returns the ns per byte at a rate in bit/s as `mult / 2^shift`, as fine as a train of 1 MiB allows in 64 bits.
-pub(crate) fn ns_per_byte(rate: u64) -> (u64, u32) {
-    const MULT_MAX: u128 = 1 << 42;
-    let ns = 8_000_000_000u128;
-    let rate = u128::from(rate.max(1));
-    // A million rows have a rate each: so close to the answer the search begins.
-    let near = (rate.ilog2() + 12).min(60);
-    let shift = (near.saturating_sub(4)..=near)
-        .rev()
-        .find(|s| (ns << s) / rate < MULT_MAX)
-        .unwrap_or(0);
-    ((((ns << shift) + rate / 2) / rate) as u64, shift)
 }
 
 #[cfg(test)]
@@ -251,27 +186,6 @@ mod tests {
         let all = (0..64).flat_map(|number| [0, 1].map(|direction| seed(number, direction)));
         let all: std::collections::BTreeSet<u64> = all.collect();
         assert_eq!(all.len(), 128);
-    }
-
-    #[test]
-    fn a_rate_is_exact_to_a_part_in_a_million_million() {
-        for rate in [
-            1,
-            9_600,
-            384_000,
-            1_500_000,
-            10_000_000_000,
-            999_999_999_999,
-        ] {
-            let (mult, shift) = ns_per_byte(rate);
-            let got = mult as f64 / 2f64.powi(shift as i32);
-            let want = 8e9 / rate as f64;
-            assert!((got / want - 1.0).abs() < 1e-12, "{rate}: {got} for {want}");
-            assert!(
-                u128::from(mult) << 20 < 1 << 63,
-                "{rate}: overflows with 1 MiB"
-            );
-        }
     }
 
     #[test]

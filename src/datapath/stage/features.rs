@@ -2,7 +2,7 @@
 //! What links need of the classifier (enum emud_feature in bpf/emud.h). The loader sets it as a
 //! constant, and the verifier neither follows nor keeps the code of everything else.
 
-use super::compile::Compiled;
+use super::direction::Compiled;
 use super::{loss, short};
 use crate::abi;
 

@@ -3,6 +3,7 @@
 //! what the classifier runs, and back for `emud show`.
 
 use super::aqm;
+use super::rate::ns;
 use crate::abi;
 use crate::profile::{self, Cells, DEFAULT_QUEUE_PACKETS, PACKET_BYTES, Queue, Wire};
 
@@ -76,13 +77,7 @@ fn limits(out: &mut abi::emud_link, queue: &profile::Queue, rate: u64) {
     out.queue_busy_ns = queue.bytes.map_or(u64::MAX, |bytes| ns(bytes, rate));
 }
 
-/// Returns the time that `bytes` take on the wire at `rate` bit/s, in ns.
-pub(super) fn ns(bytes: u64, rate: u64) -> u64 {
-    let ns = u128::from(bytes) * 8_000_000_000 / u128::from(rate.max(1));
-    u64::try_from(ns).unwrap_or(u64::MAX)
-}
-
-/// Returns the most bytes that a frame of `len` bytes takes on a link's wire.
+/// What a frame of `len` bytes takes on a link's wire at most.
 pub fn wire_bytes(link: &abi::emud_link, len: f64) -> f64 {
     let q = &link.queueing;
     let len = (len + f64::from(link.overhead)).max(f64::from(q.mpu));

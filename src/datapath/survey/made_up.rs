@@ -4,7 +4,8 @@
 use super::{DirectionSample, LinkSample, Snapshot, StreamSample};
 use crate::abi;
 use crate::datapath::engine::Engine;
-use crate::datapath::show::report::{Holder, counters};
+use crate::datapath::show::counters::counters;
+use crate::datapath::show::report::Holder;
 use crate::histogram;
 
 /// Packets of one delay, with counts of the rest.

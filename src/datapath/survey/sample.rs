@@ -5,11 +5,11 @@ use super::{Inside, Known};
 use crate::abi::direction_name;
 use crate::datapath::LinkError;
 use crate::datapath::attach::irreplaceable;
-use crate::datapath::ending;
 use crate::datapath::engine::Engine;
-use crate::datapath::maps::DatapathError;
+use crate::datapath::maps::{self, DatapathError};
+use crate::datapath::show::counters::{Counters, counters_of};
 use crate::datapath::show::link::Reader;
-use crate::datapath::show::report::{Counters, Holder, counters_of, holder};
+use crate::datapath::show::report::{Holder, holder};
 use crate::datapath::show::service::{self, BottleneckReport};
 use crate::histogram::Delays;
 
@@ -105,7 +105,7 @@ pub(super) fn read(known: &Known, now_ns: u64) -> Result<LinkSample, LinkError> 
     let (maps, saved) = (&known.there.maps, &known.there.saved);
     let ifindex = known.control.ifindex;
     let directions = known.emulated().map(|d| direction(known, d, now_ns));
-    let ends_in_s = ending::ends_in_s(known.control, now_ns);
+    let ends_in_s = maps::ends_in_s(known.control, now_ns);
     let (tampered, checked) = known.tampered.clone().unzip();
     Ok(LinkSample {
         netns: String::new(),

@@ -13,8 +13,8 @@ use emud_monitor::log::{
 };
 use serde::Deserialize;
 
+use super::echoed::Echoed;
 use super::iperf::Iperf;
-use super::ping::Echoed;
 use crate::experiment::traffic::{BIN_NS, Count, Received, Sent, Stored, Transferred};
 
 /// Rates settle within this time after all have begun to send.

@@ -11,6 +11,7 @@ mod compare;
 mod conditions;
 mod counts;
 mod disk_use;
+mod echoed;
 mod figure;
 mod iperf;
 mod live;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What ping says at its end, and how far it may be from theory.
+//! How far what ping says may be from theory.
 
 use super::counts::Counts;
+use super::echoed::Echoed;
 use super::figure::{Figure, Tolerance};
-use crate::convert::import::ping::counts;
 
 /// Most that the host adds to a round trip, ms.
 const HOST_MS: f64 = 0.5;
@@ -13,34 +13,6 @@ const ERRORS: f64 = 4.0;
 /// An experiment without ping has no figures.
 pub(super) const LACKS: &str =
     "round trips need the program ping: install the Debian package iputils-ping";
-
-/// The summary of a ping of iputils.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Echoed {
-    pub node: String,
-    pub sent: u64,
-    pub answered: u64,
-    pub mean_ms: f64,
-    /// Standard deviation, which ping calls mdev.
-    pub sd_ms: f64,
-}
-
-impl Echoed {
-    /// Reads the output of ping; `None`: it is that of another program.
-    pub fn parse(node: &str, output: &str) -> Option<Self> {
-        let (sent, answered) = output.lines().find_map(counts)?;
-        let mut lines = output.lines();
-        let times = lines.find_map(|line| line.strip_prefix("rtt min/avg/max/mdev = "))?;
-        let mut times = times.split(['/', ' ']).map(str::parse);
-        Some(Self {
-            node: node.to_owned(),
-            sent,
-            answered,
-            mean_ms: times.nth(1)?.ok()?,
-            sd_ms: times.nth(1)?.ok()?,
-        })
-    }
-}
 
 /// A round trip over two links of a class: uniform delays, independent from packet to packet.
 #[derive(Debug, Clone, Copy)]
@@ -104,37 +76,5 @@ impl Class {
                 None => sd,
             },
         ]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_summary_is_read() {
-        let output = "PING server (10.77.0.2) 1422(1450) bytes of data.\n\n\
-                      --- server ping statistics ---\n\
-                      500 packets transmitted, 493 received, 1.4% packet loss, time 12135ms\n\
-                      rtt min/avg/max/mdev = 311.453/400.164/492.192/40.103 ms, pipe 22\n";
-        let read = Echoed::parse("client", output).unwrap();
-        let wanted = Echoed {
-            node: "client".into(),
-            sent: 500,
-            answered: 493,
-            mean_ms: 400.164,
-            sd_ms: 40.103,
-        };
-        assert_eq!(read, wanted);
-        let with_errors = output.replace("received,", "received, +3 errors,");
-        assert_eq!(Echoed::parse("client", &with_errors), Some(wanted));
-        assert_eq!(
-            Echoed::parse("client", "ping: server: Name unknown\n"),
-            None
-        );
-        // Nothing was answered.
-        let none = output.lines().filter(|line| !line.starts_with("rtt"));
-        let none: Vec<&str> = none.collect();
-        assert_eq!(Echoed::parse("client", &none.join("\n")), None);
     }
 }

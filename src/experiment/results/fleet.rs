@@ -70,25 +70,6 @@ pub struct Fleet {
     pub notes: Vec<String>,
 }
 
-/// The log of one host, or of several.
-#[derive(Debug, Clone)]
-pub enum Logged {
-    /// The log of one host.
-    Run(Box<Run>),
-    /// The merged log of several hosts.
-    Fleet(Fleet),
-}
-
-impl Logged {
-    /// Returns the parts of all hosts.
-    pub fn runs(&self) -> &[Run] {
-        match self {
-            Self::Run(run) => std::slice::from_ref(run),
-            Self::Fleet(fleet) => &fleet.runs,
-        }
-    }
-}
-
 impl Fleet {
     /// Returns the verdict over all hosts; `None`: the log has none, and no host in it is invalid or contended.
     pub fn verdict(&self) -> Option<RunVerdict> {

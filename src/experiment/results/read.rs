@@ -6,17 +6,16 @@ use std::path::Path;
 
 use emud_monitor::log::{
     AskedFor, ClassSample, HostSample, LinkEvent, MetricLine, OutputLine, PhaseLine, PhaseName,
-    Run as About, SCHEMA, Sample, StationSample,
+    Run as About, Sample, StationSample,
 };
 
-use super::fleet;
 use super::kept::shorten;
 use super::line::{Line, Start};
-use super::lines::Lines;
 use super::losses::{fingerprint, of_link};
+use super::run::is_measurement;
 use super::{
-    Change, ClassTrack, HostTally, HostTrack, Logged, Metric, Point, ResultsError, Run, Series,
-    StationTrack, Tally, Track,
+    Change, ClassTrack, HostTally, HostTrack, Metric, Point, Run, Series, StationTrack, Tally,
+    Track,
 };
 
 /// Of a track: link, direction, class.
@@ -29,11 +28,7 @@ struct Reading {
     measured_until: Option<u64>,
 }
 
-pub fn is_measurement(phase: &PhaseLine) -> bool {
-    phase.phase == PhaseName::Measurement
-}
-
-/// The lines of a host's log read so far.
+/// What was read so far of the log of a host.
 #[derive(Default)]
 pub struct Part {
     start: Option<Start>,
@@ -41,8 +36,14 @@ pub struct Part {
 }
 
 impl Part {
-    /// Takes the next line of a log.
-    ///
+    /// Of a log that begins with this line.
+    pub fn begun(start: Start) -> Self {
+        Self {
+            start: Some(start),
+            reading: None,
+        }
+    }
+
     /// # Errors
     /// The problem of the line.
     pub fn take(&mut self, path: &Path, line: Line) -> Result<(), &'static str> {
@@ -66,62 +67,6 @@ impl Part {
     /// Returns the run; `None`: the log has no experiment. `notes`: on the log itself.
     pub fn finish(self, notes: Vec<String>) -> Option<Run> {
         self.reading.map(|reading| reading.finish(notes))
-    }
-}
-
-impl Logged {
-    /// Reads the log of one host, or of several. It may lack its end.
-    ///
-    /// # Errors
-    /// As of [`Run::read`], but that of several hosts is none.
-    pub fn read(path: &Path) -> Result<Self, ResultsError> {
-        read(path)
-    }
-}
-
-fn read(path: &Path) -> Result<Logged, ResultsError> {
-    let mut lines = Lines::open(path)?;
-    let Some(first) = lines.next()? else {
-        return Err(ResultsError::Empty {
-            path: path.to_owned(),
-        });
-    };
-    if fleet::is_merged(first) {
-        lines.again();
-        return fleet::read(path, lines).map(Logged::Fleet);
-    }
-    let mut part = Part {
-        start: Some(start(path, first)?),
-        reading: None,
-    };
-    let mut notes = Vec::new();
-    while let Some(line) = lines.next()? {
-        match Line::read(line) {
-            Err(e) if lines.at_end_without_feed() => {
-                notes.push(format!("the last line of the log is cut off ({e})"));
-            }
-            Err(e) => return Err(lines.mistake(&e)),
-            Ok(line) => part.take(path, line).map_err(|e| lines.wrong(e))?,
-        }
-    }
-    let run = part
-        .finish(notes)
-        .ok_or_else(|| ResultsError::NoExperiment {
-            path: path.to_owned(),
-        })?;
-    Ok(Logged::Run(Box::new(run)))
-}
-
-fn start(path: &Path, line: &[u8]) -> Result<Start, ResultsError> {
-    let not = |found: String| ResultsError::NotALog {
-        path: path.to_owned(),
-        found,
-    };
-    match Line::read(line) {
-        Ok(Line::Start(start)) if start.schema == SCHEMA => Ok(start),
-        Ok(Line::Start(start)) => Err(not(format!("it is of schema {:?}", start.schema))),
-        Ok(_) => Err(not("it is of another type than \"start\"".to_owned())),
-        Err(e) => Err(not(e.to_string())),
     }
 }
 

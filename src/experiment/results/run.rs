@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use emud_monitor::log::{
-    ArtefactLine, AskedFor, ExitLine, Host, OutputLine, PhaseLine, Run as About, RunVerdict, Span,
+    ArtefactLine, AskedFor, ExitLine, Host, OutputLine, PhaseLine, PhaseName, Run as About,
+    RunVerdict, Span,
 };
 
 use super::{
     Alarm, ClassTrack, Ending, HostTrack, Kept, Logged, ResultsError, Series, StationTrack, Tail,
-    Tally, read, share, time,
+    Tally, share, time,
 };
 
 /// A run: its settings, measurements and end. Times are ns of CLOCK_MONOTONIC.
@@ -250,7 +251,7 @@ impl Run {
                 .measured_mono_ns
                 .map(|[from, until]| (from, until));
         }
-        let mut phases = self.phases.iter().skip_while(|p| !read::is_measurement(p));
+        let mut phases = self.phases.iter().skip_while(|p| !is_measurement(p));
         let from = phases.next()?.mono_ns;
         Some((from, phases.next().map_or(self.last_mono_ns, |p| p.mono_ns)))
     }
@@ -288,7 +289,11 @@ impl Run {
     }
 }
 
-/// Returns what an exit code adds to a good verdict.
+pub(super) fn is_measurement(phase: &PhaseLine) -> bool {
+    phase.phase == PhaseName::Measurement
+}
+
+/// What an exit code says that a good verdict does not.
 pub(super) fn cut_short(verdict: RunVerdict, exit_code: u8) -> Option<String> {
     match exit_code {
         _ if !matches!(verdict, RunVerdict::Clean | RunVerdict::Unwatched) => None,

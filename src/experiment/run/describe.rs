@@ -10,7 +10,7 @@ use crate::experiment::scenario::{Node, Plan, Program};
 use crate::host::now_ns;
 use crate::monitor::session::client::OF_RUN;
 
-use super::artefacts::Folders;
+use super::folders::Folders;
 use super::network::Network;
 use super::process::argv;
 use super::{Settings, User, stations};

@@ -10,7 +10,7 @@ use crate::datapath::engine::EngineChoice;
 use crate::datapath::show::link::LinkReport;
 use crate::datapath::show::matching::NamedReport;
 use crate::datapath::show::report::{Direction, Report};
-use crate::datapath::{LinkError, attach, attachment, ending};
+use crate::datapath::{LinkError, attach, attachment, reports};
 use crate::experiment::scenario::Link;
 use crate::host::now_ns;
 use crate::netlink::Netlink;
@@ -115,14 +115,14 @@ pub fn look(place: &Place, link: &Link) -> Result<Seen, RunError> {
             report: read(&link.interface)?,
             toml,
             id: there.maps.id,
-            over: ending::is_over(&there.maps)?,
+            over: there.maps.is_over()?,
         })
     })?;
     looked.map_err(|error| failed(link, error))
 }
 
 fn read(interface: &str) -> Result<Report, LinkError> {
-    let mut reports = attachment::reports(Some(interface))?;
+    let mut reports = reports::reports(Some(interface))?;
     reports.pop().ok_or_else(|| LinkError::NotAttached {
         interface: interface.to_owned(),
     })

@@ -13,13 +13,20 @@ use crate::monitor::session::experiment::{Failure, LOAD, LOAD_AND_DISK};
 
 use super::media::OnAir;
 use super::network::Network;
-use super::sampler::Found;
 use super::stations::Stations;
 
 /// How long a last sample waits for its counts at most: ten times as long as they are valid.
 const SETTLES_WITHIN: Duration = Duration::from_secs(1);
 
-/// The last status of each medium.
+/// The sampler's findings besides its lines.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub failures: Vec<Failure>,
+    /// Links that were removed or tampered with, a sentence for each.
+    pub gone: Vec<String>,
+}
+
+/// What was seen of each medium.
 #[derive(Default)]
 pub struct MediaWatch {
     seen: Vec<Seen>,

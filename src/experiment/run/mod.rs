@@ -13,6 +13,7 @@ mod counts;
 mod deadline;
 mod describe;
 mod error;
+mod folders;
 mod group;
 pub mod in_place;
 mod links;

@@ -21,7 +21,7 @@ use crate::monitor::session::experiment::OwnLinks;
 use crate::netlink::{self, Gso, Netlink};
 use crate::profile::{Offload, Profile};
 
-use super::artefacts::Folders;
+use super::folders::Folders;
 use super::group::Group;
 use super::in_place::Guard;
 use super::links::How;

@@ -23,7 +23,7 @@ use crate::host::now_ns;
 use crate::host::{open_files, spawn};
 
 use super::User;
-use super::artefacts::works_in;
+use super::folders::works_in;
 use super::output::{Copying, Sink, copy};
 use super::place::Place;
 use super::terminal::Terminal;

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::experiment::scenario::{Node, Plan, Program};
 
-use super::artefacts::Folders;
+use super::folders::Folders;
 use super::network::Network;
 use super::output::Sink;
 use super::process::{Handle, Process, Start, argv};

@@ -3,12 +3,13 @@
 
 use super::error::ScenarioError;
 use super::graph::Graph;
-use super::kinds::NodeNames;
+use super::kinds::{NodeNames, is_meant};
 use super::limits::{MAX_LINKS, MAX_NODES};
-use super::medium::{self, OnAir};
+use super::medium::OnAir;
 use super::model::{NodeTable, Scenario};
 use super::plan::{Node, NodeDraft};
 use super::star::BRIDGE;
+use super::stations;
 use crate::text::{At, Draft, Located, Mistake, Reader, closest};
 
 impl Scenario {
@@ -33,10 +34,10 @@ impl Scenario {
         }
         self.write_links(&mut graph, mistakes);
         self.tell_nodes(&mut graph, mistakes);
-        medium::connect(&self.media, &mut graph, mistakes);
+        stations::connect(&self.media, &mut graph, mistakes);
         self.medium_of_topology(mistakes);
         names_are_apart(&graph, mistakes);
-        medium::interfaces_are_apart(&self.media, &graph, mistakes);
+        stations::interfaces_are_apart(&self.media, &graph, mistakes);
         few_enough(&graph, mistakes);
         Ok(graph)
     }
@@ -123,14 +124,6 @@ fn apply(draft: &mut NodeDraft, table: &NodeTable) {
         if let (Some(before), Some(prepare)) = (before, &mut draft.prepare) {
             prepare.value.splice(0..0, before.value);
         }
-    }
-}
-
-/// Returns whether `name` is the name of a node, or a pattern that matches it.
-pub(super) fn is_meant(name: &str, node: &str) -> bool {
-    match name.strip_suffix('*') {
-        Some(prefix) => node.starts_with(prefix),
-        None => node == name,
     }
 }
 

@@ -7,8 +7,6 @@ use std::time::Duration;
 use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 
-use super::medium::metres;
-use super::plan::Program;
 use crate::text::{At, Located, Mistake, Time, Value, duration, kinds};
 
 kinds! {
@@ -32,14 +30,23 @@ kinds! {
     Point: [f64; 2] = position, |[x, y]| format!("[{x}, {y}]");
     /// Positions with their times in ns from the first one on.
     Waypoints: Vec<(u64, [f64; 2])> = path, |path| waypoints(path);
-    /// A distance of stations in m.
-    Spacing: f64 = |value: &Located<Value>, key: &str| metres(value, key, 0.0..=1e5), |m| toml(format!("{m}m"));
     /// A share, relative to others.
     Weight: f64 = weight, |share: &f64| share.to_string();
     /// A value that is read later.
     Later: Value = |value: &Located<Value>, _| Ok(value.value.clone()), |value| value.kind().to_owned();
     /// The network of all addresses.
     Network: Ipv4Net = network, |net| toml(net.to_string());
+}
+
+/// A program to run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Program {
+    /// Arguments as given on the command line.
+    Argv(Vec<String>),
+    /// A command for `sh -c`.
+    Shell(String),
+    /// The user's shell, at the terminal.
+    Interactive,
 }
 
 /// Names of nodes with their positions.
@@ -68,6 +75,14 @@ impl From<Vec<String>> for NodeNames {
 impl From<NodeNames> for Vec<String> {
     fn from(names: NodeNames) -> Self {
         names.0.into_iter().map(|name| name.value).collect()
+    }
+}
+
+/// Returns whether `name` is the name of a node, or a pattern that matches it.
+pub(super) fn is_meant(name: &str, node: &str) -> bool {
+    match name.strip_suffix('*') {
+        Some(prefix) => node.starts_with(prefix),
+        None => node == name,
     }
 }
 

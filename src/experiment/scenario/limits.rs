@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Size limits of a scenario.
 
-use super::model::{Kind, Topology};
-
-/// Nodes of a scenario, on all of its hosts.
+/// Of a scenario, on all of its hosts.
 pub(crate) const MAX_NODES: u32 = 2048;
 /// Each node is a namespace with processes, each link has its devices: the limit of one host.
 const MAX_OF_A_HOST: usize = 1024;
@@ -39,29 +37,6 @@ pub fn beyond_a_host(nodes: usize, wires: usize) -> Option<String> {
              several hosts"
         )
     })
-}
-
-/// Returns what a topology has a number of, the minimum and the maximum: each class of a star has
-/// at least one peer.
-pub(crate) fn of(topology: &Topology) -> (&'static str, u32, u32) {
-    match topology.kind {
-        Kind::Chain if topology.on_air.is_some() => ("routers", 1, MAX_STATIONS - 2),
-        Kind::Mesh if topology.on_air.is_some() => ("nodes", 2, MAX_STATIONS),
-        Kind::Chain => ("routers", 1, MAX_ROUTERS),
-        Kind::Mesh => ("nodes", 2, MAX_MESH),
-        Kind::Dumbbell => ("pairs", 1, MAX_PAIRS),
-        Kind::Ring => ("nodes", MIN_RING, MAX_NODES),
-        Kind::Tandem => ("nodes", 2, MAX_NODES),
-        Kind::Switches => ("nodes", 1, MAX_NODES / topology.switches - 1),
-        Kind::Star => {
-            let classes = topology.classes.len().max(1) as u32;
-            (
-                "peers",
-                classes,
-                MAX_PEERS.min(MAX_PEERS_OF_CLASS * classes),
-            )
-        }
-    }
 }
 
 #[cfg(test)]

@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use ipnet::Ipv4Net;
 
-use super::kinds::{Later, Name, Network, Plain, SomeLasting, Spacing, TwoNames};
-use super::limits::{MAX_NODES, MAX_PAIRS, MAX_PEERS_OF_CLASS, MAX_ROUTERS, MAX_SWITCHES};
-use super::medium::{MediumDraft, OnAir};
+use super::kinds::{Later, Name, Network, Plain, SomeLasting, TwoNames};
+use super::limits::{
+    MAX_MESH, MAX_NODES, MAX_PAIRS, MAX_PEERS, MAX_PEERS_OF_CLASS, MAX_ROUTERS, MAX_STATIONS,
+    MAX_SWITCHES, MIN_RING,
+};
+use super::medium::{MediumDraft, OnAir, Spacing};
 use crate::profile::Profile;
 use crate::profile::kinds::{Count, OneOf};
 use crate::text::{At, Entry, Located, Value, table, words};
@@ -112,6 +115,31 @@ pub(crate) struct Topology {
     pub classes: Vec<Class>,
     /// Its nodes share a medium; it has no wires.
     pub on_air: Option<OnAir>,
+}
+
+impl Topology {
+    /// Returns what it has a number of, the minimum and the maximum: each class of a star has
+    /// at least one peer.
+    pub fn limits(&self) -> (&'static str, u32, u32) {
+        match self.kind {
+            Kind::Chain if self.on_air.is_some() => ("routers", 1, MAX_STATIONS - 2),
+            Kind::Mesh if self.on_air.is_some() => ("nodes", 2, MAX_STATIONS),
+            Kind::Chain => ("routers", 1, MAX_ROUTERS),
+            Kind::Mesh => ("nodes", 2, MAX_MESH),
+            Kind::Dumbbell => ("pairs", 1, MAX_PAIRS),
+            Kind::Ring => ("nodes", MIN_RING, MAX_NODES),
+            Kind::Tandem => ("nodes", 2, MAX_NODES),
+            Kind::Switches => ("nodes", 1, MAX_NODES / self.switches - 1),
+            Kind::Star => {
+                let classes = self.classes.len().max(1) as u32;
+                (
+                    "peers",
+                    classes,
+                    MAX_PEERS.min(MAX_PEERS_OF_CLASS * classes),
+                )
+            }
+        }
+    }
 }
 
 table! {

@@ -8,7 +8,9 @@ use std::time::Duration;
 use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 
-use super::kinds::{Command, Lasting, Names, NodeNames, Plain, Plains, Point, Waypoints, Weight};
+use super::kinds::{
+    Command, Lasting, Names, NodeNames, Plain, Plains, Point, Program, Waypoints, Weight,
+};
 use super::medium::Medium;
 use crate::profile::Profile;
 use crate::profile::kinds::Flag;
@@ -108,17 +110,6 @@ impl Node {
     pub fn forwards(&self) -> bool {
         self.forwards == Some(true)
     }
-}
-
-/// A program to run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Program {
-    /// Arguments as given on the command line.
-    Argv(Vec<String>),
-    /// A command for `sh -c`.
-    Shell(String),
-    /// The user's shell, at the terminal.
-    Interactive,
 }
 
 /// A device that connects several ends of wires on the link layer.

@@ -6,7 +6,8 @@ use std::fmt::Write;
 use ipnet::Ipv4Net;
 use serde_json::{Value, json};
 
-use super::plan::{Node, Plan, PlannedEnd, Program, Route};
+use super::kinds::Program;
+use super::plan::{Node, Plan, PlannedEnd, Route};
 
 impl Program {
     /// Returns the argument vector; for an interactive shell only its name.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use ipnet::Ipv4Net;
 
-use super::plan::{Link, Node, Plan, PlannedEnd, Program, Route, Wire, everywhere};
+use super::kinds::Program;
+use super::plan::{Link, Node, Plan, PlannedEnd, Route, Wire, everywhere};
 use crate::profile::Profile;
 
 /// Name of the node of a single link, and of its device.

@@ -4,7 +4,7 @@
 use super::limits;
 use super::medium::OnAir;
 use super::model::{Asked, Class, ClassDraft, Kind, Topology, TopologyDraft};
-use super::read::Reading;
+use super::reading::Reading;
 use super::{keys, value};
 use crate::text::{Entry, Located, Value, Word};
 
@@ -84,7 +84,7 @@ pub(crate) fn read(reading: &mut Reading, entry: &Entry) -> Option<Topology> {
 
 /// Checks the limits of a key, which depend on the kind and on other keys.
 fn fits(reading: &mut Reading, topology: &Topology, number: &Located<u32>) {
-    let (key, least, most) = limits::of(topology);
+    let (key, least, most) = topology.limits();
     if (least..=most).contains(&number.value) {
         return;
     }

@@ -7,12 +7,13 @@ use ipnet::Ipv4Net;
 
 use super::error::ScenarioError;
 use super::graph::Graph;
+use super::kinds::Program;
 use super::layout::{Layout, lay_out};
 use super::model::Scenario;
-use super::plan::{Link, Plan, Program};
+use super::plan::{Link, Plan};
 use super::routes::routes;
 use super::star::{BRIDGE, HUB};
-use super::{check, limits, medium, star};
+use super::{check, medium, medium_routes, star, stations};
 use crate::text::{Located, Mistake, Mistakes, Source, TextError};
 
 /// Default name of the host's end of the wire to the outside.
@@ -64,7 +65,7 @@ impl Scenario {
             value: self.top.network,
             at: self.network_at.clone(),
         };
-        let media = medium::media(&self.media, &graph, &network, taken)
+        let media = stations::media(&self.media, &graph, &network, taken)
             .map_err(|m| self.mistakes(vec![m]))?;
         let mut plan = self.finish(graph, &layout, overrides)?;
         for medium in &media {
@@ -76,7 +77,7 @@ impl Scenario {
             }
         }
         plan.media = media;
-        medium::join(&mut plan);
+        medium_routes::join(&mut plan);
         plan.measure_for = overrides.measure.or(self.top.measure);
         Ok(plan)
     }
@@ -169,7 +170,7 @@ impl Scenario {
         let (Some(topology), Some(nodes)) = (&self.topology, nodes) else {
             return Ok(());
         };
-        let (what, least, most) = limits::of(topology);
+        let (what, least, most) = topology.limits();
         match (least..=most).contains(&nodes) {
             true => Ok(()),
             false => Err(ScenarioError::Nodes {

@@ -26,8 +26,8 @@ use crate::fleet::verdict::{EarlyEnd, HostEnd};
 use crate::fleet::{FleetError, LEASE};
 use crate::host::signals::Signals;
 use crate::host::single_threaded;
-use sets::Sets;
-use steps::Controller;
+
+use steps::{Controller, Sets};
 
 pub use sets::set;
 

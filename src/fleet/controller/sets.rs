@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `emud fleet set`: changes of links that take effect on all hosts at one time, or on none.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
@@ -19,27 +19,6 @@ const AHEAD: Duration = Duration::from_secs(1);
 const PREPARE: Duration = Duration::from_secs(5);
 /// How long `emud fleet set` waits for the decision.
 const DECIDE: Duration = Duration::from_secs(10);
-
-/// The changes of a run.
-#[derive(Debug, Default)]
-pub(super) struct Sets {
-    /// The start on the reference's clock, and when it is.
-    start: Option<(Start, Instant)>,
-    /// Until when each change may be prepared; `None`: it is decided.
-    until: BTreeMap<String, Option<Instant>>,
-}
-
-impl Sets {
-    /// Notes the start, and when it is.
-    pub fn begin(&mut self, start: Start, at: Instant) {
-        self.start = Some((start, at));
-    }
-
-    /// Returns when the next change has to be decided.
-    pub fn next(&self) -> Option<Instant> {
-        self.until.values().flatten().min().copied()
-    }
-}
 
 impl Controller<'_> {
     /// Decides on changes: all hosts with links of it have prepared it, or one rejects it.

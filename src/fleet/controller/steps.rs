@@ -9,12 +9,11 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::sets::Sets;
 use super::{Divided, Ended, Request, Times};
 use crate::fleet::etcd::{Client, Compare, Lease, Op, Snapshot};
 use crate::fleet::keys::Keys;
 use crate::fleet::outbox::lease_end;
-use crate::fleet::protocol::{HostResult, Revision};
+use crate::fleet::protocol::{HostResult, Revision, Start};
 use crate::fleet::verdict::{EarlyEnd, HostEnd};
 use crate::fleet::{FleetError, LeaseEnd};
 use crate::host::signals::Signals;
@@ -23,6 +22,27 @@ use crate::host::signals::Signals;
 const BUILD: Duration = Duration::from_secs(60);
 /// Pause before the start is requested again.
 pub(super) const AGAIN: Duration = Duration::from_millis(100);
+
+/// The changes of a run.
+#[derive(Debug, Default)]
+pub(super) struct Sets {
+    /// The start on the reference's clock, and when it is.
+    pub(super) start: Option<(Start, Instant)>,
+    /// Until when each change may be prepared; `None`: it is decided.
+    pub(super) until: BTreeMap<String, Option<Instant>>,
+}
+
+impl Sets {
+    /// Notes the start, and when it is.
+    pub fn begin(&mut self, start: Start, at: Instant) {
+        self.start = Some((start, at));
+    }
+
+    /// When the next change has to be decided.
+    pub fn next(&self) -> Option<Instant> {
+        self.until.values().flatten().min().copied()
+    }
+}
 
 pub(super) struct Controller<'a> {
     pub(super) client: &'a Client,

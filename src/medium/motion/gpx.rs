@@ -6,7 +6,7 @@
 
 use roxmltree::{Document, Node};
 
-use super::read::{LONGEST_S, MOST_NODES, TraceError, wrong};
+use super::trace::{LONGEST_S, MOST_NODES, TraceError, wrong};
 use super::{Named, Track};
 use crate::text::date_ns;
 

@@ -4,6 +4,7 @@
 
 mod gpx;
 mod read;
+mod trace;
 mod waypoint;
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::phy::Position;
 
 pub use gpx::{GpxTrack, gpx_tracks, is_gpx, project};
-pub use read::{TraceError, read};
+pub use read::read;
+pub use trace::TraceError;
 pub use waypoint::RandomWaypoint;
 
 /// The path of a station: straight from waypoint to waypoint, at constant speed; before the first

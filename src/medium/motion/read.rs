@@ -5,24 +5,12 @@
 use std::collections::BTreeMap;
 
 use super::gpx::{gpx_tracks, is_gpx, project};
+use super::trace::{LONGEST_S, MOST_NODES, TraceError, wrong};
 use super::{Named, Track};
 use crate::medium::phy::Position;
 
-/// Why a trace cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {problem}")]
-pub struct TraceError {
-    /// Number of the line, from 1.
-    pub line: usize,
-    /// The problem as a phrase.
-    pub problem: String,
-}
-
-/// Positions and times beyond these are mistakes, m and s.
+/// Positions beyond these are mistakes, m.
 const FARTHEST_M: f64 = 1e7;
-pub(super) const LONGEST_S: f64 = 1e8;
-/// Nodes of a trace.
-pub(super) const MOST_NODES: usize = 65_536;
 
 /// Reads a trace: a track for each node, in the order of their names or numbers.
 ///
@@ -49,13 +37,6 @@ pub fn read(text: &str) -> Result<Vec<Named>, TraceError> {
     } else {
         let is_3d = |line: &str| line.trim() == "#3D";
         bonnmotion(lines(), if text.lines().any(is_3d) { 4 } else { 3 })
-    }
-}
-
-pub(super) fn wrong(line: usize, problem: impl Into<String>) -> TraceError {
-    TraceError {
-        line,
-        problem: problem.into(),
     }
 }
 

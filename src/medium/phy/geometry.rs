@@ -3,7 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::matrix::{Disk, Matrix, Position, Radio};
+use super::Position;
+use super::matrix::{Disk, Matrix, Radio};
 use super::wire::Wire;
 
 /// A model of propagation.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::matrix::Position;
+use super::Position;
 
 /// Hundredths of a dB, for a cell that the sender does not reach.
 pub(super) const UNREACHED: u16 = u16::MAX;

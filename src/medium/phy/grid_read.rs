@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads grids of path loss: ESRI ASCII grids, one for each sender, in one file.
 
+use super::Position;
 use super::grid::{Grid, UNREACHED};
-use super::matrix::Position;
 
 /// Why a grid cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::Position;
 use super::grid::Grid;
-use super::matrix::Position;
 use super::path::PathLoss;
 
 /// A source of path loss.

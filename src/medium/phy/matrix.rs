@@ -5,6 +5,7 @@ use std::f64::consts::PI;
 
 use serde::{Deserialize, Serialize};
 
+use super::Position;
 use super::loss::Loss;
 use super::path::LIGHT_M_PER_S;
 use super::power::{attowatts, exceeds, ratio};
@@ -12,10 +13,7 @@ use super::standard::Standard;
 use crate::abi::{mix, uniform};
 use crate::medium::set::Set;
 
-/// Where a station is, in metres.
-pub type Position = [f64; 2];
-
-/// A sender's signal at a station.
+/// What a sender's signal is at a station.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reach {
     /// Index of the station.

@@ -19,10 +19,13 @@ pub use grid::Grid;
 pub use grid_read::GridError;
 pub use loss::Loss;
 pub(crate) use matrix::Row;
-pub use matrix::{Disk, Matrix, Position, Radio, Reach};
+pub use matrix::{Disk, Matrix, Radio, Reach};
 pub use path::PathLoss;
 pub(crate) use power::exceeds;
 pub use power::{attowatts, dbm, ratio};
 pub use standard::{STANDARDS, Standard};
 pub use timing::Timing;
 pub use wire::{Line, Wire};
+
+/// Where a station is, in metres.
+pub type Position = [f64; 2];

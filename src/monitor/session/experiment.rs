@@ -15,13 +15,13 @@ use emud_monitor::log::{
 };
 use tokio::sync::{oneshot, watch};
 
+use super::asked::Asked;
 use super::judge::lowers;
 pub use super::judge::{
     ENGINE_DROPPED, Facts, Failure, LOAD, LOAD_AND_DISK, OwnLinks, only_dropped, only_late,
 };
-pub use super::observing::SETTLED;
 use super::observing::{Begun, Parts, observe};
-pub use super::witness::Episodes;
+pub use super::witness::{Episodes, SETTLED};
 use super::{ObserveError, StartError};
 use crate::host::now_ns;
 use crate::host::spawn;
@@ -55,30 +55,6 @@ pub struct Finished {
     pub written: io::Result<()>,
     /// Output lines and samples that the log dropped.
     pub lines_lost: u64,
-}
-
-/// The request for a verdict at the end.
-#[derive(Debug, Default)]
-pub(crate) struct Asked {
-    pub(crate) facts: Facts,
-    pub(crate) measured: Measured,
-    /// Links whose failures count; `None`: all.
-    pub(crate) own: Option<OwnLinks>,
-}
-
-/// The measured phase, ns of CLOCK_MONOTONIC.
-#[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Measured {
-    began: Option<u64>,
-    ended: Option<u64>,
-}
-
-impl Measured {
-    /// Returns its start and its end, or `end` if it has not ended.
-    pub(crate) fn until(&self, end: u64) -> Option<[u64; 2]> {
-        let began = self.began?;
-        Some([began, self.ended.unwrap_or(end).max(began)])
-    }
 }
 
 /// A running monitor and its log. If it is dropped without [`Experiment::finish`], it ends and its

@@ -10,8 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use emud_monitor::event::{Alarm, Resource, Scope, TAMPERED};
 use emud_monitor::log::{Judgement, PerResource, RunVerdict, Span, SpanShare};
 
-use super::observing::SETTLED;
-use super::witness::Episode;
+use super::witness::{Episode, SETTLED};
 
 /// Episodes of the same scope with a smaller distance are merged: a busy CPU that was idle for a
 /// moment.

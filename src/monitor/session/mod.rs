@@ -9,9 +9,11 @@
 //! For `emud run` an [`Experiment`] keeps both in the background: all lines go to one sorted log,
 //! and the events are judged at the end.
 
+mod asked;
 pub mod client;
 mod control;
 mod emulated;
+mod ended;
 mod error;
 pub mod experiment;
 mod judge;
@@ -28,12 +30,13 @@ mod tally;
 mod witness;
 
 pub use control::{Allowed, Place};
+pub use ended::{Ended, Measures, Stop};
 pub use error::{ObserveError, StartError};
 pub use experiment::Experiment;
-pub use observation::{Observation, Request, Setup, Stop, Until};
+pub use observation::{Observation, Request, Setup, Until};
 pub use prepare::{Socket, monitor, pressure, sockets};
 pub use punctual::punctual;
-pub use report::{Ended, Finished, Measures};
+pub use report::Finished;
 pub use side::{Ends, MonitorSide, Remote, SideParts};
 pub use source::Source;
 pub use witness::Witness;

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::future::{Future, ready};
-use std::io;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
@@ -19,7 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, Interval, interval_at, sleep};
 
 use super::Source;
-use super::report::{Ended, Measures, process_ns};
+use super::ended::{Ended, Measures, Stop, process_ns};
 use super::tally::{Origin, Tally};
 use super::witness::Witness;
 use crate::host::now_ns;
@@ -97,37 +96,11 @@ pub struct Observation<S> {
     pub(crate) started: bool,
 }
 
-/// Why the loop ends.
-#[derive(Debug)]
-pub enum Stop {
-    /// The run is over for this reason.
-    Over(EndReason),
-    /// The output cannot be written.
-    Output(io::Error),
-    /// The monitor stopped working.
-    Monitor(MonitorError),
-}
-
 enum Step {
     Event(Origin, Event),
     Request(Request),
     Drops,
     Stop(Stop),
-}
-
-impl From<io::Error> for Stop {
-    fn from(e: io::Error) -> Self {
-        match e.kind() {
-            io::ErrorKind::BrokenPipe => Self::Over(EndReason::OutputClosed),
-            _ => Self::Output(e),
-        }
-    }
-}
-
-impl From<MonitorError> for Stop {
-    fn from(e: MonitorError) -> Self {
-        Self::Monitor(e)
-    }
 }
 
 impl<S: Source> Observation<S> {

@@ -11,8 +11,9 @@ use emud_monitor::{Config, Monitor};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
+use super::asked::Asked;
 use super::control::{Allowed, Place};
-use super::experiment::{Asked, Episodes};
+use super::witness::{Episodes, SETTLED};
 use super::{
     Finished, MonitorSide, Observation, ObserveError, Remote, Setup, SideParts, StartError, Until,
     Witness, monitor, pressure, punctual, sockets,
@@ -20,9 +21,6 @@ use super::{
 use crate::host::single_threaded;
 use crate::metrics::Media;
 
-/// Time limit for the report of an episode's end, which is detected some ticks after its cause has
-/// ended.
-pub const SETTLED: Duration = Duration::from_millis(500);
 /// Time limit for a slow disk at the end: 64 MiB at 2 MB/s.
 const LAST_LINES: Duration = Duration::from_secs(30);
 

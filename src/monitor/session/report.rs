@@ -5,49 +5,18 @@ use std::io;
 
 use emud_monitor::MonitorError;
 use emud_monitor::criteria::table::ns;
-use emud_monitor::event::{Cost, Dropped, Hook, Resource, Watched};
+use emud_monitor::event::{Hook, Resource, Watched};
 use emud_monitor::log::{
-    Clock, CostLine, End, EndReason, Host, Judgement, Line, OnAlarm, Overhead, PerResource, SCHEMA,
-    Start, Thresholds, Verdict, why_unknown,
+    Clock, CostLine, End, Host, Judgement, Line, OnAlarm, Overhead, PerResource, SCHEMA, Start,
+    Thresholds, Verdict, why_unknown,
 };
-use rustix::time::{ClockId, clock_gettime};
 
-use super::experiment::Asked;
+use super::asked::Asked;
+use super::ended::{Ended, Stop};
 use super::judge::{Evidence, judge};
-use super::observation::{Observation, Stop};
+use super::observation::Observation;
 use super::tally::{Origin, Tally};
 use super::{Source, Witness};
-
-/// The figures of a run so far.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Measures {
-    /// Number of alarms of each resource.
-    pub alarms: PerResource<u64>,
-    /// Alarms not written because of the limit of alarms.
-    pub suppressed: PerResource<u64>,
-    /// Time in contention, ns.
-    pub in_contention: PerResource<u64>,
-    /// Which resources were watched.
-    pub watched: PerResource<Watched>,
-    /// Events lost because the ring buffer was full.
-    pub ring_full: u64,
-    /// Events for which the kernel did not run a program.
-    pub skipped: PerResource<u64>,
-    /// Costs of the monitor's programs.
-    pub costs: Vec<Cost>,
-}
-
-/// Why and when a run ended, and the kernel's figures at that time.
-#[derive(Debug)]
-pub struct Ended {
-    /// Why it ended.
-    pub stop: Stop,
-    /// When it ended, CLOCK_MONOTONIC.
-    pub mono_ns: u64,
-    dropped: Dropped,
-    costs: Vec<Cost>,
-    process_ns: u64,
-}
 
 /// The result of a run.
 #[derive(Debug)]
@@ -58,43 +27,6 @@ pub struct Finished {
     pub stop: Stop,
     /// The results of writing the last lines to the output, and to the file beside it.
     pub written: [io::Result<()>; 2],
-}
-
-impl Ended {
-    /// Takes the current figures at `mono_ns`.
-    pub(crate) fn new(stop: Stop, mono_ns: u64, source: &impl Source, process_before: u64) -> Self {
-        let process_ns = process_ns().saturating_sub(process_before);
-        let figures = source
-            .dropped()
-            .and_then(|dropped| Ok((dropped, source.costs()?)));
-        let (stop, (dropped, costs)) = match (figures, stop) {
-            (Ok(figures), stop) => (stop, figures),
-            (Err(_), stop @ Stop::Monitor(_)) => (stop, Default::default()),
-            (Err(e), _) => (e.into(), Default::default()),
-        };
-        Self {
-            stop,
-            mono_ns,
-            dropped,
-            costs,
-            process_ns,
-        }
-    }
-
-    fn reason(&self) -> EndReason {
-        match self.stop {
-            Stop::Over(reason) => reason,
-            Stop::Output(_) | Stop::Monitor(_) => EndReason::Error,
-        }
-    }
-
-    fn error(&self) -> Option<String> {
-        match &self.stop {
-            Stop::Over(_) => None,
-            Stop::Output(e) => Some(format!("cannot write the output: {e}")),
-            Stop::Monitor(e) => Some(e.to_string()),
-        }
-    }
 }
 
 impl Finished {
@@ -262,10 +194,4 @@ impl<S: Source> Observation<S> {
         }
         verdicts
     }
-}
-
-/// Returns the CPU time of this process so far, ns.
-pub(crate) fn process_ns() -> u64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    (time.tv_sec * 1_000_000_000 + time.tv_nsec).unsigned_abs()
 }

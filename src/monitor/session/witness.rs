@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Records the episodes of an experiment for its verdict; others see them, too.
 
+use std::time::Duration;
+
 use emud_monitor::event::{Alarm, Clear, Share};
 use tokio::sync::watch;
 
 use super::tally::Origin;
+
+/// Time limit for the report of an episode's end, which is detected some ticks after its cause has
+/// ended.
+pub const SETTLED: Duration = Duration::from_millis(500);
 
 /// The episodes so far, in the order of their alarms.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@
 use super::values::{chance, four_states, gilbert_elliott, no_digit, one_for_all, rate, slot};
 use super::{Chance, LossOption, Netem, Under};
 use crate::convert::import::shell::{Word, Words};
-use crate::convert::import::tc_command::{Made, begins};
+use crate::convert::import::tc_made::{Made, begins};
 use crate::convert::import::tc_shaper::Shaper;
 use crate::convert::import::tc_units::{is_bare, percent, size, time_ns, whole};
 use crate::text::{At, Located, Mistake, clipped};

@@ -3,7 +3,7 @@
 
 use super::{Chance, LossOption, RateOption, SlotOption};
 use crate::convert::import::shell::{Word, Words};
-use crate::convert::import::tc_command::begins;
+use crate::convert::import::tc_made::begins;
 use crate::convert::import::tc_units::{is_bare, percent, rate_bits, size, time_ns, whole};
 use crate::text::{At, Mistake, clipped};
 

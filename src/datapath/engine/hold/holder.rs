@@ -10,28 +10,16 @@ use std::{io, thread};
 use crate::abi::emud_holder;
 
 use super::failure::{Failure, Failures};
+use super::port::{End, Port};
 use super::servers::Classes;
 use super::tune::{Tuning, lock_memory, tune_thread};
-use super::worker::{Port, Worker};
+use super::worker::Worker;
 use super::{Direction, HoldError};
 
-/// How long after a report the classifier may send frames, in ns.
-pub const LEASE_NS: u64 = 250_000_000;
-/// Time between two reports in ns: a fifth of the lease, so that one late report does not end it.
-pub const REPORT_NS: u64 = 50_000_000;
 /// Default limit of buffered bytes per direction.
 pub const DEFAULT_LIMIT_BYTES: usize = 256 << 20;
 
-/// Why a direction ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// The `stop` descriptor became readable, or a report requested the end.
-    Stopped,
-    /// The TAP was deleted.
-    TapGone,
-}
-
-/// Holds frames of one TAP per direction.
+/// Holds frames behind one TAP per direction.
 pub struct Holder<'a> {
     taps: Vec<(OwnedFd, Direction)>,
     limit_bytes: [usize; 2],

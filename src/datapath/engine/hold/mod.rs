@@ -12,6 +12,8 @@ pub mod failure;
 pub mod frame;
 pub mod holder;
 pub mod orphan;
+pub mod port;
+pub(crate) mod process;
 pub mod queue;
 pub mod servers;
 pub mod signal;
@@ -26,7 +28,8 @@ use std::io;
 pub use crate::abi::emud_holder as HolderStats;
 use crate::abi::{EMUD_DOWN, EMUD_UP};
 
-pub use holder::{End, Holder};
+pub use holder::Holder;
+pub use port::End;
 pub use tap::Tap;
 pub use tune::{Schedule, Tuning, spare};
 

@@ -2,25 +2,21 @@
 //! A thread of the holder: reads frames, lets bottlenecks serve them, waits, writes them back.
 
 use std::ops::ControlFlow;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use super::Direction;
-use super::failure::Failures;
 use super::frame::rewrite;
-use super::holder::{End, LEASE_NS, REPORT_NS};
-use super::queue::TimerQueue;
+use super::port::{End, LEASE_NS, Left, Port, REPORT_NS};
 use super::servers::{Classes, Done, MARGIN_NS, Servers};
-use crate::abi::{self, emud_holder};
+use crate::abi::emud_holder;
 use crate::host::{now_ns, timespec};
 
 /// Frames read before the next write. Everything that is there, as a
 /// rule: after a late wake-up a frame yet unread may depart before one that is due.
 const READ_BURST: usize = 256;
-/// Frames written before the next read.
-const WRITE_BURST: usize = 64;
 /// Frames that bottlenecks decide on before the next read: with all that a flood had left, decisions took so
 /// long that the lease ran out, and packets passed without a link.
 const SERVE_BURST: usize = 256;
@@ -31,65 +27,6 @@ const GATHER_NS: u64 = 50_000;
 /// The same if all of it waits in front of a busy server: longer than a full packet takes at 100 Mbit/s,
 /// so that there is one wake-up for each.
 const BUSY_NS: u64 = 150_000;
-
-/// A TAP and the frames that go back to it.
-pub(super) struct Port {
-    tap: OwnedFd,
-    direction: Direction,
-    queue: TimerQueue,
-    stats: emud_holder,
-    failures: Failures,
-    /// All frames that arrived before this time have been read, ns.
-    read_ns: u64,
-}
-
-impl Port {
-    pub fn new(tap: OwnedFd, direction: Direction, limit_bytes: usize, failures: Failures) -> Self {
-        Self {
-            tap,
-            direction,
-            queue: TimerQueue::new(limit_bytes),
-            stats: emud_holder {
-                pid: u64::from(std::process::id()),
-                ..emud_holder::default()
-            },
-            failures,
-            read_ns: 0,
-        }
-    }
-
-    fn dropped(&mut self, departure_ns: Option<u64>) {
-        self.stats.dropped += 1;
-        self.failures.dropped(departure_ns, now_ns());
-    }
-
-    /// Writes what is due (or everything due at `until_ns`), one burst of it.
-    fn release(&mut self, until_ns: Option<u64>) -> Result<Left, Errno> {
-        for _ in 0..WRITE_BURST {
-            let now = now_ns();
-            let Some(frame) = self.queue.pop_due(until_ns.unwrap_or(now)) else {
-                return Ok(Left::Nothing);
-            };
-            let result = rustix::io::retry_on_intr(|| rustix::io::write(&self.tap, frame.bytes()));
-            match result {
-                Ok(_) => {
-                    self.stats.released += 1;
-                    let late_ns = now.saturating_sub(frame.departure_ns);
-                    self.stats.worst_late_ns = self.stats.worst_late_ns.max(late_ns);
-                    if late_ns > u64::from(abi::EMUD_LATE_NS) {
-                        self.stats.late += 1;
-                        self.failures.late(frame.departure_ns, now);
-                    }
-                }
-                Err(Errno::BADFD) => return Err(Errno::BADFD),
-                // This frame alone: out of memory, or its headers make no sense.
-                Err(_) => self.dropped(Some(frame.departure_ns)),
-            }
-            self.queue.recycle(frame);
-        }
-        Ok(Left::More)
-    }
-}
 
 /// A thread: one direction, or both.
 pub(super) struct Worker<'a> {
@@ -110,13 +47,6 @@ struct Read {
     /// The first departure of a frame without a class.
     earliest_ns: Option<u64>,
     classed: bool,
-}
-
-/// Whether a step left something to do at once.
-#[derive(PartialEq, Eq, Clone, Copy)]
-enum Left {
-    Nothing,
-    More,
 }
 
 /// How each direction ended.
@@ -418,7 +348,9 @@ mod tests {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
 
     use super::*;
+    use crate::abi;
     use crate::bottleneck::{Class, Plan, Schedule};
+    use crate::datapath::engine::hold::failure::Failures;
 
     struct OneClass;
 

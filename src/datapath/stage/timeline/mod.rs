@@ -6,6 +6,7 @@ mod phases;
 mod rows;
 mod wait;
 
+pub use super::direction::Rows;
 use crate::abi;
 use crate::abi::mix;
 use crate::profile::{
@@ -22,20 +23,7 @@ const TEXT_MAX: usize = 1 << 16;
 /// The bytes of an opportunity.
 const OPPORTUNITY: u64 = abi::EMUD_OPPORTUNITY as u64;
 
-/// Rows, and what else is to be known of them.
-#[derive(Debug, Clone, Default)]
-pub struct Rows {
-    /// The row after the last included; empty: the kernel has them.
-    pub rows: Vec<abi::emud_row>,
-    /// Longest wait of a packet for its transmission.
-    pub longest_wait_ns: u64,
-    /// The longest delay of a row; 0: none has one.
-    pub longest_delay_ns: u64,
-    /// The fastest rate, bit/s.
-    pub max_rate: u64,
-}
-
-/// Returns the figures of a link's trace that are needed without its rows.
+/// What of a link's trace is needed without its rows.
 fn summary(link: &Link, trace: &Trace) -> Summary {
     match &trace.source {
         TraceSource::InForce(summary) => *summary,

@@ -3,7 +3,7 @@
 
 use super::{Rate, Rows, Step, assemble, content, renew, wait_ns, worst_ns};
 use crate::abi;
-use crate::datapath::stage::compile::Compiled;
+use crate::datapath::stage::direction::Compiled;
 use crate::datapath::stage::fixed::probability;
 use crate::profile::{Link, Phases, Profile};
 

@@ -3,8 +3,8 @@
 
 use crate::abi;
 use crate::abi::mix;
-use crate::datapath::stage::compile::ns_per_byte;
 use crate::datapath::stage::fixed::probability;
+use crate::datapath::stage::rate::ns_per_byte;
 use crate::profile::{TraceRow, UNLIMITED_BYTES, longest_queue};
 
 /// bit/s times ns of a byte.

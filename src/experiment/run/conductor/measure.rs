@@ -11,9 +11,10 @@ use rustix::process::Signal;
 use tokio::time::{sleep, timeout};
 
 use super::Run;
+use crate::experiment::run::media_watch::Found;
 use crate::experiment::run::network::Network;
 use crate::experiment::run::programs::Programs;
-use crate::experiment::run::sampler::{Found, Parts, Sampler};
+use crate::experiment::run::sampler::{Parts, Sampler};
 use crate::experiment::run::{RunError, deadline, sets, together};
 use crate::experiment::scenario::Node;
 use crate::host::now_ns;

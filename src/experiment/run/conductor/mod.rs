@@ -25,7 +25,7 @@ use crate::host::{single_threaded, spawn};
 use crate::metrics::Media;
 use crate::monitor::session::experiment::{Experiment, ExperimentSetup, Facts, Finished};
 
-use super::artefacts::Folders;
+use super::folders::Folders;
 use super::links::How;
 use super::network::Network;
 use super::programs::{Common, Programs};

@@ -18,26 +18,17 @@ use emud_monitor::log::{ClassCounted, Line, LineSender};
 
 use super::counts::Counts;
 use super::links::Seen;
-use super::media_watch::MediaWatch;
+use super::media_watch::{Found, MediaWatch};
 use super::network::Network;
 use super::{Progress, links};
 use crate::experiment::scenario::Link;
 use crate::host::spawn;
-use crate::monitor::session::experiment::Failure;
 use changed::State;
 use host::HostWatch;
 use watched::Watched;
 
 /// Interval of reading the kernel's notifications of changes.
 const HEAR_EVERY: Duration = Duration::from_millis(100);
-
-/// The sampler's findings besides its lines.
-#[derive(Debug, Default)]
-pub struct Found {
-    pub failures: Vec<Failure>,
-    /// Links that were removed or tampered with, a sentence for each.
-    pub gone: Vec<String>,
-}
 
 /// A sampling thread. Without lines it still checks for failures.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use crate::text::Mistake;
 ///
 /// # Errors
 /// A station that leaves the grid, or two in other cells.
-pub(super) fn check(draft: &MediumDraft, stations: &[Station]) -> Result<(), Mistake> {
+pub(crate) fn check(draft: &MediumDraft, stations: &[Station]) -> Result<(), Mistake> {
     let Propagation::Grid { file, grid } = &draft.table.propagation else {
         return Ok(());
     };

@@ -2,7 +2,7 @@
 //! How the values of a medium are read and written.
 
 use crate::medium::phy::{STANDARDS, Standard, Watts};
-use crate::text::{Kind, Located, Mistake, Value, closest};
+use crate::text::{Kind, Located, Mistake, Value, closest, kinds};
 
 /// The radio of all stations; figures that are not set are those of the standard.
 #[derive(Debug, Clone, PartialEq)]
@@ -241,8 +241,13 @@ pub(super) fn unknown(key: &Located<String>, what: &str, keys: &[&str]) -> Mista
     Mistake::new(&key.at, title, format!("its keys are {}", keys.join(", ")))
 }
 
+kinds! {
+    /// A distance of stations in m.
+    Spacing: f64 = |value: &Located<Value>, key: &str| metres(value, key, 0.0..=1e5), |m| toml::Value::from(format!("{m}m")).to_string();
+}
+
 /// Reads a distance, such as "250m"; a bare number is in metres, too.
-pub(crate) fn metres(
+pub(super) fn metres(
     value: &Located<Value>,
     key: &str,
     range: std::ops::RangeInclusive<f64>,

@@ -3,7 +3,6 @@
 
 mod cells;
 mod file;
-mod gateways;
 mod keys;
 mod kinds;
 mod mobility;
@@ -13,13 +12,13 @@ mod queue;
 mod rate;
 mod segment;
 
-pub(crate) use gateways::join;
+pub(crate) use cells::check as within_grid;
 pub(crate) use keys::{MediumTable, MediumTableDraft, RouteChoice};
-pub(crate) use kinds::metres;
+pub(crate) use kinds::{Spacing, its_rates};
 pub(crate) use mobility::Mobility;
 pub use place::{Medium, Station};
-pub(crate) use place::{connect, interfaces_are_apart, media};
 pub(crate) use propagation::load_grid;
+pub(crate) use rate::RateChoice;
 pub(crate) use segment::{SegmentTable, SegmentTableDraft};
 
 use crate::text::Located;

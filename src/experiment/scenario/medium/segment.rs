@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::expand::is_meant;
-use super::super::kinds::{Names, NodeNames};
+use super::super::kinds::{Names, NodeNames, is_meant};
 use super::keys::{AccessChoice, MediumTable, RouteChoice, put};
 use super::kinds::unknown;
 use super::queue::{QueueChoice, QueueKind};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Routes across the border of a medium: between its stations and nodes behind wires or on other
+//! Routes of a medium: between its stations, and across its border to nodes behind wires or on other
 //! media, by nodes that have both.
 
 use std::collections::VecDeque;
@@ -7,8 +7,68 @@ use std::net::Ipv4Addr;
 
 use ipnet::Ipv4Net;
 
-use super::RouteChoice;
-use crate::experiment::scenario::plan::{Plan, Route};
+use super::medium::{Medium, RouteChoice, Station};
+use super::plan::{Node, Plan, Route};
+
+impl Medium {
+    /// Returns the routes of each station, neighbours first: the gateways of the others. `nodes`: those
+    /// of the plan.
+    pub fn routes(&self, nodes: &[Node]) -> Vec<Vec<Route>> {
+        let count = self.stations.len();
+        let route = |to: usize, via: Option<usize>| Route {
+            to: self.stations[to].address,
+            via: via.map(|via| self.stations[via].address.addr()),
+            interface: self.interface.clone(),
+        };
+        let neighbours = match self.table.routes {
+            RouteChoice::None => return vec![Vec::new(); count],
+            RouteChoice::OnLink => vec![(0..count).collect(); count],
+            RouteChoice::Static => self.matrix().neighbours(&self.modes()),
+        };
+        let mut routes: Vec<Vec<Route>> = Vec::with_capacity(count);
+        for (station, own) in neighbours.iter().enumerate() {
+            let others = own.iter().filter(|other| **other != station);
+            routes.push(others.map(|other| route(*other, None)).collect());
+        }
+        if self.table.routes == RouteChoice::Static {
+            let forwards = |station: &Station| {
+                let mut nodes = nodes.iter();
+                nodes.any(|node| node.name == station.node && node.forwards())
+            };
+            let forwards: Vec<bool> = self.stations.iter().map(forwards).collect();
+            for to in 0..count {
+                let next = next_hops(&neighbours, &forwards, to);
+                for (station, next) in next.into_iter().enumerate() {
+                    let via = next.filter(|next| station != to && *next != to);
+                    routes[station].extend(via.map(|via| route(to, Some(via))));
+                }
+            }
+        }
+        routes
+    }
+}
+
+/// Returns each station's next hop of a shortest path through stations that forward, of equal ones the
+/// first station.
+fn next_hops(neighbours: &[Vec<usize>], forwards: &[bool], to: usize) -> Vec<Option<usize>> {
+    let mut next = vec![None; neighbours.len()];
+    let mut distance = vec![usize::MAX; neighbours.len()];
+    distance[to] = 0;
+    let mut queue = VecDeque::from([to]);
+    while let Some(station) = queue.pop_front() {
+        if station != to && !forwards[station] {
+            continue;
+        }
+        for other in &neighbours[station] {
+            if distance[*other] == usize::MAX {
+                distance[*other] = distance[station] + 1;
+                next[*other] = Some(station);
+                queue.push_back(*other);
+            }
+        }
+    }
+    next
+}
 
 /// A step to a neighbour.
 struct Hop {
