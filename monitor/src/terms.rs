@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What exactly is contended: a CPU, a device, a class of devices.
+/// The contended object: a CPU, a device, a class of devices.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Scope {
@@ -77,13 +77,13 @@ pub enum Scope {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
-    /// Nanoseconds.
+    /// A time in nanoseconds.
     Ns,
-    /// Bytes.
+    /// A number of bytes.
     Bytes,
     /// Pages of memory.
     Pages,
-    /// Packets.
+    /// A number of packets.
     Packets,
     /// A number with a meaning that only the program knows.
     Number,

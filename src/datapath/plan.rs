@@ -20,7 +20,7 @@ use crate::host::{btf, cgroup, now_ns, random_seed};
 use crate::netlink::{self, Hook, Link, Netlink, RootSnapshot};
 use crate::profile::Profile;
 
-/// What to attach, and where.
+/// A request to attach a profile to an interface.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Name of the interface.

@@ -39,8 +39,8 @@ pub(super) fn is_by_tcx(engine: Engine, direction: u32) -> bool {
     engine == Engine::Qdisc && direction == abi::EMUD_UP
 }
 
-/// First in order: the other filters see each packet once, after the link. With a qdisc on ingress last:
-/// the ifb puts packets back behind all filters, so filters must see a packet before.
+/// Returns the order of emud's filter. First: the other filters see each packet once, after the link. Last on
+/// ingress with a qdisc: the ifb puts packets back after all filters, so filters must see a packet before.
 pub(super) fn place_of(engine: Engine, hook: Hook) -> FilterOrder {
     match (engine, hook) {
         (Engine::Fq | Engine::Qdisc, Hook::Ingress) => FilterOrder::Last,

@@ -39,7 +39,7 @@ pub enum Own {
     Id(u32),
     /// By what was known before it was attached.
     Begun {
-        /// Its seed.
+        /// Seed that the link will have.
         seed: u64,
         /// A time before the attach, CLOCK_MONOTONIC ns.
         since_ns: u64,
@@ -55,7 +55,7 @@ impl Own {
     }
 }
 
-/// [`undo()`] of an attachment, complete or not.
+/// Undoes an attachment, complete or not, by [`undo()`].
 pub(crate) fn undo_attachment(
     nl: &mut Netlink,
     link: &Link,
@@ -124,7 +124,8 @@ fn is_own_root(nl: &mut Netlink, ifindex: u32) -> Result<bool, NetlinkError> {
     Ok(root.is_some_and(|q| by_fq(&q) || qdisc::is_own(&q)))
 }
 
-/// Every step may already be done: attach or detach may have been killed at any point.
+/// Removes emud's objects and restores the previous state. Each step may be done already: attach or detach may
+/// have been killed at any point.
 pub(crate) fn undo(
     nl: &mut Netlink,
     link: &Link,
@@ -156,7 +157,7 @@ pub(crate) fn undo(
     Ok(done)
 }
 
-/// Before the classifier stops stamping packets: those it passes would go to the ifb.
+/// Stops the redirection, before the classifier stops stamping packets: those it passes would go to the ifb.
 fn stop_redirect(nl: &mut Netlink, ifindex: u32, saved: &Saved) -> Result<(), NetlinkError> {
     let Some(pref) = saved.mirred_pref else {
         return Ok(());
@@ -172,7 +173,7 @@ fn stop_redirect(nl: &mut Netlink, ifindex: u32, saved: &Saved) -> Result<(), Ne
     Ok(())
 }
 
-/// The holder ends when its TAP is deleted.
+/// Deletes emud's devices. The holder ends when its TAP is deleted.
 fn delete_devices(nl: &mut Netlink, maps: &Maps, saved: &Saved) -> Result<Vec<String>, LinkError> {
     for direction in DIRECTIONS {
         if let Some(device) = pieces::renamed(nl, maps, saved, direction)? {
@@ -233,7 +234,7 @@ fn restore_root(
     }
 }
 
-/// After the root qdisc, whose creation changes txqueuelen, too.
+/// Restores the device's settings, after the root qdisc, whose creation changes txqueuelen, too.
 fn restore_settings(
     nl: &mut Netlink,
     ifindex: u32,

@@ -251,7 +251,7 @@ async fn part(
     }
 }
 
-/// A program may print for days; its part still appends at the end.
+/// Frees the log after its first `len` bytes: a program may print for days, and its part still appends at the end.
 fn cut(log: &File, len: u64) -> std::io::Result<()> {
     let beyond = log.metadata()?.len().saturating_sub(len);
     if beyond > 0 {

@@ -33,8 +33,8 @@ pub(super) enum Mark {
     Unwatched,
 }
 
-/// What is being typed, for the selected row. If that goes, the rest of what is typed is neither a change
-/// of another one nor a key.
+/// Text being typed for the selected row. If the row disappears, further characters are neither for another
+/// row nor commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Prompt {
     pub what: Asked,
@@ -61,7 +61,7 @@ impl Asked {
         match self {
             Self::Delay => "such as 80ms",
             Self::Loss => "such as 1%",
-            Self::Profile => "shipped name or file; attached anew, so counters begin anew",
+            Self::Profile => "shipped name or file; emud attaches again, so counters restart at 0",
         }
     }
 }

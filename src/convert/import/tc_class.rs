@@ -28,13 +28,13 @@ pub(super) struct Class {
 }
 
 impl Class {
-    /// Whether a qdisc is directly below.
+    /// Returns whether a qdisc is directly below.
     pub fn holds(&self, made: &Made) -> bool {
         let parent = made.parent.as_deref();
         !made.is_class && parent.is_some_and(|parent| of_qdisc(parent, major(&self.id)) == self.id)
     }
 
-    /// Without a queue below it netem is the queue of the class, and packets in flight take room in it.
+    /// Sets the queue of a class from the limit of its netem, which packets in flight use, too.
     pub fn waits_in_netem(&mut self) {
         let Some(netem) = self.netem.as_mut().filter(|netem| netem.rate.is_none()) else {
             return;

@@ -3,7 +3,7 @@
 
 use super::shell::{Word, Words};
 
-/// tc accepts every abbreviation; the first match in its list wins.
+/// Returns whether `word` abbreviates `whole`: tc accepts every abbreviation, and the first match in its list wins.
 pub(crate) fn begins(word: &str, whole: &str) -> bool {
     !word.is_empty() && whole.starts_with(word)
 }

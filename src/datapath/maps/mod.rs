@@ -255,7 +255,7 @@ fn of_size(
     }
 }
 
-/// Time to the end in s; 0 from then on; `None`: the link does not end by itself.
+/// Returns the time to the end in s; 0 from then on; `None`: the link does not end by itself.
 pub(crate) fn ends_in_s(control: abi::emud_control, now_ns: u64) -> Option<f64> {
     let remains = control.ends_at.saturating_sub(now_ns) as f64 / 1e9;
     (control.ends_at > 0).then_some(remains)

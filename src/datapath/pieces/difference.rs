@@ -26,7 +26,7 @@ impl Tampering {
     }
 }
 
-/// What is said of a device that is not there.
+/// Returns the message on a device that does not exist.
 pub(super) fn lost(name: &str) -> String {
     format!("device {name} was deleted, or moved to another network namespace")
 }

@@ -42,9 +42,9 @@ pub struct Setup {
     pub number: u8,
     /// Position among the media of this host, which chooses the CPU of its thread.
     pub nth: usize,
-    /// What its stations have in common.
+    /// Parameters that its stations share.
     pub plan: Plan,
-    /// Its stations.
+    /// Stations and their positions at the start.
     pub setting: Setting,
     /// In the order of stations.
     pub taps: Vec<Tap>,
@@ -52,7 +52,7 @@ pub struct Setup {
     pub record: Option<File>,
 }
 
-/// What a reading has left.
+/// State after a reading of the TAPs.
 struct Drained {
     /// All that was sent until then has been read, in virtual time.
     until_ns: u64,

@@ -189,7 +189,7 @@ fn direction(reader: &Reader, direction: u32, engine: Engine) -> Result<Directio
     })
 }
 
-/// What is wrong with a holder, if anything.
+/// Returns what is wrong with a holder, if anything.
 fn complaint(direction: &str, h: &Holder) -> Option<String> {
     if !h.alive && running(h.pid) {
         return Some(format!(

@@ -9,18 +9,18 @@ pub struct Compiled {
     pub link: abi::emud_link,
     /// The table of its delays.
     pub table: Box<abi::emud_table>,
-    /// Of a recorded loss pattern.
+    /// Bits of a recorded loss pattern.
     pub pattern: Option<Box<abi::emud_pattern>>,
-    /// Of a trace, or of phases.
+    /// Rows of a trace, or of phases.
     pub timeline: Option<Rows>,
-    /// Of a background.
+    /// Rows of a background.
     pub stretches: Option<Vec<abi::emud_stretch>>,
 }
 
 /// Rows, and what else is to be known of them.
 #[derive(Debug, Clone, Default)]
 pub struct Rows {
-    /// The one behind the last included; empty: the kernel has them.
+    /// The row after the last included; empty: the kernel has them.
     pub rows: Vec<abi::emud_row>,
     /// Longest wait of a packet for its transmission.
     pub longest_wait_ns: u64,
@@ -35,18 +35,18 @@ const MILLIONTH: usize =
     (abi::EMUD_TABLE_STEPS as usize / 2) + 19 * (abi::EMUD_TABLE_STEPS as usize / 64);
 
 impl Compiled {
-    /// The longest delay of a packet, without what it waits before.
+    /// Returns the longest delay of a packet, without what it waits before.
     pub fn longest_delay_ns(&self) -> u64 {
         self.delay_at(self.table.delay_ns.len() - 1)
     }
 
-    /// The delay that one packet of a million exceeds: a Pareto distribution has longer ones by
-    /// orders of magnitude, for which nobody wants memory.
+    /// Returns the delay that one packet of a million exceeds: a Pareto distribution has longer ones by
+    /// orders of magnitude, for which memory would be wasted.
     pub fn millionth_delay_ns(&self) -> u64 {
         self.delay_at(MILLIONTH)
     }
 
-    /// By the number of a row of the table.
+    /// Returns the delay of a row of the table in ns.
     fn delay_at(&self, row: usize) -> u64 {
         let jitter = self.link.flags & abi::EMUD_F_JITTER != 0;
         let table_end = self.table.delay_ns[row];

@@ -77,7 +77,7 @@ fn limits(out: &mut abi::emud_link, queue: &profile::Queue, rate: u64) {
     out.queue_busy_ns = queue.bytes.map_or(u64::MAX, |bytes| ns(bytes, rate));
 }
 
-/// What a frame of `len` bytes takes on a link's wire at most.
+/// Returns the most bytes that a frame of `len` bytes takes on a link's wire.
 pub fn wire_bytes(link: &abi::emud_link, len: f64) -> f64 {
     let q = &link.queueing;
     let len = (len + f64::from(link.overhead)).max(f64::from(q.mpu));

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A rate as the time of bytes on the wire.
 
-/// So many bytes' time on the wire.
+/// Returns the time that `bytes` take on the wire at `rate` bit/s, in ns.
 pub(super) fn ns(bytes: u64, rate: u64) -> u64 {
     let ns = u128::from(bytes) * 8_000_000_000 / u128::from(rate.max(1));
     u64::try_from(ns).unwrap_or(u64::MAX)
 }
 
-/// bit/s of ns per byte as `mult / 2^shift`: the inverse of [`ns_per_byte`].
+/// Returns the bit/s of ns per byte as `mult / 2^shift`: the inverse of [`ns_per_byte`].
 pub(crate) fn bit_s(mult: u64, shift: u32) -> f64 {
     8e9 * 2f64.powi(shift as i32) / mult as f64
 }
 
-/// ns per byte as `mult / 2^shift`, as fine as a train of 1 MiB allows in 64 bits.
+/// Returns the ns per byte at a rate in bit/s as `mult / 2^shift`, as fine as a train of 1 MiB allows in 64 bits.
 pub(crate) fn ns_per_byte(rate: u64) -> (u64, u32) {
     const MULT_MAX: u128 = 1 << 42;
     let ns = 8_000_000_000u128;

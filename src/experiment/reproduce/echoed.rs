@@ -15,7 +15,7 @@ pub(super) struct Echoed {
 }
 
 impl Echoed {
-    /// `None`: the output of something else.
+    /// Reads the output of ping; `None`: it is that of another program.
     pub fn parse(node: &str, output: &str) -> Option<Self> {
         let (sent, answered) = output.lines().find_map(counts)?;
         let mut lines = output.lines();

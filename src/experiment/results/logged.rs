@@ -14,14 +14,14 @@ use super::{ResultsError, Run};
 /// The log of one host, or of several.
 #[derive(Debug, Clone)]
 pub enum Logged {
-    /// Of one.
+    /// The log of one host.
     Run(Box<Run>),
-    /// Of several.
+    /// The merged log of several hosts.
     Fleet(Fleet),
 }
 
 impl Logged {
-    /// The parts of all hosts.
+    /// Returns the parts of all hosts.
     pub fn runs(&self) -> &[Run] {
         match self {
             Self::Run(run) => std::slice::from_ref(run),

@@ -28,7 +28,7 @@ struct Reading {
     measured_until: Option<u64>,
 }
 
-/// What was read so far of the log of a host.
+/// The lines of a host's log read so far.
 #[derive(Default)]
 pub struct Part {
     start: Option<Start>,

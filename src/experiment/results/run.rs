@@ -293,7 +293,7 @@ pub(super) fn is_measurement(phase: &PhaseLine) -> bool {
     phase.phase == PhaseName::Measurement
 }
 
-/// What an exit code says that a good verdict does not.
+/// Returns what an exit code adds to a good verdict.
 pub(super) fn cut_short(verdict: RunVerdict, exit_code: u8) -> Option<String> {
     match exit_code {
         _ if !matches!(verdict, RunVerdict::Clean | RunVerdict::Unwatched) => None,

@@ -26,7 +26,7 @@ pub struct Found {
     pub gone: Vec<String>,
 }
 
-/// What was seen of each medium.
+/// The last status of each medium.
 #[derive(Default)]
 pub struct MediaWatch {
     seen: Vec<Seen>,

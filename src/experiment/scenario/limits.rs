@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Size limits of a scenario.
 
-/// Of a scenario, on all of its hosts.
+/// Nodes of a scenario, on all of its hosts.
 pub(crate) const MAX_NODES: u32 = 2048;
 /// Each node is a namespace with processes, each link has its devices: the limit of one host.
 const MAX_OF_A_HOST: usize = 1024;

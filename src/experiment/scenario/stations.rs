@@ -95,7 +95,7 @@ pub(crate) fn connect(drafts: &[MediumDraft], graph: &mut Graph, mistakes: &mut 
     }
 }
 
-/// A medium, a segment and a link of a node need different names.
+/// Checks that the media, segments and links of each node have different names.
 pub(crate) fn interfaces_are_apart(
     drafts: &[MediumDraft],
     graph: &Graph,

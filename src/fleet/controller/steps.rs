@@ -38,7 +38,7 @@ impl Sets {
         self.start = Some((start, at));
     }
 
-    /// When the next change has to be decided.
+    /// Returns when the next change has to be decided.
     pub fn next(&self) -> Option<Instant> {
         self.until.values().flatten().min().copied()
     }

@@ -7,7 +7,7 @@
 pub struct TraceError {
     /// Number of the line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The problem as a phrase.
     pub problem: String,
 }
 

@@ -13,7 +13,7 @@ use super::standard::Standard;
 use crate::abi::{mix, uniform};
 use crate::medium::set::Set;
 
-/// What a sender's signal is at a station.
+/// A sender's signal at a station.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reach {
     /// Index of the station.

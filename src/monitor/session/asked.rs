@@ -8,7 +8,7 @@ use super::judge::{Facts, OwnLinks};
 pub(crate) struct Asked {
     pub(crate) facts: Facts,
     pub(crate) measured: Measured,
-    /// Whose failures count; `None`: those of all links.
+    /// Links whose failures count; `None`: all.
     pub(crate) own: Option<OwnLinks>,
 }
 

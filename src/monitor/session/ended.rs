@@ -13,13 +13,13 @@ use super::Source;
 /// The figures of a run so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measures {
-    /// Alarms by resource.
+    /// Number of alarms of each resource.
     pub alarms: PerResource<u64>,
     /// Alarms not written because of the limit of alarms.
     pub suppressed: PerResource<u64>,
     /// Time in contention, ns.
     pub in_contention: PerResource<u64>,
-    /// What was watched, and for how long.
+    /// Which resources were watched.
     pub watched: PerResource<Watched>,
     /// Events lost because the ring buffer was full.
     pub ring_full: u64,

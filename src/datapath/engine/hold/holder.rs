@@ -19,7 +19,7 @@ use super::{Direction, HoldError};
 /// Default limit of buffered bytes per direction.
 pub const DEFAULT_LIMIT_BYTES: usize = 256 << 20;
 
-/// Holds frames behind one TAP per direction.
+/// Holds frames of one TAP per direction.
 pub struct Holder<'a> {
     taps: Vec<(OwnedFd, Direction)>,
     limit_bytes: [usize; 2],

@@ -40,7 +40,7 @@ pub(super) struct Port {
     pub(super) queue: TimerQueue,
     pub(super) stats: emud_holder,
     pub(super) failures: Failures,
-    /// What is not read yet has come since then.
+    /// All frames that arrived before this time have been read, ns.
     pub(super) read_ns: u64,
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether the process of a holder runs.
 
-/// Whether the holder's process is there, stopped or starved.
+/// Returns whether the holder's process is there, stopped or starved.
 pub(crate) fn running(pid: u64) -> bool {
     let of_it = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}"));
     // A zombie has a name, but no arguments any more.

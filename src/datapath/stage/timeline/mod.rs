@@ -23,7 +23,7 @@ const TEXT_MAX: usize = 1 << 16;
 /// The bytes of an opportunity.
 const OPPORTUNITY: u64 = abi::EMUD_OPPORTUNITY as u64;
 
-/// What of a link's trace is needed without its rows.
+/// Returns the figures of a link's trace that are needed without its rows.
 fn summary(link: &Link, trace: &Trace) -> Summary {
     match &trace.source {
         TraceSource::InForce(summary) => *summary,
