@@ -25,6 +25,8 @@
  *
  * The configuration is doubled: `emud set` writes the inactive generation and
  * then switches one control word, so no packet sees half a change.
+ *
+ * Longer than 400 lines: the order of the stages, for the programs of all hooks.
  */
 #include <linux/if_packet.h>
 #include "maps.h"

@@ -14,6 +14,8 @@
  * figures in two halves, one of which is active.
  *
  * Without rules and matrix nothing here is called.
+ *
+ * Longer than 400 lines: rules, pairs and instances share the key of a packet.
  */
 #ifndef EMUD_MATCH_H
 #define EMUD_MATCH_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The qdisc of engine `qdisc`: holds each packet until the departure time in its stamp,
- * which the classifier has set (bpf/release.h).
+ * which the classifier has set (bpf/release_stamp.h).
  *
  * One Qdisc_ops serves both directions of a link: the root of the device and that of the
  * ifb, which differ in their handles. Its name is unique on the host, and the kernel lists

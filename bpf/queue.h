@@ -10,6 +10,8 @@
  *
  * A burst is the same clock with permission to lag behind: a token bucket
  * without tokens that would need rounding.
+ *
+ * Longer than 400 lines: what is computed before the lock, and what under it, must agree.
  */
 #ifndef EMUD_QUEUE_H
 #define EMUD_QUEUE_H

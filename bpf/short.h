@@ -13,6 +13,7 @@
 #ifndef EMUD_SHORT_H
 #define EMUD_SHORT_H
 
+#include <linux/if_packet.h>
 #include "delay.h"
 #include "maps.h"
 #include "parse.h"

@@ -13,196 +13,22 @@
  * period, which each row stores: exact, and found by a binary search over any
  * number of rows. No error accumulates: the clock is never derived from bytes.
  *
- * Opportunities are Mahimahi's: each carries 1500 bytes of the packets that
- * wait at that moment, and the unused rest is lost. So the state is the number
- * of the last opportunity used and its unused bytes.
- *
  * Rows cannot be looked up under the lock: the transmission time of a packet is
  * computed before, and again if another packet was faster.
  */
 #ifndef EMUD_TIMELINE_H
 #define EMUD_TIMELINE_H
 
-#include "maps.h"
-#include "aqm/arrival.h"
+#include "opportunities.h"
+#include "rows.h"
 #include "wide.h"
 
-#define EMUD_SEEK_STEPS 32
-/* Rows to search first: the row in demand is mostly among them. */
-#define EMUD_NEAR 64
 /* Fraction bits of the bytes at the end of a row. */
 #define EMUD_REST_SHIFT 42
 /* Fraction bits of a ns in busy_frac if rates differ. */
 #define EMUD_TIMED_SHIFT 63
 /* Rounds up all but 2^-12 of a ns. */
 #define EMUD_WHOLE_SHIFT 51
-
-/* A moment among the rows. */
-struct emud_place {
-	__u64 time;
-	__u64 base; /* when the current period began */
-	__u64 round;
-	__u64 pos; /* time since then */
-	__u64 row; /* where the search starts; then the result */
-};
-
-/* A search for the last of the rows low..high that is not above the key. */
-struct emud_row_search {
-	__u64 key;
-	__u32 first;
-	__u32 low;
-	__u32 high;
-	__u32 by_sent; /* 0: by time */
-};
-
-/* The same for a timeline, with the state that it was computed from. */
-struct emud_timed {
-	struct emud_turn turn;
-	struct emud_place at; /* position of the first bit, then of the last */
-	__u64 len; /* bytes on the wire */
-	__u64 seen_until;
-	__u64 seen_frac;
-	__u64 seen_pos;
-	__u64 opportunity;
-	__u64 left;
-	__u64 id;
-};
-
-/* Not on the stack, of which all stages together have 512 bytes. Kept from one
- * stage to the next, without another packet in between. */
-EMUD_MAP(emud_turns, PERCPU_ARRAY, EMUD_DIRECTIONS, struct emud_timed);
-
-static __always_inline const struct emud_row *emud_row(const struct emud_timeline *t,
-						       __u32 row)
-{
-	return EMUD_LOOKUP(emud_rows, t->first + row);
-}
-
-static __always_inline const struct emud_timeline *
-emud_timeline_of(const struct emud_packet *p)
-{
-	const struct emud_link *l = EMUD_LOOKUP(emud_links, p->timeline);
-
-	return l && l->timeline.count ? &l->timeline : 0;
-}
-
-static long emud_seek_step(__u32 i, struct emud_row_search *s)
-{
-	__u32 middle = s->low + ((s->high - s->low) >> 1);
-	const struct emud_row *row;
-
-	if (s->high - s->low < 2)
-		return 1;
-	row = EMUD_LOOKUP(emud_rows, s->first + middle);
-	if (!row)
-		return 1;
-	if ((s->by_sent ? row->sent : row->at_ns) <= s->key)
-		s->low = middle;
-	else
-		s->high = middle;
-	return 0;
-}
-
-/* The arguments are numbers: callers have no room on the stack. */
-__noinline __u32 emud_seek(__u64 key, __u32 first, __u32 low, __u32 high, __u32 by_sent)
-{
-	struct emud_row_search s = {
-		.key = key,
-		.first = first,
-		.low = low,
-		.high = high,
-		.by_sent = by_sent,
-	};
-
-	bpf_loop(EMUD_SEEK_STEPS, emud_seek_step, &s, 0);
-	return s.low;
-}
-
-static __always_inline int emud_covers(const struct emud_timeline *t, __u32 row,
-				       __u64 pos)
-{
-	const struct emud_row *from = emud_row(t, row), *to = emud_row(t, row + 1);
-
-	return row < t->count && from && to && from->at_ns <= pos && pos < to->at_ns;
-}
-
-/* Fills in the position of a time; false: there are no rows. */
-__noinline int emud_place(struct emud_packet *p, struct emud_place *at)
-{
-	const struct emud_timeline *t;
-	const struct emud_row *from;
-	__u32 low = 0, high, near;
-	__s64 since;
-
-	if (!p || !at || !emud_uses(TIMELINE))
-		return 0;
-	t = emud_timeline_of(p);
-	if (!t)
-		return 0;
-	since = at->time - t->epoch_ns;
-	at->pos = since > 0 ? since : 0;
-	at->round = t->period_ns ? at->pos / t->period_ns : 0;
-	at->pos -= at->round * t->period_ns;
-	at->base = t->epoch_ns + at->round * t->period_ns;
-	high = t->count;
-	if (emud_covers(t, at->row, at->pos))
-		return 1;
-	at->row++;
-	if (emud_covers(t, at->row, at->pos))
-		return 1;
-	near = at->row;
-	from = near < t->count ? emud_row(t, near) : 0;
-	if (from && from->at_ns <= at->pos) {
-		low = near;
-		from = near + EMUD_NEAR < high ? emud_row(t, near + EMUD_NEAR) : 0;
-		if (from && from->at_ns > at->pos)
-			high = near + EMUD_NEAR;
-	}
-	at->row = emud_seek(at->pos, t->first, low, high, 0);
-	return 1;
-}
-
-/* Applies the figures and the link of the row in force at a time: at arrival,
- * and again when the last bit is sent. */
-__noinline int emud_timeline(struct emud_packet *p, __u64 time, __u32 sent)
-{
-	const struct emud_timeline *t;
-	struct emud_place at = {};
-	const struct emud_row *row;
-	struct emud_state *s;
-	__u32 *hint;
-
-	if (!p || !emud_uses(TIMELINE))
-		return 0;
-	t = emud_timeline_of(p);
-	s = emud_queue_state(p);
-	if (!t || !s || t->kind == EMUD_TIMELINE_OPPORTUNITIES)
-		return 0;
-	hint = sent ? &s->row_sent : &s->row_arrival;
-	at.time = time;
-	at.row = *(volatile __u32 *)hint;
-	if (!emud_place(p, &at))
-		return 0;
-	*hint = at.row;
-	row = emud_row(t, at.row);
-	if (!row)
-		return 0;
-	if (row->set & EMUD_SET_RATE) {
-		p->over.rate_mult = row->rate_mult;
-		p->over.rate_shift = row->rate_shift;
-	}
-	if (row->set & EMUD_SET_DELAY)
-		p->over.delay_ns = row->delay_ns;
-	if (row->set & EMUD_SET_JITTER)
-		p->over.jitter = row->jitter;
-	if (row->set & EMUD_SET_LOSS)
-		p->over.loss = row->loss;
-	/* Drops what the row at arrival set in addition: the end of a ramp. */
-	p->over.set = row->set;
-	if (row->number != EMUD_SAME_LINK)
-		p->slot = emud_slot(p, row->number);
-	return 1;
-}
 
 /* The bytes that the wire could have carried since time 0, times 2^frac, modulo
  * 2^64. */
@@ -392,85 +218,6 @@ __noinline int emud_turn_by_rates(struct emud_packet *p, struct emud_timed *w)
 		return 0;
 	s->row_sent = w->at.row;
 	return emud_turn_at(p, w, t);
-}
-
-/* The time of an opportunity; ~0: never. */
-static __always_inline __u64 emud_opportunity_ns(const struct emud_timeline *t, __u64 n)
-{
-	__u64 round = t->count ? n / t->count : 0;
-	const struct emud_row *row;
-
-	if (!t->period_ns && round)
-		return ~0ULL;
-	row = emud_row(t, n - round * t->count);
-	return row ? t->epoch_ns + round * t->period_ns + row->at_ns : ~0ULL;
-}
-
-/* The first opportunity for a packet: one that arrives at the time of an
- * opportunity is too late for it, as in mm-link. */
-static __always_inline __u64 emud_next_opportunity(struct emud_packet *p,
-						   struct emud_timed *w,
-						   const struct emud_timeline *t,
-						   struct emud_state *s)
-{
-	const struct emud_row *row;
-	__u64 n;
-
-	w->at.time = p->arrival;
-	/* What was admitted by other rows, or by a rate, is in front. */
-	if (w->id != t->id && w->seen_until > p->arrival)
-		w->at.time = w->seen_until;
-	w->at.row = s->row_arrival;
-	if (!emud_place(p, &w->at))
-		return 0;
-	s->row_arrival = w->at.row;
-	n = w->at.round * t->count + w->at.row;
-	row = emud_row(t, w->at.row);
-	return row && row->at_ns <= w->at.pos && (__s64)(w->at.time - t->epoch_ns) >= 0
-		       ? n + 1
-		       : n;
-}
-
-__noinline int emud_turn_by_opportunities(struct emud_packet *p, struct emud_timed *w)
-{
-	__u64 first, n, left, begins, more;
-	const struct emud_timeline *t;
-	const struct emud_link *l;
-	struct emud_state *s;
-
-	if (!p || !w || !emud_uses(TIMELINE))
-		return 0;
-	l = emud_link(p);
-	s = emud_queue_state(p);
-	t = emud_timeline_of(p);
-	if (!l || !s || !t)
-		return 0;
-	first = emud_next_opportunity(p, w, t, s);
-	n = w->opportunity;
-	left = w->left;
-	if (w->id != t->id || n < first) {
-		n = first;
-		left = EMUD_OPPORTUNITY;
-	}
-	begins = left ? n : n + 1;
-	if (w->len > left) {
-		more = (w->len - left + EMUD_OPPORTUNITY - 1) / EMUD_OPPORTUNITY;
-		left += more * EMUD_OPPORTUNITY;
-		n += more;
-	}
-	left -= w->len;
-	w->turn.busy_until = emud_opportunity_ns(t, n);
-	if (w->turn.busy_until == ~0ULL)
-		return 0;
-	begins = emud_opportunity_ns(t, begins);
-	w->turn.wait = begins > p->arrival ? begins - p->arrival : 0;
-	if (l->queue_bytes && (n - first + 1) * EMUD_OPPORTUNITY - left > l->queue_bytes)
-		w->turn.full = 1;
-	w->turn.busy_frac = 0;
-	w->opportunity = n;
-	w->left = left;
-	w->id = t->id;
-	return 1;
 }
 
 /* Computes the transmission from the current state; false: never sent. */

@@ -12,7 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
 . tests/jobs.sh
 
-clang_format() { clang-format --dry-run -Werror bpf/*.[ch] bpf/aqm/*.h monitor/bpf/*.[ch]; }
+clang_format() { clang-format --dry-run -Werror bpf/*.[ch] bpf/{abi,aqm}/*.h monitor/bpf/*.[ch]; }
 
 # Private items too: a link between two of them breaks as easily as a public one.
 rustdoc() {

@@ -12,6 +12,8 @@
  *
  * There is one program for each hook that a kernel may have; user space takes
  * those that load and attach.
+ *
+ * Longer than 400 lines: a program for each hook that a kernel may have.
  */
 #include <stdbool.h>
 #include <linux/bpf.h>
