@@ -3,13 +3,13 @@
 
 use emud::abi;
 use emud::datapath::compiled::matching;
-use emud::datapath::stage::compile::{Compiled, Place, compile, of_number};
+use emud::datapath::stage::compile::{Compiled, PacketTarget, compile, of_number};
 use emud::datapath::stage::timeline;
 use emud::profile::Profile;
 
 /// All links of a direction, for engine fq.
 pub fn compiled(profile: &Profile, direction: u32) -> Vec<Compiled> {
-    let place = Place {
+    let place = PacketTarget {
         release: abi::EMUD_RELEASE_STAMP,
         ifindex: 0,
         l3: false,

@@ -68,7 +68,7 @@ pub(crate) fn absorb(hash: u64, word: u64) -> u64 {
 
 macro_rules! pod {
     ($($t:ty),+) => {$(
-        // SAFETY: plain C of integers, no padding (size asserts in bpf/emud.h),
+        // SAFETY: plain C of integers, no padding (size asserts in bpf/abi/),
         // every bit pattern valid.
         unsafe impl aya::Pod for $t {}
     )+};

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::aqm::{Aqm, Manager, Packet, Verdict, catch_up};
+use super::aqm::{Aqm, AqmVerdict, Manager, Packet, catch_up};
 use super::clock::Clock;
 use super::plan::{Class, Limits, Signals};
 use crate::abi::mix;
@@ -114,10 +114,10 @@ impl<T> Queue<T> {
         full: bool,
         now_ns: u64,
         rate: u64,
-    ) -> Verdict {
+    ) -> AqmVerdict {
         self.arrived += 1;
         let Signals::Managed { by, marks } = self.signals else {
-            return Verdict::Pass;
+            return AqmVerdict::Pass;
         };
         if self.manager.is_none() {
             // The queue may be filled: it had no manager before a change.
@@ -137,18 +137,18 @@ impl<T> Queue<T> {
             ..known(packet, now_ns, marks)
         };
         let judge = |manager: &mut Manager| manager.arrive(&packet, backlog);
-        self.manager.as_mut().map_or(Verdict::Pass, judge)
+        self.manager.as_mut().map_or(AqmVerdict::Pass, judge)
     }
 
     /// Returns the manager's verdict on the first packet, which has been taken out to be sent.
-    pub fn judge_departure(&mut self, packet: &Waiting<T>, now_ns: u64) -> Verdict {
+    pub fn judge_departure(&mut self, packet: &Waiting<T>, now_ns: u64) -> AqmVerdict {
         let marks = match self.signals {
-            Signals::None => return Verdict::Pass,
+            Signals::None => return AqmVerdict::Pass,
             Signals::MarkAbove(ns) => {
                 let long = now_ns.saturating_sub(packet.arrival_ns) > ns;
                 return match long && packet.ds & ECN != 0 {
-                    true => Verdict::Mark,
-                    false => Verdict::Pass,
+                    true => AqmVerdict::Mark,
+                    false => AqmVerdict::Pass,
                 };
             }
             Signals::Managed { marks, .. } => marks,
@@ -159,7 +159,7 @@ impl<T> Queue<T> {
             ..known(packet, now_ns, marks)
         };
         let judge = |manager: &mut Manager| manager.depart(&packet, backlog);
-        self.manager.as_mut().map_or(Verdict::Pass, judge)
+        self.manager.as_mut().map_or(AqmVerdict::Pass, judge)
     }
 
     /// Makes the due updates of the manager before the queue changes.

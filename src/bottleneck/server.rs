@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::aqm::Verdict;
+use super::aqm::AqmVerdict;
 use super::clock::{Clock, duration};
 use super::plan::Plan;
 use super::queue::{ClassCount, Queue, Waiting};
@@ -272,12 +272,12 @@ impl<T> Server<T> {
             queue.count.full += 1;
             return Some(dropped(packet, class, now_ns, Cause::Full));
         }
-        if verdict == Verdict::Drop {
+        if verdict == AqmVerdict::Drop {
             queue.count.managed += 1;
             return Some(dropped(packet, class, now_ns, Cause::Managed));
         }
         self.admitted += 1;
-        packet.marked = verdict == Verdict::Mark;
+        packet.marked = verdict == AqmVerdict::Mark;
         packet.number = self.admitted;
         queue.push(packet);
         if queue.waiting.len() == 1 {
@@ -305,12 +305,12 @@ impl<T> Server<T> {
         queue.catch_up(start_ns, self.plan.rate);
         let mut packet = queue.pop()?;
         let verdict = queue.judge_departure(&packet, start_ns);
-        if verdict == Verdict::Drop {
+        if verdict == AqmVerdict::Drop {
             queue.count.managed += 1;
             self.new_head(class);
             return Some(dropped(packet, class, start_ns, Cause::Managed));
         }
-        packet.marked |= verdict == Verdict::Mark;
+        packet.marked |= verdict == AqmVerdict::Mark;
         let bytes = u64::from(packet.bytes);
         self.wire.raise(start_ns);
         self.wire.add(bytes, self.plan.rate);

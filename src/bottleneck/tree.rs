@@ -4,6 +4,8 @@
 //! Node 0 is the wire, node n + 1 is class n. What a node has to know of those below it is kept
 //! in order, and a change walks up as far as it changes anything: so a packet costs a few
 //! operations on sorted sets for each level.
+//!
+//! Longer than 400 lines: every operation changes the nodes on a way up, under one borrow.
 
 use super::clock::{Clock, duration};
 use super::plan::{Class, Plan, QUANTUM, Schedule};

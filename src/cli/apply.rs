@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use emud::datapath::matrix;
 use emud::profile::Pair;
 
-use super::{Failure, Place};
+use super::{CliTarget, Failure};
 
 /// Change the pairs of a matrix, all at once
 #[derive(Debug, clap::Args)]
@@ -31,7 +31,7 @@ pub struct Args {
     replace: bool,
 }
 
-pub fn run(args: &Args, place: &Place) -> Result<(), Failure> {
+pub fn run(args: &Args, place: &CliTarget) -> Result<(), Failure> {
     let pairs = Pair::load(&args.file)?;
     let interface = place.given(args.interface.as_deref())?;
     let (interface, applied) = matrix::apply(interface.as_deref(), &pairs, args.replace)?;

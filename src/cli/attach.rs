@@ -9,7 +9,7 @@ use emud::datapath::ending::{LEASE, Whose};
 use emud::datapath::engine::EngineChoice;
 use emud::profile::{Offload, shipped};
 
-use super::{Failure, Place, spare};
+use super::{CliTarget, Failure, spare};
 
 /// Make an interface behave like the link in a profile
 #[derive(Debug, clap::Args)]
@@ -116,7 +116,7 @@ enum OffloadArg {
     Keep,
 }
 
-pub fn run(args: Args, place: &Place) -> Result<(), Failure> {
+pub fn run(args: Args, place: &CliTarget) -> Result<(), Failure> {
     let interface = place.interface(args.interface.as_deref())?;
     let mut profile = shipped::find(&args.profile)?;
     if let Some(offload) = args.offload {

@@ -5,7 +5,7 @@ use emud::datapath::host_wide::Host;
 use emud::text::{printable, to_stderr};
 
 use super::failure::EX_OSERR;
-use super::{DONE, Failure, Place};
+use super::{CliTarget, DONE, Failure};
 
 /// Remove the emulated link and restore the previous state
 #[derive(Debug, clap::Args)]
@@ -22,7 +22,7 @@ pub struct Args {
     pub all: bool,
 }
 
-pub fn run(args: &Args, place: &Place) -> Result<u8, Failure> {
+pub fn run(args: &Args, place: &CliTarget) -> Result<u8, Failure> {
     if args.all {
         return all();
     }

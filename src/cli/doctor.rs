@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
-use emud::datapath::doctor::{Check, Examination, Verdict, examine};
+use emud::datapath::doctor::{Check, Examination, Support, examine};
 
 use super::Failure;
 use super::failure::EX_UNAVAILABLE;
@@ -51,8 +51,8 @@ fn as_text(report: &Examination) -> String {
 
 fn check(check: &Check) -> String {
     let verdict = match check.verdict {
-        Verdict::Yes => "yes",
-        Verdict::No => "NO ",
+        Support::Yes => "yes",
+        Support::No => "NO ",
     };
     let mut out = format!("{verdict}  {:<28} {}\n", check.feature, check.tested);
     if let Some(answer) = &check.answer {

@@ -57,7 +57,7 @@ use emud::text::printable;
 use serde::Serialize;
 
 pub use failure::Failure;
-use place::Place;
+use place::CliTarget;
 
 /// Exit codes that are not failures.
 pub const DONE: u8 = 0;
@@ -274,7 +274,7 @@ impl Cli {
                            --container, or name an interface";
             return Err(Failure::new(failure::EX_USAGE, message));
         }
-        let place = Place::enter(self.netns.as_deref(), self.container.as_deref())?;
+        let place = CliTarget::enter(self.netns.as_deref(), self.container.as_deref())?;
         if !self.verb.takes_interface() {
             place.without_interface()?;
         }

@@ -18,7 +18,7 @@ use super::failure::{EX_NOHOST, EX_USAGE};
 
 /// Where a verb acts.
 #[derive(Debug, Default)]
-pub struct Place {
+pub struct CliTarget {
     /// The network namespace in which emud was started, if it has entered another one.
     host: Option<File>,
     /// The name of the container.
@@ -29,7 +29,7 @@ pub struct Place {
     interface: Option<String>,
 }
 
-impl Place {
+impl CliTarget {
     /// Moves this process, which has one thread, into the network namespace.
     pub fn enter(netns: Option<&str>, container: Option<&str>) -> Result<Self, Failure> {
         match (netns, container) {

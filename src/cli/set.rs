@@ -5,7 +5,7 @@ use std::time::Duration;
 use emud::datapath::{change, ending};
 
 use super::failure::EX_USAGE;
-use super::{Failure, Place};
+use super::{CliTarget, Failure};
 
 /// Change a running link; no packet sees half of the change
 #[derive(Debug, clap::Args)]
@@ -33,7 +33,7 @@ pub struct Args {
     lasts: Option<Duration>,
 }
 
-pub fn run(args: &Args, place: &Place) -> Result<(), Failure> {
+pub fn run(args: &Args, place: &CliTarget) -> Result<(), Failure> {
     let given = args.interface.as_deref();
     let is_change =
         |text: &str| text.contains('=') || args.changes.is_empty() && args.lasts.is_none();

@@ -9,7 +9,7 @@ use emud::verify::{
 };
 
 use super::progress::Progress;
-use super::{DONE, Failure, INCOMPLETE, OTHERWISE, Place, plot};
+use super::{CliTarget, DONE, Failure, INCOMPLETE, OTHERWISE, plot};
 
 /// For 20 samples of classes.
 const LEAST_NS: u64 = 1_000_000_000;
@@ -72,7 +72,7 @@ pub struct Args {
     plot: Option<PathBuf>,
 }
 
-pub fn run(args: Args, place: &Place) -> Result<u8, Failure> {
+pub fn run(args: Args, place: &CliTarget) -> Result<u8, Failure> {
     let interface = place.interface(args.interface.as_deref())?;
     let against = args.against.as_deref().map(shipped::find).transpose()?;
     let progress = Progress::start(Some(&format!("about {}", args.duration)));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::process::geteuid;
 
-use super::sockets::{self, Engine};
+use super::sockets::{self, ContainerEngine};
 use super::{Container, ContainerError, cgroup, short};
 
 /// A beginning of an ID without an engine: shorter ones could be names.
@@ -52,7 +52,9 @@ pub fn find(name: &str) -> Result<(Container, File), ContainerError> {
                 }
             }
             Ok(None) => asked.push(format!("{socket} has none")),
-            Err(e) if Engine::is_absent(&e) => missing.push(format!("nothing at {socket}")),
+            Err(e) if ContainerEngine::is_absent(&e) => {
+                missing.push(format!("nothing at {socket}"))
+            }
             Err(e) => failed = Some(engine.failed(e)),
         }
     }
@@ -105,7 +107,7 @@ fn network(container: &Container, by_engine: bool) -> Result<File, ContainerErro
     }
 }
 
-fn elsewhere(container: Container, engine: &Engine) -> ContainerError {
+fn elsewhere(container: Container, engine: &ContainerEngine) -> ContainerError {
     ContainerError::Elsewhere {
         name: container.name,
         pid: container.pid,
@@ -126,7 +128,9 @@ pub fn running(patience: Duration) -> Result<Running, ContainerError> {
     let mut notes = vec![];
     for engine in sockets::engines() {
         let listed = match engine.list(patience) {
-            Err(ContainerError::Api { cause, .. }) if Engine::is_absent(&cause) => continue,
+            Err(ContainerError::Api { cause, .. }) if ContainerEngine::is_absent(&cause) => {
+                continue;
+            }
             Err(e) => {
                 notes.push(format!("names of containers are not known: {e}"));
                 continue;

@@ -16,7 +16,7 @@ const VARIABLES: [&str; 2] = ["DOCKER_HOST", "CONTAINER_HOST"];
 
 /// An engine of containers that may run on this host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Engine {
+pub struct ContainerEngine {
     /// Path of the UNIX socket of its API.
     pub socket: PathBuf,
 }
@@ -32,7 +32,7 @@ pub struct Known {
 
 /// Returns the engines: those of DOCKER_HOST and CONTAINER_HOST, of root, and of the user who called
 /// sudo. Those of other users are left out: they could report any process as that of a container.
-pub fn engines() -> Vec<Engine> {
+pub fn engines() -> Vec<ContainerEngine> {
     let given = VARIABLES.iter().filter_map(|name| {
         let value = std::env::var(name).ok()?;
         Some(PathBuf::from(value.strip_prefix("unix://")?))
@@ -42,18 +42,18 @@ pub fn engines() -> Vec<Engine> {
             .map(|name| Path::new(&format!("/run/user/{uid}")).join(name))
     });
     let usual = USUAL.map(PathBuf::from);
-    let mut found: Vec<Engine> = Vec::new();
+    let mut found: Vec<ContainerEngine> = Vec::new();
     for socket in given.chain(usual).chain(of_user) {
         // /var/run is /run.
         let socket = socket.canonicalize().unwrap_or(socket);
         if !found.iter().any(|engine| engine.socket == socket) {
-            found.push(Engine { socket });
+            found.push(ContainerEngine { socket });
         }
     }
     found
 }
 
-impl Engine {
+impl ContainerEngine {
     /// Returns whether nothing listens there.
     pub(super) fn is_absent(e: &io::Error) -> bool {
         matches!(

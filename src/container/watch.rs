@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use super::sockets::{self, Engine, Known};
+use super::sockets::{self, ContainerEngine, Known};
 use super::{ContainerError, PATIENCE, short};
 
 /// How long to wait before an engine that has ended is contacted again.
@@ -34,12 +34,12 @@ pub fn watch() -> Receiver<Seen> {
 }
 
 /// Ends when the receiver is dropped.
-fn follow(engine: &Engine, sender: &Sender<Seen>) {
+fn follow(engine: &ContainerEngine, sender: &Sender<Seen>) {
     let mut noted = None;
     loop {
         let ended = match once(engine, sender) {
             Ok(()) => "it has closed its stream of events".to_owned(),
-            Err(ContainerError::Api { cause, .. }) if Engine::is_absent(&cause) => {
+            Err(ContainerError::Api { cause, .. }) if ContainerEngine::is_absent(&cause) => {
                 "nothing listens there".to_owned()
             }
             Err(e) => e.to_string(),
@@ -60,7 +60,7 @@ fn follow(engine: &Engine, sender: &Sender<Seen>) {
     }
 }
 
-fn once(engine: &Engine, sender: &Sender<Seen>) -> Result<(), ContainerError> {
+fn once(engine: &ContainerEngine, sender: &Sender<Seen>) -> Result<(), ContainerError> {
     let report = |id: &str| -> Result<(), ContainerError> {
         if let Some(known) = engine.running(id)? {
             // The receiver is gone only when the process ends.

@@ -5,7 +5,7 @@ use super::LinkError;
 use super::engine::Engine;
 use super::maps::Maps;
 use super::saved::Saved;
-use super::stage::compile::{Compiled, Place, compile, of_number, put};
+use super::stage::compile::{Compiled, PacketTarget, compile, of_number, put};
 use super::stage::timeline;
 use crate::abi;
 use crate::abi::{DIRECTIONS, direction_name};
@@ -34,7 +34,7 @@ pub(super) fn compile_new(
     profile: &Profile,
     origin: Origin,
 ) -> Result<[Vec<Compiled>; 2], LinkError> {
-    let nowhere = Place {
+    let nowhere = PacketTarget {
         release: abi::EMUD_RELEASE_NONE,
         ifindex: 0,
         l3: false,
@@ -57,7 +57,7 @@ pub(super) fn place(both: &mut [Vec<Compiled>; 2], saved: &Saved, targets: [u32;
         (Engine::Qdisc, _) => abi::EMUD_RELEASE_QDISC_IFB,
     };
     for (direction, links) in DIRECTIONS.into_iter().zip(both) {
-        let place = Place {
+        let place = PacketTarget {
             release: release(direction),
             ifindex: targets[direction as usize],
             l3: saved.l3,
@@ -76,7 +76,7 @@ pub(super) fn compile_there(
 ) -> Result<[Vec<Compiled>; 2], LinkError> {
     let compile = |direction: u32| -> Result<Vec<Compiled>, LinkError> {
         let now = maps.link(direction)?;
-        let place = Place {
+        let place = PacketTarget {
             release: now.release,
             ifindex: now.ifindex,
             l3: now.flags & abi::EMUD_F_L3 != 0,
@@ -91,7 +91,7 @@ fn compile_direction(
     profile: &Profile,
     origin: Origin,
     direction: u32,
-    place: Place,
+    place: PacketTarget,
 ) -> Result<Vec<Compiled>, LinkError> {
     let one = |(number, link)| {
         let seed = of_number(origin.seed, number);

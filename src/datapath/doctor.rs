@@ -32,7 +32,7 @@ pub struct Check {
     /// How it was tested.
     pub tested: &'static str,
     /// Result of the test.
-    pub verdict: Verdict,
+    pub verdict: Support,
     /// Error of the kernel; null: none.
     pub answer: Option<String>,
     /// How to get the feature; null: it is there.
@@ -42,7 +42,7 @@ pub struct Check {
 /// Result of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum Support {
     /// The feature works.
     Yes,
     /// The feature does not work.
@@ -199,9 +199,9 @@ fn check(
     remedy: &'static str,
 ) -> Check {
     let verdict = if result.is_ok() {
-        Verdict::Yes
+        Support::Yes
     } else {
-        Verdict::No
+        Support::No
     };
     let answer = result.err();
     let denied = answer.as_deref().is_some_and(is_denied);

@@ -119,7 +119,7 @@ pub(super) fn not_ip(
     )))
 }
 
-/// Notes receive flow steering on the device: the classifier's hash (bpf/release.h) is also that of get_rps_cpu().
+/// Notes receive flow steering on the device: the classifier's hash (bpf/release_stamp.h) is also that of get_rps_cpu().
 pub(super) fn steering(link: &Link, engine: Engine, [_, down]: [bool; 2]) -> Option<String> {
     let name = &link.name;
     (down && engine.is_stamped() && netlink::steers_flows(name)).then(|| {

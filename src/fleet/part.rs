@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Carries out one host's part of a run, in a separate process: the agent writes lines to its
 //! standard input and reads lines from its standard output. It ends when the agent does.
+//!
+//! Longer than 400 lines: the steps of a part, in their order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Each host's part of a plan.
+//!
+//! Longer than 400 lines: the wire format of a host's plan beside the only code that fills it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

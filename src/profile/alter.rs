@@ -8,7 +8,7 @@ use super::check::latest;
 use super::kinds::{Correlation, Count, OneOf, Share};
 use crate::text::{Percent, Reader, table, words};
 
-/// The most bits of a packet that are turned over (bpf/emud.h).
+/// The most bits of a packet that are turned over (bpf/abi/link.h).
 pub const MAX_CORRUPT_BITS: u32 = crate::abi::EMUD_CORRUPT_BITS;
 
 table! {

@@ -14,6 +14,7 @@ mod bottleneck_read;
 mod change;
 mod check;
 mod delay;
+mod delay_check;
 mod distance;
 mod draft;
 mod error;

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::file::unmarked;
 use crate::text::{At, Mistake, read_file, utf8};
 
-/// As many packets as the classifier keeps (bpf/emud.h).
+/// As many packets as the classifier keeps (bpf/abi/link.h).
 pub const MAX_PATTERN: u32 = crate::abi::EMUD_PATTERN_LEN;
 
 /// Which of a number of packets are lost.

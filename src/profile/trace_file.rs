@@ -7,13 +7,13 @@ use crate::text::{At, Mistake, Nanoseconds, Percent, Rate, Span, Time, UnitError
 /// A mistake in a trace, with its position and its correction.
 #[derive(Debug)]
 pub(crate) struct Wrong {
-    pub place: Place,
+    pub place: TraceLocation,
     pub problem: String,
     pub help: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum TraceLocation {
     All,
     /// From 1, as everywhere.
     Line(usize),
@@ -23,21 +23,21 @@ pub(crate) enum Place {
 impl Wrong {
     pub fn new(problem: impl Into<String>, help: impl Into<String>) -> Self {
         Self {
-            place: Place::All,
+            place: TraceLocation::All,
             problem: problem.into(),
             help: help.into(),
         }
     }
 
-    fn at(self, place: Place) -> Self {
+    fn at(self, place: TraceLocation) -> Self {
         Self { place, ..self }
     }
 
     /// As a mistake in the file's own text.
     pub(crate) fn in_text(self, text: &str) -> Mistake {
         let line = match self.place {
-            Place::Line(line) => text.lines().nth(line - 1).unwrap_or_default(),
-            Place::All | Place::Row(_) => "",
+            TraceLocation::Line(line) => text.lines().nth(line - 1).unwrap_or_default(),
+            TraceLocation::All | TraceLocation::Row(_) => "",
         };
         let start = match line {
             "" => 0,
@@ -197,7 +197,9 @@ pub(super) fn csv(text: &str) -> Result<Vec<TraceRow>, Wrong> {
         .comment(Some(b'#'))
         .from_reader(text.as_bytes());
     let broken = |error: csv::Error| {
-        let line = error.position().map(|p| Place::Line(p.line() as usize));
+        let line = error
+            .position()
+            .map(|p| TraceLocation::Line(p.line() as usize));
         let problem = match error.kind() {
             csv::ErrorKind::UnequalLengths {
                 expected_len, len, ..
@@ -206,18 +208,18 @@ pub(super) fn csv(text: &str) -> Result<Vec<TraceRow>, Wrong> {
             }
             _ => format!("not CSV: {error}"),
         };
-        Wrong::new(problem, COLUMNS).at(line.unwrap_or(Place::All))
+        Wrong::new(problem, COLUMNS).at(line.unwrap_or(TraceLocation::All))
     };
     let columns = reader.headers().map_err(broken)?.iter();
     let columns: Vec<_> = columns
         .map(Column::read)
         .collect::<Result<_, _>>()
-        .map_err(|wrong| wrong.at(Place::Line(1)))?;
+        .map_err(|wrong| wrong.at(TraceLocation::Line(1)))?;
     distinct(&columns)?;
     let mut rows = Rows::default();
     let mut record = csv::StringRecord::new();
     while reader.read_record(&mut record).map_err(broken)? {
-        let line = Place::Line(record.position().map_or(1, |p| p.line() as usize));
+        let line = TraceLocation::Line(record.position().map_or(1, |p| p.line() as usize));
         let mut row = TraceRow::default();
         for (column, cell) in columns.iter().zip(&record) {
             let put = column.put(&mut row, cell);
@@ -231,13 +233,15 @@ pub(super) fn csv(text: &str) -> Result<Vec<TraceRow>, Wrong> {
 fn distinct(columns: &[Column]) -> Result<(), Wrong> {
     for (i, column) in columns.iter().enumerate() {
         if columns[..i].iter().any(|other| other.what == column.what) {
-            return Err(Wrong::new("two columns give the same figure", COLUMNS).at(Place::Line(1)));
+            return Err(
+                Wrong::new("two columns give the same figure", COLUMNS).at(TraceLocation::Line(1))
+            );
         }
     }
     if columns.iter().any(|column| column.what == What::Time) {
         return Ok(());
     }
-    Err(Wrong::new("there is no column `time`", COLUMNS).at(Place::Line(1)))
+    Err(Wrong::new("there is no column `time`", COLUMNS).at(TraceLocation::Line(1)))
 }
 
 /// Reads an array of objects whose keys are the columns.
@@ -246,11 +250,11 @@ pub(super) fn json(text: &str) -> Result<Vec<TraceRow>, Wrong> {
         "write [{\"time\": \"0s\", \"rate\": \"1Mbit\"}, ...]; the keys are those of the CSV";
     let objects: Vec<serde_json::Map<String, serde_json::Value>> = serde_json::from_str(text)
         .map_err(|e| {
-            Wrong::new(format!("not such JSON: {e}"), HELP).at(Place::Line(e.line().max(1)))
+            Wrong::new(format!("not such JSON: {e}"), HELP).at(TraceLocation::Line(e.line().max(1)))
         })?;
     let mut rows = Rows::default();
     for (number, object) in (1..).zip(&objects) {
-        let here = |wrong: Wrong| wrong.at(Place::Row(number));
+        let here = |wrong: Wrong| wrong.at(TraceLocation::Row(number));
         let mut row = TraceRow::default();
         let mut columns = Vec::new();
         for (name, value) in object {
@@ -355,7 +359,7 @@ pub(super) fn opportunities(text: &str) -> Result<Vec<u32>, Wrong> {
 fn in_order<'a>(words: impl Iterator<Item = (usize, &'a str, usize)>) -> Result<Vec<u32>, Wrong> {
     let mut all = Vec::new();
     for (line, word, times) in words {
-        let here = |wrong: Wrong| wrong.at(Place::Line(line));
+        let here = |wrong: Wrong| wrong.at(TraceLocation::Line(line));
         let Ok(ms) = word.parse::<u32>() else {
             let problem = format!("`{}` is not a time", clipped(word));
             return Err(here(Wrong::new(problem, MAHIMAHI)));

@@ -7,7 +7,7 @@ use super::check::latest;
 use super::draft::LinkDraft;
 use super::kinds::{Flag, Long};
 use super::trace::{Summary, Trace, TraceRow, TraceSource};
-use super::trace_file::{self, Place, Wrong};
+use super::trace_file::{self, TraceLocation, Wrong};
 use super::{Link, file, keys, trace_figures};
 use crate::text::{At, Draft, Entry, Located, Mistake, Reader, Value, is_none, table};
 
@@ -261,9 +261,9 @@ fn rows(rows: Vec<TraceRow>) -> ReadTrace {
 impl Wrong {
     fn mistake(self, name: &Located<String>) -> Mistake {
         let place = match self.place {
-            Place::All => String::new(),
-            Place::Line(line) => format!(", line {line}"),
-            Place::Row(row) => format!(", row {row}"),
+            TraceLocation::All => String::new(),
+            TraceLocation::Line(line) => format!(", line {line}"),
+            TraceLocation::Row(row) => format!(", row {row}"),
         };
         let title = format!("{}{place}: {}", name.value, self.problem);
         Mistake::new(&name.at, title, self.help)

@@ -15,7 +15,7 @@ use crate::datapath::compiled::matching;
 use crate::datapath::ending::LEASE;
 use crate::datapath::maps::{self, Maps};
 use crate::datapath::show::report::{Direction, Report};
-use crate::datapath::stage::compile::{Compiled, Place, compile};
+use crate::datapath::stage::compile::{Compiled, PacketTarget, compile};
 use crate::datapath::{LinkError, attachment, reports};
 use crate::host::now_ns;
 use crate::netlink::Netlink;
@@ -277,7 +277,7 @@ pub fn compiled(profile: &Profile, direction: u32, longest: usize) -> Result<Ask
 }
 
 fn of_profile(profile: &Profile, direction: u32) -> Result<Compiled, VerifyError> {
-    let place = Place {
+    let place = PacketTarget {
         release: abi::EMUD_RELEASE_NONE,
         ifindex: 0,
         l3: false,

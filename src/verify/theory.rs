@@ -207,13 +207,13 @@ fn at(table_ns: &[f64], z: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::datapath::stage::compile::{Place, compile};
+    use crate::datapath::stage::compile::{PacketTarget, compile};
     use crate::profile::Profile;
     use crate::verify::cdf::Cdf;
 
     fn asked(profile: &str) -> Asked {
         let profile = Profile::parse(profile, "test").unwrap();
-        let place = Place {
+        let place = PacketTarget {
             release: abi::EMUD_RELEASE_NONE,
             ifindex: 0,
             l3: false,

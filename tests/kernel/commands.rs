@@ -4,7 +4,7 @@
 use aya::programs::loaded_programs;
 use emud::abi;
 use emud::datapath::maps::Maps;
-use emud::datapath::stage::compile::{Place, compile};
+use emud::datapath::stage::compile::{PacketTarget, compile};
 use emud::datapath::stage::features;
 use emud::netlink::{Hook, Netlink};
 use emud::profile::Profile;
@@ -87,7 +87,7 @@ fn attach_takes_the_classifier_that_the_link_needs() {
     });
     let program = program.join().unwrap();
     let profile = Profile::parse(DELAY, "delay").unwrap();
-    let place = Place {
+    let place = PacketTarget {
         release: abi::EMUD_RELEASE_HOLD,
         ifindex: 1,
         l3: false,

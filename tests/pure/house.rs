@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The layers of the code: files and folders beside each other do not use each other in a circle.
+//! The layers of the code: files and folders beside each other do not use each other in a circle. Long files say why they are long.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,12 +14,12 @@ const ROUND: [&str; 1] = [
 /// Files and folders of `src` that are used by one beside them, by the path of the using one.
 type Uses = BTreeMap<Vec<String>, BTreeSet<Vec<String>>>;
 
-fn files(folder: &Path, out: &mut Vec<std::path::PathBuf>) {
+fn files(folder: &Path, ends: &[&str], out: &mut Vec<std::path::PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            files(&path, out);
-        } else if path.extension().is_some_and(|end| end == "rs") {
+            files(&path, ends, out);
+        } else if (path.extension()).is_some_and(|end| ends.iter().any(|other| end == *other)) {
             out.push(path);
         }
     }
@@ -103,7 +103,7 @@ fn beside(own: &[String], text: &str) -> Vec<[Vec<String>; 2]> {
 
 fn uses(src: &Path) -> Uses {
     let mut all = Vec::new();
-    files(src, &mut all);
+    files(src, &["rs"], &mut all);
     let is_room = |path: &[String]| {
         let (name, parent) = path.split_last().unwrap();
         let folder = src.join(parent.join("/")).join(name);
@@ -204,4 +204,24 @@ fn a_circle_is_found() {
         .map(|rooms| rooms.each_ref().map(|room| room.join("/")))
         .collect();
     assert_eq!(found, [["a", "b"], ["a", "b"], ["a/x", "a/y"]]);
+}
+
+/// Lines of a file, without its tests.
+const MOST_LINES: usize = 400;
+
+#[test]
+fn long_files_say_why() {
+    let mut all = Vec::new();
+    for folder in ["src", "monitor", "bpf"] {
+        files(&support::root().join(folder), &["rs", "c", "h"], &mut all);
+    }
+    let is_silent = |path: &std::path::PathBuf| {
+        let text = fs::read_to_string(path).unwrap();
+        let own = text.split("\n#[cfg(test)]\n").next().unwrap();
+        let is_test = path.ends_with("tests.rs");
+        !is_test && own.lines().count() > MOST_LINES && !text.contains("Longer than 400 lines: ")
+    };
+    assert!(all.len() > 500, "{}", all.len());
+    let silent: Vec<_> = all.iter().filter(|path| is_silent(path)).collect();
+    assert!(silent.is_empty(), "split them, or say why: {silent:?}");
 }

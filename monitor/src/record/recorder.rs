@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The recording programs in the kernel, and the thread that writes their records.
+//!
+//! Longer than 400 lines: the writing thread needs all maps that the start has opened.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -10,7 +10,7 @@
 
 use super::fixed::{ONE, scale};
 use super::red::{Average, Pressure, Spacing, pressure, share_of};
-use super::{Aqm, Packet, RedFigures, Verdict, signal};
+use super::{Aqm, AqmVerdict, Packet, RedFigures, signal};
 
 /// The paper's bounds of the probability, fractions: 0.01 and 0.5.
 pub const BOTTOM: u64 = ONE / 100;
@@ -93,7 +93,7 @@ impl Ared {
 }
 
 impl Aqm for Ared {
-    fn arrive(&mut self, packet: &Packet, backlog: u64) -> Verdict {
+    fn arrive(&mut self, packet: &Packet, backlog: u64) -> AqmVerdict {
         match backlog {
             0 => (self.average).idle(&self.figures.red.average, packet.idle_ns),
             _ => self.average.add(&self.figures.red.average, backlog),

@@ -2,8 +2,8 @@
 //! One of all managers.
 
 use super::{
-    Aqm, Ared, AredFigures, CoDel, CoDelFigures, Packet, Pi, PiFigures, Pie, PieFigures, Red,
-    RedFigures, Rem, RemFigures, Rio, RioFigures, Verdict,
+    Aqm, AqmVerdict, Ared, AredFigures, CoDel, CoDelFigures, Packet, Pi, PiFigures, Pie,
+    PieFigures, Red, RedFigures, Rem, RemFigures, Rio, RioFigures,
 };
 
 macro_rules! managers {
@@ -84,11 +84,11 @@ impl Aqm for Manager {
         self.get_mut().skip(now_ns, backlog);
     }
 
-    fn arrive(&mut self, packet: &Packet, backlog: u64) -> Verdict {
+    fn arrive(&mut self, packet: &Packet, backlog: u64) -> AqmVerdict {
         self.get_mut().arrive(packet, backlog)
     }
 
-    fn depart(&mut self, packet: &Packet, backlog: u64) -> Verdict {
+    fn depart(&mut self, packet: &Packet, backlog: u64) -> AqmVerdict {
         self.get_mut().depart(packet, backlog)
     }
 

@@ -3,7 +3,7 @@
 //! management", RFC 8289. It judges at the head of the queue.
 
 use super::fixed::over_sqrt;
-use super::{Aqm, Packet, Verdict, signal};
+use super::{Aqm, AqmVerdict, Packet, signal};
 
 /// Parameters of CoDel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl CoDel {
 }
 
 impl Aqm for CoDel {
-    fn depart(&mut self, packet: &Packet, backlog: u64) -> Verdict {
+    fn depart(&mut self, packet: &Packet, backlog: u64) -> AqmVerdict {
         signal(packet, self.signals(packet, backlog))
     }
 }

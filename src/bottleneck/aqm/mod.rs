@@ -54,7 +54,7 @@ pub struct Packet {
 
 /// A manager's verdict on a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AqmVerdict {
     /// It is queued or sent.
     Pass,
     /// As congestion experienced; it passes.
@@ -77,14 +77,14 @@ pub trait Aqm {
     fn skip(&mut self, _now_ns: u64, _backlog: u64) {}
 
     /// Judges an arriving packet, which finds this backlog. Called for each, in order of time.
-    fn arrive(&mut self, _packet: &Packet, _backlog: u64) -> Verdict {
-        Verdict::Pass
+    fn arrive(&mut self, _packet: &Packet, _backlog: u64) -> AqmVerdict {
+        AqmVerdict::Pass
     }
 
     /// Judges a packet that is about to be sent and leaves this backlog behind it. After a drop the next one
     /// follows with the same time.
-    fn depart(&mut self, _packet: &Packet, _backlog: u64) -> Verdict {
-        Verdict::Pass
+    fn depart(&mut self, _packet: &Packet, _backlog: u64) -> AqmVerdict {
+        AqmVerdict::Pass
     }
 
     /// Counts the waiting packets, after a change of its figures or if it is new to a queue.
@@ -117,10 +117,10 @@ fn updates_due(next_ns: u64, tupdate_ns: u64, now_ns: u64) -> u64 {
 }
 
 /// Returns a signal of congestion on this packet, in the form its sender understands.
-fn signal(packet: &Packet, wanted: bool) -> Verdict {
+fn signal(packet: &Packet, wanted: bool) -> AqmVerdict {
     match (wanted, packet.capable) {
-        (false, _) => Verdict::Pass,
-        (true, false) => Verdict::Drop,
-        (true, true) => Verdict::Mark,
+        (false, _) => AqmVerdict::Pass,
+        (true, false) => AqmVerdict::Drop,
+        (true, true) => AqmVerdict::Mark,
     }
 }

@@ -7,7 +7,7 @@
 //! a and b differ by 0.3 %, so the sum is computed as (a - b) (q - target) + b (q - q_before).
 
 use super::fixed::{Gains, ONE, length};
-use super::{Aqm, Packet, Verdict, signal, updates_due};
+use super::{Aqm, AqmVerdict, Packet, signal, updates_due};
 
 /// Parameters of PI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Aqm for Pi {
         self.next_ns += updates * self.figures.tupdate_ns;
     }
 
-    fn arrive(&mut self, packet: &Packet, _backlog: u64) -> Verdict {
+    fn arrive(&mut self, packet: &Packet, _backlog: u64) -> AqmVerdict {
         signal(packet, !packet.full && packet.draw >> 32 < self.probability)
     }
 }

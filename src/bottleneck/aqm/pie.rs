@@ -3,7 +3,7 @@
 //! RFC 8033, with a delay that is known from the backlog and the rate.
 
 use super::fixed::{LENGTH_MAX, scale};
-use super::{Aqm, Packet, Verdict, signal, updates_due};
+use super::{Aqm, AqmVerdict, Packet, signal, updates_due};
 
 /// Probabilities are times 2^48, gains a further 2^6 and per ns.
 const SHIFT: u32 = 48;
@@ -137,7 +137,7 @@ impl Aqm for Pie {
     }
 
     /// Judges an arrival; it drops instead of marking at a high probability, where marks do not help.
-    fn arrive(&mut self, packet: &Packet, backlog: u64) -> Verdict {
+    fn arrive(&mut self, packet: &Packet, backlog: u64) -> AqmVerdict {
         let signals = !packet.full && self.signals(packet, backlog);
         let marks = Packet {
             capable: packet.capable && self.probability < ONE / 10,

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::fixed::{ONE, power, scale};
-use super::{Aqm, Packet, Verdict, signal};
+use super::{Aqm, AqmVerdict, Packet, signal};
 
 /// Parameters of RED.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,7 +157,7 @@ impl Red {
 
 impl Aqm for Red {
     /// Judges an arrival. A packet that a full queue drops counts, too.
-    fn arrive(&mut self, packet: &Packet, backlog: u64) -> Verdict {
+    fn arrive(&mut self, packet: &Packet, backlog: u64) -> AqmVerdict {
         match backlog {
             0 => self.average.idle(&self.figures.average, packet.idle_ns),
             _ => self.average.add(&self.figures.average, backlog),

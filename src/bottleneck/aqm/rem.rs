@@ -8,7 +8,7 @@
 //! The price is kept times ln(phi), so that the probability is 1 - exp(-price).
 
 use super::fixed::{Gains, NATS_MAX, length, not_exp};
-use super::{Aqm, Packet, Verdict, signal, updates_due};
+use super::{Aqm, AqmVerdict, Packet, signal, updates_due};
 
 /// Parameters of REM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Aqm for Rem {
         self.next_ns += updates * self.figures.tupdate_ns;
     }
 
-    fn arrive(&mut self, packet: &Packet, _backlog: u64) -> Verdict {
+    fn arrive(&mut self, packet: &Packet, _backlog: u64) -> AqmVerdict {
         self.arrived = self.arrived.saturating_add(packet.size);
         signal(packet, !packet.full && packet.draw >> 32 < self.probability)
     }

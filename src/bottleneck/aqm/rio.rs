@@ -7,7 +7,7 @@
 //! not move with the best-effort ones, which its authors note as a bug.
 
 use super::red::{Average, Figures as RedFigures, Spacing, pressure};
-use super::{Aqm, Packet, Verdict, signal};
+use super::{Aqm, AqmVerdict, Packet, signal};
 
 /// Parameters of RIO.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Rio {
 }
 
 impl Aqm for Rio {
-    fn arrive(&mut self, packet: &Packet, backlog: u64) -> Verdict {
+    fn arrive(&mut self, packet: &Packet, backlog: u64) -> AqmVerdict {
         let is_assured = self.figures.is_assured(packet);
         self.count_backlogs(packet, backlog, is_assured);
         let (figures, average, spacing) = match is_assured {
@@ -79,15 +79,15 @@ impl Aqm for Rio {
         };
         let pressure = pressure(figures, average.get());
         let verdict = signal(packet, spacing.signals(&pressure, packet.draw));
-        if is_assured && !packet.full && verdict != Verdict::Drop {
+        if is_assured && !packet.full && verdict != AqmVerdict::Drop {
             self.assured_backlog += packet.size;
         }
         verdict
     }
 
-    fn depart(&mut self, packet: &Packet, _backlog: u64) -> Verdict {
+    fn depart(&mut self, packet: &Packet, _backlog: u64) -> AqmVerdict {
         self.discard(packet);
-        Verdict::Pass
+        AqmVerdict::Pass
     }
 
     fn recount(&mut self, waiting: &mut dyn Iterator<Item = Packet>) {

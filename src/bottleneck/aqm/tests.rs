@@ -30,7 +30,7 @@ fn packet(n: u64) -> Packet {
 
 /// Which of `n` packets are dropped that all find this backlog.
 fn drops(manager: &mut dyn Aqm, backlog: u64, n: u64) -> Vec<u64> {
-    let is_dropped = |n: &u64| manager.arrive(&packet(*n), backlog) == Verdict::Drop;
+    let is_dropped = |n: &u64| manager.arrive(&packet(*n), backlog) == AqmVerdict::Drop;
     (0..n).filter(is_dropped).collect()
 }
 
@@ -69,7 +69,7 @@ fn an_idle_time_counts_as_small_packets() {
         idle_ns: 500_000,
         ..packet(0)
     };
-    assert_eq!(manager.arrive(&idle, 0), Verdict::Pass);
+    assert_eq!(manager.arrive(&idle, 0), AqmVerdict::Pass);
     let want = before as f64 * 0.998f64.powi(500);
     assert!((manager.average() as f64 - want).abs() <= 1.0);
 }
@@ -135,10 +135,10 @@ fn rio_protects_what_is_assured() {
     };
     // 99 assured packets, then any number of others: only those are dropped.
     for n in 0..99 {
-        assert_eq!(manager.arrive(&assured(n), n), Verdict::Pass);
+        assert_eq!(manager.arrive(&assured(n), n), AqmVerdict::Pass);
     }
-    assert_eq!(manager.arrive(&best_effort(0), 150), Verdict::Drop);
-    assert_eq!(manager.arrive(&assured(99), 1_000), Verdict::Pass);
+    assert_eq!(manager.arrive(&best_effort(0), 150), AqmVerdict::Drop);
+    assert_eq!(manager.arrive(&assured(99), 1_000), AqmVerdict::Pass);
     // One that does not fit is not in the queue.
     let full = Packet {
         full: true,
@@ -233,13 +233,13 @@ fn pi_and_rem_drop_with_their_probability() {
         draw: 0,
         ..packet(0)
     };
-    assert_eq!(manager.arrive(&full, 1), Verdict::Pass);
+    assert_eq!(manager.arrive(&full, 1), AqmVerdict::Pass);
     let capable = Packet {
         capable: true,
         draw: 0,
         ..packet(0)
     };
-    assert_eq!(manager.arrive(&capable, 1), Verdict::Mark);
+    assert_eq!(manager.arrive(&capable, 1), AqmVerdict::Mark);
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn codel_drops_by_its_control_law() {
             ..packet(ms)
         };
         // After a drop the next one is judged at the same time.
-        while manager.depart(&head, 20_000) == Verdict::Drop {
+        while manager.depart(&head, 20_000) == AqmVerdict::Drop {
             drops.push(ms);
             head.sojourn_ns -= 1;
         }
@@ -276,7 +276,7 @@ fn codel_drops_by_its_control_law() {
         sojourn_ns: 4 * MS,
         ..packet(2_000)
     };
-    assert_eq!(manager.depart(&short, 20_000), Verdict::Pass);
+    assert_eq!(manager.depart(&short, 20_000), AqmVerdict::Pass);
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn pie_waits_for_its_burst_and_then_drops() {
     let mut dropped = 0;
     for ms in 0..20_000u64 {
         catch_up(&mut manager, ms * MS, |_| 40_000);
-        let drop = manager.arrive(&packet(ms), 40_000) == Verdict::Drop;
+        let drop = manager.arrive(&packet(ms), 40_000) == AqmVerdict::Drop;
         dropped += u64::from(drop);
         early += u64::from(drop && ms < 150);
     }

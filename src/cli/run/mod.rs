@@ -21,7 +21,7 @@ use rustix::process::geteuid;
 use super::attach::Engine;
 use super::metrics::listen;
 use super::monitor::duration;
-use super::{Failure, Place};
+use super::{CliTarget, Failure};
 
 /// Run a program behind an emulated link, watch the host, and report whether the result is valid
 #[derive(Debug, clap::Args)]
@@ -185,7 +185,7 @@ enum Switch {
 }
 
 /// Runs the experiment and returns the exit code.
-pub fn run(mut args: Args, place: &Place) -> Result<u8, Failure> {
+pub fn run(mut args: Args, place: &CliTarget) -> Result<u8, Failure> {
     if !geteuid().is_root() {
         return Err(LabError::NotRoot.into());
     }

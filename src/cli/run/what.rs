@@ -9,7 +9,7 @@ use emud::profile::{Profile, shipped};
 
 use super::Args;
 use crate::cli::failure::EX_USAGE;
-use crate::cli::{Failure, Place, spare};
+use crate::cli::{CliTarget, Failure, spare};
 
 #[derive(Debug)]
 pub enum What {
@@ -36,7 +36,7 @@ pub enum At {
 const PREFIX_LEN: u8 = 30;
 
 impl What {
-    pub fn new(args: &Args, place: &Place) -> Result<Self, Failure> {
+    pub fn new(args: &Args, place: &CliTarget) -> Result<Self, Failure> {
         if let Some(scenario) = &args.scenario {
             let mut overrides = Overrides {
                 nodes: args.nodes,

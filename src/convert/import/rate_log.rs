@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Imports logs of rates in the formats of public data sets: a table of text or JSON, one row per
 //! moment.
+//!
+//! Longer than 400 lines: the columns of each public format, in one table of them.
 
 use super::table::{Row, Table};
 use super::writer::{Writer, string};

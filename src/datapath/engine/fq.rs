@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Engine `fq`: packets wait in sch_fq, which schedules by the departure time in skb->tstamp.
+//!
+//! Longer than 400 lines: the limits of sch_fq, and the probe that measures whether it keeps to them.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -418,7 +420,7 @@ fn try_redirect(nl: &mut Netlink, ifb: u32) -> Result<ToIfb, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::datapath::stage::compile::{Place, compile};
+    use crate::datapath::stage::compile::{PacketTarget, compile};
     use crate::profile::Profile;
 
     #[test]
@@ -469,7 +471,7 @@ mod tests {
         let compiled = |delay: &str| {
             let text = format!("[up]\ndelay = {delay}\n");
             let profile = Profile::parse(&text, "x").unwrap_or_else(|e| panic!("{e}"));
-            let place = Place {
+            let place = PacketTarget {
                 release: abi::EMUD_RELEASE_STAMP,
                 ifindex: 0,
                 l3: false,

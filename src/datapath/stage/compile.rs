@@ -10,7 +10,7 @@ use crate::profile::{self, LinkState, Neighbours, quantile};
 
 /// Where the classifier sends the packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct PacketTarget {
     /// How the engine gets packets: `EMUD_RELEASE_*`.
     pub release: abi::emud_release,
     /// The ifb or TAP to redirect to; 0 where there is none.
@@ -30,7 +30,7 @@ pub fn compile(
     seed: u64,
     direction: u32,
     epoch_ns: u64,
-    place: Place,
+    place: PacketTarget,
 ) -> Result<Compiled, quantile::SpreadError> {
     let mut out = abi::emud_link {
         seed: mix(seed ^ mix(u64::from(direction) + 1)),
@@ -80,7 +80,7 @@ pub fn compile(
 }
 
 /// Sets where a link sends its packets, whatever was set before.
-pub fn put(link: &mut abi::emud_link, place: Place) {
+pub fn put(link: &mut abi::emud_link, place: PacketTarget) {
     link.release = place.release;
     link.ifindex = place.ifindex;
     link.flags &= !(abi::EMUD_F_L3 | abi::EMUD_F_CLONE);
@@ -175,7 +175,7 @@ mod tests {
     fn no_two_links_of_a_profile_have_one_seed() {
         let plain = profile::Link::default();
         let seed = |number, direction| {
-            let place = Place {
+            let place = PacketTarget {
                 release: abi::EMUD_RELEASE_NONE,
                 ifindex: 0,
                 l3: false,
@@ -194,7 +194,7 @@ mod tests {
             "[link]\ndelay = { mean = \"100ms\", sd = \"10ms\", distribution = \"normal\" }",
             "test",
         );
-        let place = Place {
+        let place = PacketTarget {
             release: abi::EMUD_RELEASE_STAMP,
             ifindex: 0,
             l3: false,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What links need of the classifier (enum emud_feature in bpf/emud.h). The loader sets it as a
+//! What links need of the classifier (enum emud_feature in bpf/abi/state.h). The loader sets it as a
 //! constant, and the verifier neither follows nor keeps the code of everything else.
 
 use super::direction::Compiled;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! C: schedulers and queues of a DiffServ pilot, and its simulations.
+//!
+//! Longer than 400 lines: three published tables and their theory.
 
 use emud_monitor::log::RunVerdict;
 

@@ -12,7 +12,7 @@ use super::{Bench, Experiment, Figure, ReproduceError, Tolerance, m_contention};
 use crate::abi;
 use crate::datapath::compiled::matching;
 use crate::datapath::maps::{Loaded, Maps, Program};
-use crate::datapath::stage::compile::{Compiled, Place, compile, of_number};
+use crate::datapath::stage::compile::{Compiled, PacketTarget, compile, of_number};
 use crate::datapath::stage::features;
 use crate::datapath::stage::sizes::Sizes;
 use crate::host::now_ns;
@@ -178,7 +178,7 @@ fn has_delay(pair: &Pair, sent: RangeInclusive<u64>, departure: u64) -> bool {
 /// Returns the classifier as it is attached with engine fq.
 fn loaded(text: &str) -> Result<(Loaded, Maps), ReproduceError> {
     let profile = Profile::parse(text, "m-switch")?;
-    let place = Place {
+    let place = PacketTarget {
         release: abi::EMUD_RELEASE_STAMP,
         ifindex: 0,
         l3: false,

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
 use crate::abi::mix;
-use crate::bottleneck::aqm::{Aqm, Packet, Verdict, catch_up};
+use crate::bottleneck::aqm::{Aqm, AqmVerdict, Packet, catch_up};
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000 * MS;
@@ -214,7 +214,7 @@ impl<'a> Run<'a> {
             ..self.packet()
         };
         let verdict = self.manager.arrive(&packet, backlog);
-        if verdict == Verdict::Drop {
+        if verdict == AqmVerdict::Drop {
             self.outcome.signals += 1;
             return;
         }
@@ -241,7 +241,7 @@ impl<'a> Run<'a> {
                 ..self.packet()
             };
             let left = self.backlog();
-            if self.manager.depart(&packet, left) == Verdict::Drop {
+            if self.manager.depart(&packet, left) == AqmVerdict::Drop {
                 self.outcome.signals += 1;
                 continue;
             }

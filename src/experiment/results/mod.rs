@@ -51,7 +51,7 @@ pub use logged::Logged;
 pub use losses::{Losses, Same, losses};
 pub use run::{Change, InFleet, Metric, Run, Track, resource_name, verdict_word};
 pub use series::{Point, Series};
-pub use station::{Place, Places, StationTrack};
+pub use station::{Places, StationPosition, StationTrack};
 pub use summary::{Row, RunEntry, Summary, summarise};
 pub use tally::{Share, Tally};
 

@@ -32,7 +32,7 @@ impl StationTrack {
     /// Begins with the station at the start.
     pub(crate) fn at_start(medium: &RunMedium, station: &RunStation, mono_ns: u64) -> Self {
         let mut places = Places::default();
-        places.push(Place {
+        places.push(StationPosition {
             mono_ns,
             at_m: station.at_m,
             neighbours: station.neighbours.clone().into(),
@@ -53,7 +53,7 @@ impl StationTrack {
         let last = || Some(self.places.last()?.neighbours.clone());
         let changed = sample.neighbours.clone().map(Arc::from);
         let neighbours = changed.or_else(last).unwrap_or_default();
-        self.places.push(Place {
+        self.places.push(StationPosition {
             mono_ns: sample.mono_ns,
             at_m: sample.at_m,
             neighbours,
@@ -107,7 +107,7 @@ impl StationTrack {
 
 /// Where a station was at a time.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Place {
+pub struct StationPosition {
     /// ns of CLOCK_MONOTONIC.
     pub mono_ns: u64,
     /// x and y in m.
@@ -123,8 +123,8 @@ const POINTS: usize = 256;
 /// too many.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Places {
-    points: Vec<Place>,
-    last: Option<Place>,
+    points: Vec<StationPosition>,
+    last: Option<StationPosition>,
     /// Pushed so far, and how many of them make a point.
     pushed: u64,
     each: u64,
@@ -142,7 +142,7 @@ impl Default for Places {
 }
 
 impl Places {
-    fn push(&mut self, place: Place) {
+    fn push(&mut self, place: StationPosition) {
         if self.pushed.is_multiple_of(self.each) {
             if self.points.len() == POINTS {
                 let mut n = 0;
@@ -160,12 +160,12 @@ impl Places {
         self.last = Some(place);
     }
 
-    fn last(&self) -> Option<&Place> {
+    fn last(&self) -> Option<&StationPosition> {
         self.last.as_ref()
     }
 
     /// Returns the positions in the order of time; the last one is that of the log.
-    pub fn points(&self) -> Vec<&Place> {
+    pub fn points(&self) -> Vec<&StationPosition> {
         let last = self.last.iter();
         let beyond = last.filter(|last| self.points.last() != Some(last));
         self.points.iter().chain(beyond).collect()
@@ -180,9 +180,9 @@ mod tests {
     fn places_are_thinned_evenly_and_end_with_the_last() {
         let mut places = Places::default();
         for second in 0..100_000 {
-            places.push(Place {
+            places.push(StationPosition {
                 mono_ns: second,
-                ..Place::default()
+                ..StationPosition::default()
             });
             let points = places.points();
             assert!(points.len() <= POINTS + 1);

@@ -16,7 +16,7 @@ use crate::host::now_ns;
 use crate::netlink::Netlink;
 use crate::profile::quantile::of_share;
 
-use super::place::Place;
+use super::place::RunLocation;
 use super::{RunError, derived};
 
 /// Length in bytes for which a length-dependent loss is stated.
@@ -54,7 +54,7 @@ pub struct Attached {
 ///
 /// # Errors
 /// [`RunError::Link`]; the link is not attached then.
-pub fn attach(place: &Place, link: &Link, how: How) -> Result<Attached, RunError> {
+pub fn attach(place: &RunLocation, link: &Link, how: How) -> Result<Attached, RunError> {
     let request = Request {
         interface: link.interface.clone(),
         profile: link.profile.clone(),
@@ -64,7 +64,7 @@ pub fn attach(place: &Place, link: &Link, how: How) -> Result<Attached, RunError
         engine: how.engine,
         replace: false,
         lasts: None,
-        outlives: matches!(place, Place::Here(_)),
+        outlives: matches!(place, RunLocation::Here(_)),
         resolvers: None,
     };
     let attached = place.within(&link.node, || {
@@ -104,7 +104,7 @@ pub struct Seen {
 ///
 /// # Errors
 /// [`RunError::Link`]: it was removed, or cannot be read.
-pub fn look(place: &Place, link: &Link) -> Result<Seen, RunError> {
+pub fn look(place: &RunLocation, link: &Link) -> Result<Seen, RunError> {
     let looked = place.within(&link.node, || {
         let mut nl = Netlink::open()?;
         let device = nl.link(&link.interface)?;

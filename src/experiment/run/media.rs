@@ -13,7 +13,7 @@ use crate::medium::phy::Position;
 use crate::metrics::MediumSource;
 use crate::netlink::Netlink;
 
-use super::place::Place;
+use super::place::RunLocation;
 use super::{RunError, User, derived};
 
 /// A medium whose thread runs.
@@ -168,7 +168,7 @@ impl OnAir {
     }
 
     /// Returns the counters so far, with those of the kernel.
-    pub fn status(&self, place: &Place) -> Status {
+    pub fn status(&self, place: &RunLocation) -> Status {
         let dropped = |station: &OfHost| {
             let read = || Netlink::open()?.tx_dropped(station.ifindex);
             let read = place.within(&station.node, read);

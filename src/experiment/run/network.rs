@@ -26,7 +26,7 @@ use super::group::Group;
 use super::in_place::Guard;
 use super::links::How;
 use super::media::{self, OnAir};
-use super::place::Place;
+use super::place::RunLocation;
 use super::{ChangeLink, RunError, User, links};
 
 /// With more wires than this their ends know each other without ARP: all namespaces of a host share one table
@@ -42,7 +42,7 @@ const HOLDER_END: Duration = Duration::from_secs(2);
 
 /// An existing network. Dropping it removes it.
 pub struct Network {
-    pub place: Place,
+    pub place: RunLocation,
     /// Attached links, in the order of the plan.
     pub links: Vec<(Link, RunLink)>,
     /// Media whose threads run.
@@ -108,7 +108,7 @@ impl Network {
         }
         let host = outside(&mut lab, plan, &mut notes)?;
         Ok(Self {
-            place: Place::Lab(Box::new(lab)),
+            place: RunLocation::Lab(Box::new(lab)),
             links: vec![],
             media,
             host,
@@ -136,7 +136,7 @@ impl Network {
             }
         };
         Ok(Self {
-            place: Place::Here(programs),
+            place: RunLocation::Here(programs),
             links: vec![],
             media: vec![],
             host: None,
@@ -282,9 +282,9 @@ impl Network {
         OwnLinks {
             netns: self.links.iter().filter_map(of).collect(),
             devices: match self.place {
-                Place::Lab(_) => None,
+                RunLocation::Lab(_) => None,
                 // Others may have links beside it.
-                Place::Here(_) => Some(
+                RunLocation::Here(_) => Some(
                     self.links
                         .iter()
                         .flat_map(|(link, _)| devices(link))
@@ -301,7 +301,7 @@ impl Network {
     /// As [`Lab::close`], or of a link.
     pub fn take_down(self) -> Result<(), RunError> {
         match self.place {
-            Place::Lab(lab) => {
+            RunLocation::Lab(lab) => {
                 // Their TAPs end with the threads.
                 drop(self.media);
                 // The links end with their namespaces.
@@ -309,7 +309,7 @@ impl Network {
                 self.holders.iter().for_each(|holder| reap(*holder));
                 Ok(())
             }
-            Place::Here(programs) => {
+            RunLocation::Here(programs) => {
                 let ended = programs.end().map_err(|error| RunError::System {
                     what: "ending the programs",
                     error,

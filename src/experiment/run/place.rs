@@ -7,13 +7,13 @@ use std::{io, thread};
 use super::group::Group;
 use crate::experiment::lab::{Lab, LabError};
 
-pub enum Place {
+pub enum RunLocation {
     Lab(Box<Lab>),
     /// The namespaces of this process, for `--in-place`; programs are in a control group.
     Here(Group),
 }
 
-impl Place {
+impl RunLocation {
     /// Runs `work` in a node, in a separate thread: attaching blocks signals for the rest of a
     /// thread's life.
     ///

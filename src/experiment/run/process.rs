@@ -25,7 +25,7 @@ use crate::host::{open_files, spawn};
 use super::User;
 use super::folders::works_in;
 use super::output::{Copying, Sink, copy};
-use super::place::Place;
+use super::place::RunLocation;
 use super::terminal::Terminal;
 
 /// How long a program may take to end after SIGTERM.
@@ -86,7 +86,7 @@ impl Process {
     ///
     /// # Errors
     /// It cannot be started; NotFound if there is no such program.
-    pub fn start(place: &Place, start: Start<'_>) -> io::Result<Self> {
+    pub fn start(place: &RunLocation, start: Start<'_>) -> io::Result<Self> {
         let argv = argv(start.program, start.user);
         let mut command = command(&argv, &start)?;
         let terminal = match start.terminal {

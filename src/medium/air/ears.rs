@@ -4,6 +4,8 @@
 //! A transmission changes something at every station in its reach, and where all hear each other
 //! that is the whole medium, four times an exchange. What all of them have in common is therefore
 //! one bit in a set, and the rest an array: a step over 256 stations is a few instructions.
+//!
+//! Longer than 400 lines: one set of arrays, which each transmission changes under one borrow.
 
 use std::sync::Arc;
 

@@ -23,6 +23,8 @@
 //! meaning follows from what the station does: the end of its transmission, the beginning of its
 //! answer, or its timeout (`timers`). A transmission changes the state of the stations that it
 //! reaches in sets, 64 at a time (`ears`).
+//!
+//! Longer than 400 lines: the model is described where it is carried out.
 
 mod access;
 mod aggregate;

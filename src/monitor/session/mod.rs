@@ -29,7 +29,7 @@ mod source;
 mod tally;
 mod witness;
 
-pub use control::{Allowed, Place};
+pub use control::{Allowed, BoundSocket};
 pub use ended::{Ended, Measures, Stop};
 pub use error::{ObserveError, StartError};
 pub use experiment::Experiment;

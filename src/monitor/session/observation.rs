@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The loop of a run: takes events and writes lines.
+//!
+//! Longer than 400 lines: each kind of event changes the state of one loop.
 
 use std::collections::BTreeMap;
 use std::future::{Future, ready};

@@ -12,7 +12,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 use super::asked::Asked;
-use super::control::{Allowed, Place};
+use super::control::{Allowed, BoundSocket};
 use super::witness::{Episodes, SETTLED};
 use super::{
     Finished, MonitorSide, Observation, ObserveError, Remote, Setup, SideParts, StartError, Until,
@@ -53,7 +53,7 @@ struct Running {
     observation: Observation<Monitor>,
     side: MonitorSide,
     /// Removed when dropped.
-    _places: [Option<Place>; 2],
+    _places: [Option<BoundSocket>; 2],
 }
 
 /// Returns `None` if it could not begin, or the result is not requested.

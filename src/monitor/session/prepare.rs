@@ -8,13 +8,13 @@ use emud_monitor::event::Hook;
 use emud_monitor::psi::Psi;
 use emud_monitor::{Config, Monitor, MonitorError};
 
-use super::control::{Place, place, root_place};
+use super::control::{BoundSocket, place, root_place};
 use super::{ObserveError, StartError};
 use crate::datapath::emulated::Search;
 use crate::host::runtime::{FOLDER, ROOT_FOLDER};
 
 /// A socket and its listener.
-pub type Socket = (Place, UnixListener);
+pub type Socket = (BoundSocket, UnixListener);
 
 /// Opens the socket for programs, and the one for root: holders of emulated links. If the default
 /// sockets cannot be opened, a note is added and the kernel is watched nevertheless.

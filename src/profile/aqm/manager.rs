@@ -92,7 +92,7 @@ pub(crate) fn choice(aqm: &Aqm, rate: u64) -> Choice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bottleneck::aqm::{Aqm as _, Packet, Verdict, catch_up};
+    use crate::bottleneck::aqm::{Aqm as _, AqmVerdict, Packet, catch_up};
 
     const MANAGERS: [profile::Aqm; 7] = {
         use profile::Aqm;
@@ -175,7 +175,7 @@ mod tests {
                         manager.arrive(&packet, backlog),
                         manager.depart(&packet, backlog),
                     ];
-                    drops += u32::from(verdicts.contains(&Verdict::Drop));
+                    drops += u32::from(verdicts.contains(&AqmVerdict::Drop));
                 }
                 drops
             };

@@ -23,7 +23,7 @@ use std::sync::OnceLock;
 
 use crate::profile::Distribution;
 
-/// The table spans x = -8..=8 in steps of 1/256, as `EMUD_TABLE_STEPS` in bpf/emud.h.
+/// The table spans x = -8..=8 in steps of 1/256, as `EMUD_TABLE_STEPS` in bpf/abi/general.h.
 pub const TABLE_STEPS: usize = 4096;
 /// Number of points.
 pub const TABLE_LEN: usize = TABLE_STEPS + 1;

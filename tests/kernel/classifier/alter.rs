@@ -375,7 +375,7 @@ impl Drop for Wire {
 
 /// Returns the departures of packets and copies, for those that were copied.
 fn copies(wire: &Wire, l: &Link, n: u64) -> (Bench, Vec<(f64, f64)>) {
-    let place = Place {
+    let place = PacketTarget {
         release: abi::EMUD_RELEASE_HOLD,
         ifindex: wire.ifindex,
         l3: false,
@@ -464,7 +464,7 @@ fn a_copy_takes_its_own_delay() {
     let b = Bench::with(
         &l,
         42,
-        Place {
+        PacketTarget {
             release: abi::EMUD_RELEASE_STAMP,
             ifindex: 0,
             l3: false,

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 
 use emud::abi::mix;
 use emud::bottleneck::aqm::{
-    self, Ared, AredFigures, AverageFigures, Gains, Packet, Pi, PiFigures, Pie, PieFigures, Red,
-    RedFigures, Rem, RemFigures, Rio, RioFigures, Verdict, catch_up,
+    self, AqmVerdict, Ared, AredFigures, AverageFigures, Gains, Packet, Pi, PiFigures, Pie,
+    PieFigures, Red, RedFigures, Rem, RemFigures, Rio, RioFigures, catch_up,
 };
 use emud::profile::{self, Aqm, Length, Queue};
 
@@ -109,7 +109,7 @@ struct Reference {
 }
 
 impl Reference {
-    fn arrive(&mut self, at: u64, bytes: u64, dscp: u8, capable: bool, draw: u64) -> Verdict {
+    fn arrive(&mut self, at: u64, bytes: u64, dscp: u8, capable: bool, draw: u64) -> AqmVerdict {
         while self.queue.front().is_some_and(|(sent, _)| *sent <= at) {
             let (sent, packet) = self.queue.pop_front().unwrap();
             self.manager.depart(&packet, self.busy_until - sent);
@@ -128,8 +128,8 @@ impl Reference {
             ..Packet::default()
         };
         let verdict = self.manager.arrive(&packet, wait);
-        if verdict == Verdict::Drop || packet.full {
-            return Verdict::Drop;
+        if verdict == AqmVerdict::Drop || packet.full {
+            return AqmVerdict::Drop;
         }
         self.busy_until = busy_until.max(at) + packet.size;
         self.queue.push_back((self.busy_until, packet));
@@ -214,11 +214,11 @@ fn compare(aqm: Aqm) -> [u64; 3] {
         let packet = frame(bytes, dscp, if capable { 2 } else { 0 });
         let (verdict, left) = send_and_see(&b, &packet, at);
         let got = match (verdict, left[15] & 3) {
-            (TC_ACT_STOLEN, _) => Verdict::Drop,
-            (_, 3) => Verdict::Mark,
-            _ => Verdict::Pass,
+            (TC_ACT_STOLEN, _) => AqmVerdict::Drop,
+            (_, 3) => AqmVerdict::Mark,
+            _ => AqmVerdict::Pass,
         };
-        marks += u64::from(got == Verdict::Mark);
+        marks += u64::from(got == AqmVerdict::Mark);
         let want = reference.arrive(at, bytes, dscp, capable, draws.next());
         assert_eq!(
             got,

@@ -215,7 +215,7 @@ fn every_packet_waits_as_in_a_simulation() {
 
 /// Which packets of a steady stream are lost.
 fn fates(link: &Link, seed: u64, release: abi::emud_release) -> Vec<bool> {
-    let place = Place {
+    let place = PacketTarget {
         release,
         ..stamp_place()
     };

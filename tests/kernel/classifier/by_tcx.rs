@@ -26,7 +26,7 @@ fn links() -> [Link; 3] {
 
 #[test]
 fn both_hooks_have_the_same_results() {
-    let place = Place {
+    let place = PacketTarget {
         release: abi::EMUD_RELEASE_QDISC,
         ..stamp_place()
     };

@@ -12,7 +12,7 @@ const NO_DEVICE: u32 = 1_000_000;
 
 /// Verdict and counters after a packet of a test run, which has a socket.
 fn outcome(link: &Link, ifb: u32) -> (i32, String) {
-    let place = Place {
+    let place = PacketTarget {
         release: abi::EMUD_RELEASE_IFB,
         ifindex: ifb,
         l3: false,
@@ -61,7 +61,7 @@ fn the_copy_of_an_ifb_is_not_marked() {
         };
         nl.attach_bpf_filter(LOOPBACK, &filter).unwrap();
         let copying = link(|l| l.duplicate.probability = 1.0);
-        let place = Place {
+        let place = PacketTarget {
             release: abi::EMUD_RELEASE_IFB,
             ifindex: LOOPBACK,
             l3: false,
@@ -91,7 +91,7 @@ fn what_the_stack_does_not_take_again_is_not_lost_in_silence() {
     let thread = std::thread::spawn(|| {
         own_network();
         let copying = link(|l| l.duplicate.probability = 1.0);
-        let place = Place {
+        let place = PacketTarget {
             release: abi::EMUD_RELEASE_MIRRED,
             ifindex: NO_DEVICE,
             l3: false,

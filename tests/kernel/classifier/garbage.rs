@@ -70,7 +70,7 @@ fn every_frame_meets_one_fate() {
         let b = Bench::with(
             link,
             42,
-            Place {
+            PacketTarget {
                 l3,
                 ..stamp_place()
             },

@@ -37,7 +37,7 @@ mod turning;
 use aya::programs::{TestRun, TestRunOptions};
 use emud::abi;
 use emud::datapath::maps::{DatapathError, Loaded, Maps, Program};
-use emud::datapath::stage::compile::{Compiled, Place, compile};
+use emud::datapath::stage::compile::{Compiled, PacketTarget, compile};
 use emud::datapath::stage::features;
 use emud::datapath::stage::sizes::Sizes;
 use emud::histogram::{Delays, buckets};
@@ -68,7 +68,7 @@ struct Bench {
     /// ns since boot.
     start: u64,
     /// Where profiles are compiled for.
-    place: Place,
+    place: PacketTarget,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,8 +77,8 @@ struct Fate {
     departure: u64,
 }
 
-fn stamp_place() -> Place {
-    Place {
+fn stamp_place() -> PacketTarget {
+    PacketTarget {
         release: abi::EMUD_RELEASE_STAMP,
         ifindex: 0,
         l3: false,
@@ -90,7 +90,7 @@ impl Bench {
         Self::with(up, 42, stamp_place())
     }
 
-    fn with(up: &Link, seed: u64, place: Place) -> Self {
+    fn with(up: &Link, seed: u64, place: PacketTarget) -> Self {
         Self::for_link(up, seed, place, &Sizes::default())
     }
 
@@ -99,7 +99,7 @@ impl Bench {
     }
 
     /// As after an attach of this link.
-    fn for_link(up: &Link, seed: u64, place: Place, sizes: &Sizes) -> Self {
+    fn for_link(up: &Link, seed: u64, place: PacketTarget, sizes: &Sizes) -> Self {
         let [up, down] = both(up, seed, place, START);
         let both: [&[Compiled]; 2] = [&[up], &[down]];
         let mut bench = Self::for_features(sizes, features::of(both));
@@ -132,7 +132,7 @@ impl Bench {
         bench
     }
 
-    fn set(&mut self, up: &Link, seed: u64, place: Place) {
+    fn set(&mut self, up: &Link, seed: u64, place: PacketTarget) {
         let [up, down] = both(up, seed, place, self.start);
         self.apply([&[up], &[down]]).unwrap();
     }
@@ -157,7 +157,7 @@ impl Bench {
         self.maps.apply_with(both, rules)
     }
 
-    fn compile(&self, link: &Link, seed: u64, direction: u32, place: Place) -> Compiled {
+    fn compile(&self, link: &Link, seed: u64, direction: u32, place: PacketTarget) -> Compiled {
         compiled(link, seed, direction, place, self.start)
     }
 
@@ -177,7 +177,7 @@ impl Bench {
     }
 }
 
-fn compiled(link: &Link, seed: u64, direction: u32, place: Place, start: u64) -> Compiled {
+fn compiled(link: &Link, seed: u64, direction: u32, place: PacketTarget, start: u64) -> Compiled {
     let mut c = compile(link, seed, direction, start, place).unwrap();
     // The test run has a socket and no device to clone to.
     c.link.flags &= !abi::EMUD_F_CLONE;
@@ -185,7 +185,7 @@ fn compiled(link: &Link, seed: u64, direction: u32, place: Place, start: u64) ->
 }
 
 /// This link, and the other direction, which does nothing.
-fn both(up: &Link, seed: u64, place: Place, start: u64) -> [Compiled; 2] {
+fn both(up: &Link, seed: u64, place: PacketTarget, start: u64) -> [Compiled; 2] {
     let up = compiled(up, seed, abi::EMUD_UP, place, start);
     let down = compiled(&Link::default(), seed, abi::EMUD_DOWN, place, start);
     [up, down]
@@ -745,7 +745,7 @@ fn vlan_tags_and_other_protocols_are_delayed_too() {
 #[test]
 fn what_is_not_ip_waits_with_its_socket_and_is_counted() {
     for release in [abi::EMUD_RELEASE_STAMP, abi::EMUD_RELEASE_QDISC] {
-        let place = Place {
+        let place = PacketTarget {
             release,
             ..stamp_place()
         };
@@ -784,7 +784,7 @@ fn what_is_not_ip_to_the_kernel_passes_an_ifb_and_is_counted() {
         (abi::EMUD_RELEASE_MIRRED, TC_ACT_OK),
     ] {
         for l in [&delaying, &slow] {
-            let place = Place {
+            let place = PacketTarget {
                 release,
                 // There is none: nothing is sent.
                 ifindex: 1_000_000,
@@ -888,7 +888,7 @@ fn a_super_packet_of_sctp_counts_as_its_packets() {
 
 #[test]
 fn hold_pushes_a_header_and_stops_when_the_lease_ends() {
-    let place = Place {
+    let place = PacketTarget {
         release: abi::EMUD_RELEASE_HOLD,
         ifindex: 1,
         l3: false,
@@ -915,7 +915,7 @@ fn hold_pushes_a_header_and_stops_when_the_lease_ends() {
 
 #[test]
 fn an_inactive_link_passes_everything() {
-    let place = Place {
+    let place = PacketTarget {
         release: abi::EMUD_RELEASE_NONE,
         ifindex: 0,
         l3: false,

@@ -23,7 +23,7 @@ fn held(link: &str) -> Bench {
     let profile = Profile::parse(&format!("{link}{BOTTLENECKS}"), "x.toml");
     let profile = profile.unwrap_or_else(|error| panic!("{error}"));
     let mut bench = bench_of(&profile);
-    bench.place = Place {
+    bench.place = PacketTarget {
         release: abi::EMUD_RELEASE_HOLD,
         ifindex: 1,
         l3: false,

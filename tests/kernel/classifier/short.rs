@@ -175,11 +175,11 @@ fn no_other_place_takes_it() {
         b.maps.control().unwrap().generation & abi::EMUD_SHORT
     };
     assert_ne!(bits(stamp_place()), 0);
-    let hold = Place {
+    let hold = PacketTarget {
         release: abi::EMUD_RELEASE_HOLD,
         ..stamp_place()
     };
-    let l3 = Place {
+    let l3 = PacketTarget {
         l3: true,
         ..stamp_place()
     };

@@ -128,7 +128,7 @@ fn control_traffic_is_no_priority_of_fqs() {
 
 /// The stamp of a packet to the port of PTP events, which pass, with these links; 0: none.
 fn stamp_after_a_pass(release: abi::emud_release, direction: u32, stamp: u64) -> u64 {
-    let place = Place {
+    let place = PacketTarget {
         release,
         ..stamp_place()
     };
@@ -171,7 +171,7 @@ fn a_packet_that_passes_keeps_no_stamp_of_the_past() {
 /// By the lowest bit of the stamp: emud's qdisc limits what users hold back.
 #[test]
 fn the_qdisc_sees_which_packets_are_held_back_for_long() {
-    let place = Place {
+    let place = PacketTarget {
         release: abi::EMUD_RELEASE_QDISC,
         ..stamp_place()
     };

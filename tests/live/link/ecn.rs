@@ -38,7 +38,7 @@ const QUEUES: &[(&str, &str)] = &[
 ];
 
 /// A queue's profile, and its counters: marked, dropped by the manager, dropped because it was full.
-struct Place {
+struct PacketTarget {
     profile: fn(&str) -> String,
     marked: &'static str,
     managed: &'static str,
@@ -58,7 +58,7 @@ pub fn marks(engine: Engine) {
             "[link]\ndelay = \"5ms\"\n[up]\nrate = \"10Mbit\"\nqueue = {{ time = \"1s\", {queue} }}"
         )
     };
-    let place = Place {
+    let place = PacketTarget {
         profile,
         marked: "/up/counters/marked",
         // Above 10 % PIE drops packets that it could mark.
@@ -77,7 +77,7 @@ pub fn marks_in_a_class() {
              [bottleneck.b.class.x]\nqueue = {{ limit = \"1000p\", {queue} }}\n"
         )
     };
-    let place = Place {
+    let place = PacketTarget {
         profile,
         marked: "/bottlenecks/0/classes/0/marked",
         managed: "/bottlenecks/0/classes/0/dropped_aqm",
@@ -86,7 +86,7 @@ pub fn marks_in_a_class() {
     marks_in(Engine::Hold, &place);
 }
 
-fn marks_in(engine: Engine, place: &Place) {
+fn marks_in(engine: Engine, place: &PacketTarget) {
     let mut verdict = Verdict::default();
     let lab = Lab::new();
     lab.add_ipv6();

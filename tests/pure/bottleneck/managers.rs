@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 
 use emud::abi::mix;
 use emud::bottleneck::aqm::{
-    Aqm, AredFigures, AverageFigures, Choice, CoDelFigures, Gains, Packet as Judged, PiFigures,
-    PieFigures, RedFigures, RemFigures, RioFigures, Verdict, pie_gain, probability,
+    Aqm, AqmVerdict, AredFigures, AverageFigures, Choice, CoDelFigures, Gains, Packet as Judged,
+    PiFigures, PieFigures, RedFigures, RemFigures, RioFigures, pie_gain, probability,
 };
 use emud::bottleneck::{Cause, Class, Decision, Limits, Plan, Schedule, Server, Signals};
 
@@ -145,8 +145,8 @@ impl Model {
         let verdict = self.manager.arrive(&packet, backlog);
         match (full, verdict) {
             (true, _) => return Err(Cause::Full),
-            (false, Verdict::Drop) => return Err(Cause::Managed),
-            (false, verdict) => self.marked[index] = verdict == Verdict::Mark,
+            (false, AqmVerdict::Drop) => return Err(Cause::Managed),
+            (false, verdict) => self.marked[index] = verdict == AqmVerdict::Mark,
         }
         self.queue.push_back(index);
         Ok(())
@@ -165,9 +165,9 @@ impl Model {
             .map(|i| u64::from(packets[*i].bytes))
             .sum();
         match self.manager.depart(&packet, backlog) {
-            Verdict::Drop => return (index, Err(Cause::Managed)),
-            Verdict::Mark => self.marked[index] = true,
-            Verdict::Pass => {}
+            AqmVerdict::Drop => return (index, Err(Cause::Managed)),
+            AqmVerdict::Mark => self.marked[index] = true,
+            AqmVerdict::Pass => {}
         }
         let rate = u128::from(self.plan.rate);
         if self.free / rate < now.into() {

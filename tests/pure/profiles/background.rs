@@ -2,7 +2,7 @@
 //! `background`: what is read, written, changed and compiled, and each conflict with its message.
 
 use emud::abi;
-use emud::datapath::stage::compile::{Beside, Place, compile, decode};
+use emud::datapath::stage::compile::{Beside, PacketTarget, compile, decode};
 use emud::datapath::stage::features;
 use emud::profile::{Background, Link, Profile, ProfileError, TextError};
 use proptest::prelude::*;
@@ -150,7 +150,7 @@ fn a_rule_may_choose_a_link_with_a_background() {
 }
 
 fn compiled(link: &Link, seed: u64) -> emud::datapath::stage::compile::Compiled {
-    let place = Place {
+    let place = PacketTarget {
         release: 0,
         ifindex: 0,
         l3: false,

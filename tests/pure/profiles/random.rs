@@ -2,7 +2,7 @@
 //! The profile reader with random input.
 
 use emud::abi;
-use emud::datapath::stage::compile::{Beside, Compiled, Place, compile, decode};
+use emud::datapath::stage::compile::{Beside, Compiled, PacketTarget, compile, decode};
 use emud::profile::quantile::Table;
 use emud::profile::shipped::{self, SHIPPED};
 use emud::profile::{
@@ -252,7 +252,7 @@ proptest! {
 }
 
 fn figures(link: &Link) -> Compiled {
-    let place = Place {
+    let place = PacketTarget {
         release: 0,
         ifindex: 0,
         l3: false,

@@ -2,7 +2,7 @@
 //! Valid and invalid combinations with traces, phases and slots; each conflict has one message.
 
 use emud::datapath::engine::fq;
-use emud::datapath::stage::compile::{Compiled, Place, compile};
+use emud::datapath::stage::compile::{Compiled, PacketTarget, compile};
 use emud::datapath::stage::timeline;
 use emud::profile::{Link, Profile, ProfileError, TextError};
 
@@ -142,7 +142,7 @@ fn compiled(up: &str) -> Compiled {
 }
 
 fn compiled_link(link: &Link) -> Compiled {
-    let place = Place {
+    let place = PacketTarget {
         release: emud::abi::EMUD_RELEASE_STAMP,
         ifindex: 0,
         l3: false,
@@ -278,7 +278,7 @@ fn rows_of_jitter_in_force_stay_about_their_delay() {
 #[test]
 fn rows_in_force_count_the_queue_that_they_were_made_for() {
     let compiled = |profile: &Profile| {
-        let place = Place {
+        let place = PacketTarget {
             release: 0,
             ifindex: 0,
             l3: false,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The meaning of traces, phases and slots, and the messages for meaningless ones.
 
-use emud::datapath::stage::compile::{Place, compile};
+use emud::datapath::stage::compile::{PacketTarget, compile};
 use emud::datapath::stage::timeline::{self, kept};
 use emud::profile::{Link, Phase, Phases, Profile, Slot, Trace, TraceRow, TraceSource};
 use emud::verify::What;
@@ -665,7 +665,7 @@ fn rates_of_rows_have_a_wire() {
         1,
         0,
         0,
-        Place {
+        PacketTarget {
             release: 0,
             ifindex: 0,
             l3: false,

@@ -13,7 +13,7 @@ pub const TELL_EVERY_NS: u64 = 10_000_000;
 
 /// The kind of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FailureKind {
     /// Released more than `EMUD_LATE_NS` too late.
     Late,
     /// Not released: no room, malformed, or rejected by the kernel.
@@ -26,7 +26,7 @@ pub struct Failure {
     /// The direction of the frames.
     pub direction: Direction,
     /// Kind of the failure.
-    pub kind: Kind,
+    pub kind: FailureKind,
     /// Departure time of the first of them, CLOCK_MONOTONIC; for a frame without a readable one,
     /// its arrival.
     pub since_ns: u64,
@@ -71,15 +71,25 @@ impl Failures {
 
     /// Counts a frame that was released too late.
     pub fn late(&mut self, departure_ns: u64, now_ns: u64) {
-        self.add(Kind::Late, departure_ns, now_ns, now_ns - departure_ns);
+        self.add(
+            FailureKind::Late,
+            departure_ns,
+            now_ns,
+            now_ns - departure_ns,
+        );
     }
 
     /// Counts a lost frame; `departure_ns` if it could be read.
     pub fn dropped(&mut self, departure_ns: Option<u64>, now_ns: u64) {
-        self.add(Kind::Dropped, departure_ns.unwrap_or(now_ns), now_ns, 0);
+        self.add(
+            FailureKind::Dropped,
+            departure_ns.unwrap_or(now_ns),
+            now_ns,
+            0,
+        );
     }
 
-    fn add(&mut self, kind: Kind, since_ns: u64, now_ns: u64, late_ns: u64) {
+    fn add(&mut self, kind: FailureKind, since_ns: u64, now_ns: u64, late_ns: u64) {
         if self.to.is_none() {
             return;
         }
@@ -133,7 +143,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn failure(
-        kind: Kind,
+        kind: FailureKind,
         since_ns: u64,
         seen_ns: u64,
         worst_late_ns: u64,
@@ -156,7 +166,7 @@ mod tests {
         let mut failures = Failures::new(Direction::Up, Some(to));
         assert_eq!(failures.next_ns(), None);
         failures.late(100 * MS, 102 * MS);
-        let first = failure(Kind::Late, 100 * MS, 102 * MS, 2 * MS, 1);
+        let first = failure(FailureKind::Late, 100 * MS, 102 * MS, 2 * MS, 1);
         assert_eq!(told.try_recv(), Ok(first));
         assert_eq!(failures.next_ns(), None);
 
@@ -168,7 +178,7 @@ mod tests {
         failures.tell(112 * MS - 1);
         assert!(told.try_recv().is_err());
         failures.tell(112 * MS);
-        let second = failure(Kind::Late, 100 * MS, 111 * MS, 4 * MS, 3);
+        let second = failure(FailureKind::Late, 100 * MS, 111 * MS, 4 * MS, 3);
         assert_eq!(told.try_recv(), Ok(second));
         assert_eq!(failures.next_ns(), None);
         failures.tell(200 * MS);
@@ -186,9 +196,9 @@ mod tests {
         failures.tell(113 * MS);
         let told: Vec<_> = told.try_iter().collect();
         let expected = [
-            failure(Kind::Late, 100 * MS, 102 * MS, 2 * MS, 1),
-            failure(Kind::Dropped, 103 * MS, 103 * MS, 0, 1),
-            failure(Kind::Dropped, 200 * MS, 104 * MS, 0, 1),
+            failure(FailureKind::Late, 100 * MS, 102 * MS, 2 * MS, 1),
+            failure(FailureKind::Dropped, 103 * MS, 103 * MS, 0, 1),
+            failure(FailureKind::Dropped, 200 * MS, 104 * MS, 0, 1),
         ];
         assert_eq!(told, expected);
     }

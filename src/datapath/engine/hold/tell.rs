@@ -15,7 +15,7 @@ use std::sync::mpsc::Receiver;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use serde_json::json;
 
-use super::failure::{Failure, Kind};
+use super::failure::{Failure, FailureKind};
 use crate::abi;
 
 /// Folder of the monitors' sockets.
@@ -35,8 +35,8 @@ pub struct LinkName {
 /// Formats one line: value and threshold are ns for late frames, packets for dropped ones.
 pub fn line(link: &LinkName, failure: &Failure) -> String {
     let (kind, value, threshold) = match failure.kind {
-        Kind::Late => ("late", failure.worst_late_ns, u64::from(abi::EMUD_LATE_NS)),
-        Kind::Dropped => ("dropped", failure.frames, 1),
+        FailureKind::Late => ("late", failure.worst_late_ns, u64::from(abi::EMUD_LATE_NS)),
+        FailureKind::Dropped => ("dropped", failure.frames, 1),
     };
     let line = json!({
         "type": "emulator",

@@ -11,7 +11,7 @@ use askama::Template;
 use emud_monitor::log::RunMedium;
 
 use super::plot::second;
-use crate::experiment::results::{Place, Run, StationTrack};
+use crate::experiment::results::{Run, StationPosition, StationTrack};
 use motion::{Motion, shown};
 use scale::Scale;
 
@@ -95,12 +95,12 @@ struct Frame<'a> {
 /// A station with its positions by the time in s, the first one at 0.
 struct Walk<'a> {
     name: &'a str,
-    places: Vec<(f64, &'a Place)>,
+    places: Vec<(f64, &'a StationPosition)>,
 }
 
 impl Walk<'_> {
     /// Returns the last position at a time.
-    fn at(&self, s: f64) -> Option<&Place> {
+    fn at(&self, s: f64) -> Option<&StationPosition> {
         let next = self.places.partition_point(|(at_s, _)| *at_s <= s);
         let place = self.places.get(next.saturating_sub(1));
         place.map(|(_, place)| *place)

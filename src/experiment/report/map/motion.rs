@@ -2,7 +2,7 @@
 //! Values over time, as SMIL has them.
 
 use super::scale::Scale;
-use crate::experiment::results::Place;
+use crate::experiment::results::StationPosition;
 
 /// A map shows a run in this time at most, s.
 const LONGEST_S: f64 = 24.0;
@@ -22,7 +22,11 @@ pub struct Motion {
 
 impl Motion {
     /// Returns the motion along these positions; `None`: the station does not move.
-    pub fn of_places(places: &[(f64, &Place)], end_s: f64, scale: &Scale) -> Option<Self> {
+    pub fn of_places(
+        places: &[(f64, &StationPosition)],
+        end_s: f64,
+        scale: &Scale,
+    ) -> Option<Self> {
         let points = places
             .iter()
             .map(|(at_s, place)| (*at_s, scale.px(place.at_m)));

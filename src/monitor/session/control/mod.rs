@@ -8,6 +8,6 @@ mod protocol;
 mod reporters;
 mod server;
 
-pub use place::{Place, is_apart, place, root_place, sockets};
+pub use place::{BoundSocket, is_apart, place, root_place, sockets};
 pub use reporters::Allowed;
 pub use server::serve;

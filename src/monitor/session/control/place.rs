@@ -27,7 +27,7 @@ const ROOT_MODE: u32 = 0o600;
 
 /// A socket with a listener; removed when dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct BoundSocket {
     /// Path of the socket.
     pub path: PathBuf,
     folder: OwnedFd,
@@ -38,7 +38,7 @@ pub struct Place {
     _listens: UnixListener,
 }
 
-impl Drop for Place {
+impl Drop for BoundSocket {
     fn drop(&mut self) {
         let ours = stat(&self.folder, &self.name).is_ok_and(|stat| stat.st_ino == self.inode);
         if ours {
@@ -53,7 +53,10 @@ impl Drop for Place {
 ///
 /// # Errors
 /// [`ObserveError::Taken`] only for `asked`; [`ObserveError::Listen`].
-pub fn place(asked: Option<&Path>, folder: &Path) -> Result<(Place, UnixListener), ObserveError> {
+pub fn place(
+    asked: Option<&Path>,
+    folder: &Path,
+) -> Result<(BoundSocket, UnixListener), ObserveError> {
     if let Some(path) = asked {
         return listen(path, MODE)?.ok_or_else(|| ObserveError::Taken(path.to_owned()));
     }
@@ -73,7 +76,7 @@ const APART: &str = ".apart.sock";
 ///
 /// # Errors
 /// [`ObserveError::Listen`].
-pub fn root_place(folder: &Path, apart: bool) -> Result<(Place, UnixListener), ObserveError> {
+pub fn root_place(folder: &Path, apart: bool) -> Result<(BoundSocket, UnixListener), ObserveError> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let _lock = own(folder, 0o700)?;
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -107,8 +110,8 @@ fn failed(at: &Path, error: io::Error) -> ObserveError {
 }
 
 /// Returns `None` if another process listens there.
-fn listen(path: &Path, mode: u32) -> Result<Option<(Place, UnixListener)>, ObserveError> {
-    let try_it = || -> io::Result<Option<(Place, UnixListener)>> {
+fn listen(path: &Path, mode: u32) -> Result<Option<(BoundSocket, UnixListener)>, ObserveError> {
+    let try_it = || -> io::Result<Option<(BoundSocket, UnixListener)>> {
         let name = path.file_name().ok_or(ErrorKind::InvalidInput)?.to_owned();
         let folder = parent(path)?;
         let listener = match bind(&folder, &name, mode) {
@@ -122,7 +125,7 @@ fn listen(path: &Path, mode: u32) -> Result<Option<(Place, UnixListener)>, Obser
             bound => bound?,
         };
         let inode = stat(&folder, &name)?.st_ino;
-        let place = Place {
+        let place = BoundSocket {
             path: path.to_owned(),
             folder,
             name,
