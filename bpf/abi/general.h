@@ -7,6 +7,14 @@
 
 #include <linux/types.h>
 
+/* The lock of a value of a map. User space always reads 0. */
+#ifdef __bpf__
+#include <linux/bpf.h>
+#define EMUD_LOCK struct bpf_spin_lock
+#else
+#define EMUD_LOCK __u32
+#endif
+
 #define EMUD_UP 0 /* egress of the device */
 #define EMUD_DOWN 1 /* ingress of the device */
 #define EMUD_DIRECTIONS 2

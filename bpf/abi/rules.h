@@ -6,9 +6,6 @@
 #define EMUD_ABI_RULES_H
 
 #include <linux/types.h>
-#ifdef __bpf__
-#include <linux/bpf.h>
-#endif
 
 #include "general.h"
 #include "link.h"
@@ -72,11 +69,7 @@ struct emud_learned_flow {
 	__u32 cgroups;
 };
 struct emud_learned {
-#ifdef __bpf__
-	struct bpf_spin_lock lock;
-#else
-	__u32 lock; /* always read as 0 */
-#endif
+	EMUD_LOCK lock;
 	__u32 reserved; /* 0 */
 	struct emud_learned_flow way[EMUD_LEARNED_WAYS];
 };
@@ -134,11 +127,7 @@ struct emud_instance {
 	__u64 seen; /* ns */
 };
 struct emud_instances {
-#ifdef __bpf__
-	struct bpf_spin_lock lock;
-#else
-	__u32 lock; /* always read as 0 */
-#endif
+	EMUD_LOCK lock;
 	__u32 reserved; /* 0 */
 	struct emud_instance way[EMUD_INSTANCE_WAYS];
 };

@@ -6,9 +6,6 @@
 #define EMUD_ABI_STATE_H
 
 #include <linux/types.h>
-#ifdef __bpf__
-#include <linux/bpf.h>
-#endif
 
 #include "general.h"
 #include "link.h"
@@ -100,11 +97,7 @@ _Static_assert(sizeof(struct emud_aqm_state) == 176, "shared with Rust");
 
 /* The queue and the order of one direction; `emud set` keeps it. */
 struct emud_state {
-#ifdef __bpf__
-	struct bpf_spin_lock lock;
-#else
-	__u32 lock; /* always read as 0 */
-#endif
+	EMUD_LOCK lock;
 	__u32 ring_pos; /* packets admitted so far */
 	__u64 busy_until; /* the wire is busy until, ns */
 	__u64 busy_frac; /* and a fraction of a ns, times 2^rate_shift */

@@ -65,7 +65,8 @@ pub fn send(stream: &Stream) -> Result<Vec<Sent>, TrafficError> {
         let message = "an RTP stream has one destination: start a sender for each";
         return Err(TrafficError::Usage(message.to_owned()));
     }
-    let all = stream.to.iter().map(|to| To::open(to, stream));
+    let host = header::host().map_err(failed("the ID of this boot"))?;
+    let all = stream.to.iter().map(|to| To::open(to, stream, host));
     let mut all: Vec<To<'_>> = all.collect::<Result<_, _>>()?;
     let frames = stream.rtp.map(|fps| Frames {
         rate: stream.rate,
@@ -108,7 +109,7 @@ pub fn send(stream: &Stream) -> Result<Vec<Sent>, TrafficError> {
 }
 
 impl<'a> To<'a> {
-    fn open(name: &'a str, stream: &Stream) -> Result<Self, TrafficError> {
+    fn open(name: &'a str, stream: &Stream, host: u32) -> Result<Self, TrafficError> {
         let address = ipv4(name)?;
         let socket = UdpSocket::bind("0.0.0.0:0").map_err(failed("a socket"))?;
         set_ip_tos(&socket, stream.tos).map_err(|e| failed("the type of service")(e.into()))?;
@@ -117,7 +118,7 @@ impl<'a> To<'a> {
             address,
             connected: has_route(socket.connect(address)).map_err(failed(name))?,
             socket,
-            host: header::host().map_err(failed("the ID of this boot"))?,
+            host,
             sent: Sent {
                 port: address.port(),
                 packets: 0,
