@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a medium's thread has done so far.
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::medium::air::Count;
 
-/// Deliveries later than this are counted,
+/// Deliveries later than this are counted.
 pub(super) const LATE_NS: u64 = 1_000_000;
-/// and later than this they make the run unreliable.
+/// Deliveries later than this make a run unreliable, unless it accepts later ones.
 pub(super) const FAILED_NS: u64 = 5_000_000;
 /// A stamp that is older than virtual time by more than this has met another air than it should.
 pub(super) const STALE_NS: u64 = 1_000_000;
@@ -20,8 +21,10 @@ pub struct Status {
     pub delivered: u64,
     /// Frames delivered 1 ms late or more.
     pub late: u64,
-    /// Frames delivered 5 ms late or more.
+    /// Frames delivered later than `failed_ns`.
     pub failed: u64,
+    /// The largest lateness of a reliable run, ns.
+    pub failed_ns: u64,
     /// Lateness of the latest frame, ns.
     pub worst_late_ns: u64,
     /// Frames that were read.
@@ -72,7 +75,7 @@ impl Status {
     pub(super) fn lateness(&mut self, late_ns: u64) {
         self.worst_late_ns = self.worst_late_ns.max(late_ns);
         self.late += u64::from(late_ns >= LATE_NS);
-        self.failed += u64::from(late_ns >= FAILED_NS);
+        self.failed += u64::from(late_ns >= self.failed_ns);
     }
 
     pub(super) fn staleness(&mut self, stale_ns: u64) {
@@ -82,32 +85,31 @@ impl Status {
 
     /// Sentences about what makes the time since `before` unreliable, and whether a busy host can be
     /// the cause.
-    pub fn failures_since(&self, before: &Self) -> Vec<(u64, &'static str, bool)> {
+    pub fn failures_since(&self, before: &Self) -> Vec<(u64, Cow<'static, str>, bool)> {
+        let late_ms = self.failed_ns as f64 / 1e6;
+        let late = format!("frames were delivered more than {late_ms} ms late");
         let all = [
-            (
-                self.failed - before.failed,
-                "frames were delivered more than 5 ms late",
-                true,
-            ),
+            (self.failed - before.failed, late.into(), true),
             (
                 self.stale - before.stale,
-                "frames were read more than 1 ms after the air at their time was decided",
+                "frames were read more than 1 ms after the air at their time was decided".into(),
                 true,
             ),
             (
                 self.overflowed - before.overflowed,
-                "frames were dropped before they could be read",
+                "frames were dropped before they could be read".into(),
                 true,
             ),
             (
                 self.refused - before.refused,
-                "frames could not be written to their node",
+                "frames could not be written to their node".into(),
                 true,
             ),
             (
                 self.unstamped - before.unstamped,
                 "frames were sent past the program that stamps them (PACKET_QDISC_BYPASS, XDP): send \
-                 them without",
+                 them without"
+                .into(),
                 false,
             ),
         ];

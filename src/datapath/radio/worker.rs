@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
@@ -15,7 +16,7 @@ use super::frame::{self, Destination, Reject};
 use super::motion::Step;
 use super::pool::Pool;
 use super::record::{Record, Setting};
-use super::status::Status;
+use super::status::{FAILED_NS, Status};
 use crate::host::{now_ns, sleep_until, timespec};
 use crate::medium::air::{Air, Frame, Outcome, Plan, To};
 
@@ -48,6 +49,8 @@ pub struct Setup {
     pub setting: Setting,
     /// In the order of stations.
     pub taps: Vec<Tap>,
+    /// Accepted lateness of a delivery; the least is 5 ms.
+    pub late: Duration,
     /// Where arrivals are written for [`replay`](super::replay).
     pub record: Option<File>,
 }
@@ -119,7 +122,10 @@ impl Worker {
             epoll,
             _stop: Arc::clone(stop),
             start_ns: now_ns(),
-            status: Status::default(),
+            status: Status {
+                failed_ns: FAILED_NS.max(u64::try_from(setup.late.as_nanos()).unwrap_or(u64::MAX)),
+                ..Status::default()
+            },
             shared,
             record: record.transpose()?,
             steps,

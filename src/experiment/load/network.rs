@@ -15,6 +15,9 @@ use crate::host::now_ns;
 const DATA_MAX: usize = 65_507;
 /// A sender that slept for each packet of a high rate would use most of a CPU.
 const EARLY_NS: u64 = 300_000;
+/// What a sender was late by more than this is never sent: after a pause of its CPU of 7 ms, six of
+/// 100 Mbit/s would otherwise send 1 Gbit/s for 10 ms.
+const BEHIND_NS: u64 = 2_000_000;
 
 /// A load of the network.
 #[derive(Debug, Clone)]
@@ -64,12 +67,12 @@ impl Network {
         let data = vec![0; self.size];
         let (mut packets, mut rejected) = (0u64, 0);
         let begin = now_ns();
+        let mut pace = self.rate.map(|rate| Pace::new(rate, self.size, begin));
         while !stop.load(Ordering::Relaxed) {
-            if let Some(rate) = self.rate {
-                let bits = u128::from(packets + rejected) * self.size as u128 * 8_000_000_000;
-                let due = begin
-                    .saturating_add(u64::try_from(bits / u128::from(rate)).unwrap_or(u64::MAX));
-                if due > now_ns() + EARLY_NS {
+            if let Some(pace) = &mut pace {
+                let now = now_ns();
+                let due = pace.next(now);
+                if due > now + EARLY_NS {
                     sleep_until(due, stop);
                 }
             }
@@ -86,6 +89,39 @@ impl Network {
             received: None,
             duration_ns: now_ns() - begin,
         })
+    }
+}
+
+/// When packets are due.
+struct Pace {
+    rate: u64,
+    bits: u128,
+    /// Packets so far.
+    packets: u64,
+    /// When the first one would have been due if the sender had never lagged behind.
+    begin_ns: u64,
+}
+
+impl Pace {
+    fn new(rate: u64, size: usize, begin_ns: u64) -> Self {
+        Self {
+            rate,
+            bits: size as u128 * 8,
+            packets: 0,
+            begin_ns,
+        }
+    }
+
+    /// Returns when the next packet is due, at the earliest `BEHIND_NS` ago.
+    fn next(&mut self, now_ns: u64) -> u64 {
+        let offset = u128::from(self.packets) * self.bits * 1_000_000_000 / u128::from(self.rate);
+        let due = u64::try_from(offset)
+            .unwrap_or(u64::MAX)
+            .saturating_add(self.begin_ns);
+        self.packets += 1;
+        let skipped_ns = now_ns.saturating_sub(due.saturating_add(BEHIND_NS));
+        self.begin_ns += skipped_ns;
+        due + skipped_ns
     }
 }
 
@@ -111,6 +147,19 @@ fn receive(socket: &UdpSocket, stop: &AtomicBool) -> u64 {
 mod tests {
     use super::*;
     use crate::experiment::load::tests::for_a_while;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_pause_is_made_up_for_in_part() {
+        // A packet per millisecond.
+        let mut pace = Pace::new(8_000_000, 1000, 5 * MS);
+        assert_eq!(pace.next(5 * MS), 5 * MS);
+        assert_eq!(pace.next(7 * MS), 6 * MS);
+        // Seven milliseconds behind: what is due in the last two is sent at once.
+        let due: Vec<_> = (0..4).map(|_| pace.next(14 * MS)).collect();
+        assert_eq!(due, [12 * MS, 13 * MS, 14 * MS, 15 * MS]);
+    }
 
     #[test]
     fn packets_at_a_rate() {

@@ -96,7 +96,12 @@ impl Comparison {
 
     fn both(&mut self, one: &Reproduced, other: &Reproduced) -> Result<(), String> {
         let of = |conditions: &Conditions| {
-            (conditions.seed, conditions.quick, conditions.own_thresholds)
+            (
+                conditions.seed,
+                conditions.quick,
+                conditions.own_thresholds,
+                conditions.late_ns,
+            )
         };
         if of(&one.conditions) != of(&other.conditions) {
             return Err(format!(

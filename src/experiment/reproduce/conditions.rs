@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Bench;
 use crate::host::now_ns;
+use crate::text::quantity::time;
 use crate::text::to_the_second;
 
 /// Conditions of a figure besides its experiment.
@@ -32,27 +33,32 @@ pub struct Conditions {
     pub attempts: u32,
     /// Whether thresholds of contention from a file applied instead of those of `emud run`.
     pub own_thresholds: bool,
+    /// Lateness of a packet that makes a run invalid, in ns; null: none does.
+    #[serde(default = "late_of_run")]
+    pub late_ns: Option<u64>,
+}
+
+/// That of results of before.
+fn late_of_run() -> Option<u64> {
+    Some(5_000_000)
 }
 
 impl Conditions {
     /// Returns those of an experiment that begins now.
     pub(super) fn now(bench: &Bench<'_>) -> Self {
-        let seed = bench.settings.seed;
-        Self::of(bench.quick, seed, bench.own_thresholds, bench.attempts)
-    }
-
-    pub(super) fn of(quick: bool, seed: u64, own_thresholds: bool, attempts: u32) -> Self {
         let host = Host::now();
+        let emulator = bench.settings.config.emulator.as_ref();
         Self {
             began: Clock::now().time(now_ns()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             kernel: host.kernel,
             cpus: host.cpus,
             machine: machine(),
-            quick,
-            seed,
-            attempts,
-            own_thresholds,
+            quick: bench.quick,
+            seed: bench.settings.seed,
+            attempts: bench.attempts,
+            own_thresholds: bench.own_thresholds,
+            late_ns: emulator.and_then(|emulator| emulator.late.as_nanos().try_into().ok()),
         }
     }
 
@@ -72,6 +78,9 @@ impl Conditions {
         );
         if self.own_thresholds {
             text += ", thresholds of contention from a file";
+        }
+        if let Some(late_ns) = self.late_ns {
+            text += &format!(", packets late from {} on", time(late_ns));
         }
         text
     }

@@ -47,9 +47,16 @@ pub(super) struct Variant<'a> {
 impl Bench<'_> {
     /// Runs a variant until its verdict is clean, or all attempts are used up.
     pub(super) fn run(&self, variant: &Variant<'_>) -> Result<Counts, ReproduceError> {
-        self.attempts(variant, &self.settings.config, self.attempts, |verdict| {
-            verdict
-        })
+        self.run_by(variant, &self.settings.config)
+    }
+
+    /// The same by other thresholds than those of all runs.
+    pub(super) fn run_by(
+        &self,
+        variant: &Variant<'_>,
+        config: &Config,
+    ) -> Result<Counts, ReproduceError> {
+        self.attempts(variant, config, self.attempts, |verdict| verdict)
     }
 
     /// Runs a variant whose result is contention by this definition: a contended run counts.
@@ -263,15 +270,7 @@ mod tests {
             live.flat_map(|experiment| [(experiment, true), (experiment, false)])
         {
             RECORDED.set(Some(vec![]));
-            let bench = Bench {
-                quick,
-                settings: &settings,
-                holder: |_| unreachable!(),
-                own_thresholds: false,
-                attempts: 1,
-                progress: &|_| {},
-                signal: &|| Ok(None),
-            };
+            let bench = Bench::tests(&settings, quick);
             let interrupted = Bench {
                 signal: &|| Ok(Some(2)),
                 ..bench

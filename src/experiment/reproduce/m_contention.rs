@@ -73,11 +73,7 @@ const ROWS: &[Row] = &[
         // 1 Gbit/s over 10 ms.
         theory: Some(10.0),
         tolerance: Tolerance::Absolute(1.0),
-        known: Some((
-            7.0,
-            13.0,
-            "senders that wait for a CPU catch up within the window of 10 ms, or lack time to send",
-        )),
+        known: Some((11.0, 13.0, "senders that wait for a CPU lack time to send")),
     },
     Row {
         title: "cpu: cpu, for each CPU",

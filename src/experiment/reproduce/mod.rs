@@ -195,6 +195,22 @@ impl Experiment {
 }
 
 #[cfg(test)]
+impl<'a> Bench<'a> {
+    /// One attempt, without progress and signals.
+    fn tests(settings: &'a Settings, quick: bool) -> Self {
+        Self {
+            quick,
+            settings,
+            holder: |_| unreachable!(),
+            own_thresholds: false,
+            attempts: 1,
+            progress: &|_| {},
+            signal: &|| Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::experiment::scenario::shipped;

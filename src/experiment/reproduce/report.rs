@@ -275,7 +275,10 @@ pub(super) fn number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use emud_monitor::Config;
     use emud_monitor::log::RunVerdict;
+
+    use crate::experiment::run::Settings;
 
     #[test]
     fn numbers_are_short() {
@@ -297,7 +300,9 @@ mod tests {
         let invalid = figure(Some(10.0), Some(RunVerdict::Invalid));
         let missing = figure(None, None);
         let deviates = figure(Some(1.0), None);
-        let conditions = Conditions::of(true, 1, false, 2);
+        let settings = Settings::quiet(1, Config::default());
+        let conditions = Conditions::now(&Bench::tests(&settings, true));
+        assert!(conditions.text().ends_with(", packets late from 1ms on"));
         let mut figures = vec![];
         for (one, code) in [
             (clean, 0),

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::datapath::radio::{self, Radio, RadioError, Setting, Setup, Stamp, Status, TapSetup};
 use crate::experiment::lab::Lab;
@@ -14,7 +15,7 @@ use crate::metrics::MediumSource;
 use crate::netlink::Netlink;
 
 use super::place::RunLocation;
-use super::{RunError, User, derived};
+use super::{RunError, Settings, derived};
 
 /// A medium whose thread runs.
 pub struct OnAir {
@@ -53,8 +54,7 @@ pub fn start(
     lab: &Lab,
     medium: &Medium,
     n: usize,
-    seed: u64,
-    caller: Option<&User>,
+    how: &Settings,
     notes: &mut Vec<String>,
 ) -> Result<OnAir, RunError> {
     let name = &medium.interface;
@@ -64,8 +64,10 @@ pub fn start(
         error: Box::new(error),
     };
     let number = medium.number as u8;
+    let emulator = how.config.emulator.as_ref();
+    let late = emulator.map_or(Duration::ZERO, |emulator| emulator.late);
     // A different stream than that of the link with this number.
-    let seed = derived(!seed, medium.number);
+    let seed = derived(!how.seed, medium.number);
     let mut stamp = match Stamp::load() {
         Ok(stamp) => Some(stamp),
         Err(error) => {
@@ -102,7 +104,7 @@ pub fn start(
         taps.push(tap);
     }
     let record = medium.record.as_ref().map(|path| {
-        let created = match caller {
+        let created = match &how.caller {
             Some(caller) => caller.create(Path::new(path)),
             None => File::create(path),
         };
@@ -123,6 +125,7 @@ pub fn start(
             promiscuous: medium.stations.iter().map(|s| s.promiscuous).collect(),
         },
         taps,
+        late,
         record: record.transpose().map_err(|error| failed(None, error))?,
     });
     Ok(OnAir {

@@ -27,7 +27,7 @@ use super::in_place::Guard;
 use super::links::How;
 use super::media::{self, OnAir};
 use super::place::RunLocation;
-use super::{ChangeLink, RunError, User, links};
+use super::{ChangeLink, RunError, Settings, User, links};
 
 /// With more wires than this their ends know each other without ARP: all namespaces of a host share one table
 /// of neighbours, which holds 1,024 found by ARP (`gc_thresh3`), two for each wire. Packets to others are lost.
@@ -61,12 +61,7 @@ impl Network {
     ///
     /// # Errors
     /// [`RunError::Lab`]; everything is removed then.
-    pub fn build(
-        plan: &Plan,
-        folders: &Folders,
-        seed: u64,
-        caller: Option<&User>,
-    ) -> Result<Self, RunError> {
+    pub fn build(plan: &Plan, folders: &Folders, how: &Settings) -> Result<Self, RunError> {
         let (resolv_conf, mut notes) = match plan.nodes.iter().any(|node| node.outside) {
             true => lab::resolver(),
             false => (None, vec![]),
@@ -93,7 +88,7 @@ impl Network {
         }
         let mut media = vec![];
         for (n, medium) in plan.media.iter().enumerate() {
-            media.push(media::start(&lab, medium, n, seed, caller, &mut notes)?);
+            media.push(media::start(&lab, medium, n, how, &mut notes)?);
         }
         for node in &plan.nodes {
             if let Some(bridge) = &node.bridge {

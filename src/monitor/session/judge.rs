@@ -5,6 +5,7 @@
 //! the rest of the run is usable; if the emulator failed without a known reason, or nothing was
 //! watched, none of it is.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use emud_monitor::event::{Alarm, Resource, Scope, TAMPERED};
@@ -76,7 +77,7 @@ pub struct Failure {
     /// How many packets or frames.
     pub number: u64,
     /// The rest of the sentence.
-    pub what: &'static str,
+    pub what: Cow<'static, str>,
 }
 
 /// The evidence for a verdict. Times are ns of CLOCK_MONOTONIC.
@@ -226,8 +227,8 @@ struct Failed<'a> {
 }
 
 enum What<'a> {
-    /// The sentence without count and time.
-    Alarm(String),
+    /// The sentence without count and time, and the lateness in ns; 0: nothing was late.
+    Alarm(String, u64),
     Counted(&'a Failure),
 }
 
@@ -240,7 +241,7 @@ fn failures<'a>(evidence: &'a Evidence, measured: [u64; 2]) -> Vec<Failed<'a>> {
         Some(Failed {
             interval: [since, until.max(since)],
             explained_by: LOAD,
-            what: What::Alarm(sentence),
+            what: What::Alarm(sentence, lateness(&episode.alarm)),
         })
     });
     let counted = evidence.facts.failures.iter().map(|failure| Failed {
@@ -280,6 +281,16 @@ fn failure(alarm: &Alarm, own: Option<&OwnLinks>) -> Option<String> {
             failure => format!("packets of {name} were {failure}"),
         }),
         _ => None,
+    }
+}
+
+/// Returns the lateness of which an alarm was raised, ns; 0: of no late packet.
+fn lateness(alarm: &Alarm) -> u64 {
+    match alarm.scope {
+        Scope::Link {
+            failure: "late", ..
+        } => alarm.value,
+        _ => 0,
     }
 }
 
@@ -327,25 +338,30 @@ fn late(why: &str) -> bool {
 
 /// Returns one sentence for each link and kind of failure.
 fn sentences(failures: &[Failed], measured: [u64; 2]) -> Vec<String> {
-    let mut alarms: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    let mut alarms: BTreeMap<&str, (u64, u64, u64)> = BTreeMap::new();
     let mut counted: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for failure in failures {
         match &failure.what {
-            What::Alarm(sentence) => {
+            What::Alarm(sentence, late) => {
                 let first = failure.interval[0].saturating_sub(measured[0]);
-                let (times, at) = alarms.entry(sentence).or_insert((0, first));
+                let (times, at, latest) = alarms.entry(sentence).or_insert((0, first, 0));
                 *times += 1;
                 *at = first.min(*at);
+                *latest = late.max(latest).to_owned();
             }
             // An interval of the counters each: a cause that stays has as many as the run.
-            What::Counted(of) => *counted.entry((&of.of, of.what)).or_default() += of.number,
+            What::Counted(of) => *counted.entry((&of.of, &of.what)).or_default() += of.number,
         }
     }
-    let alarms = alarms.into_iter().map(|(sentence, (times, at))| {
+    let alarms = alarms.into_iter().map(|(sentence, (times, at, latest))| {
         let at = at as f64 / SECOND_NS as f64;
         let plural = if times == 1 { "" } else { "s" };
+        let of = match latest {
+            0 => String::new(),
+            ns => format!(" of up to {:.1} ms", ns as f64 / 1e6),
+        };
         format!(
-            "{sentence}, and no contention explains it ({times} alarm{plural}, \
+            "{sentence}, and no contention explains it ({times} alarm{plural}{of}, \
              the first {at:.3} s into the measured phase)"
         )
     });

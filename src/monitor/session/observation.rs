@@ -239,12 +239,12 @@ impl<S: Source> Observation<S> {
     fn request(&mut self, request: Request) -> Result<(), Stop> {
         // If the requester is gone, the answer is dropped.
         match request {
-            Request::Alarm(alarm, answer) => {
+            Request::Alarm(mut alarm, answer) => {
                 if self.unwanted(&alarm) {
                     let _ = answer.send(Err("the criterion emulator is switched off".into()));
                     return Ok(());
                 }
-                if self.in_time(&alarm) || self.told_before(&alarm) {
+                if self.in_time(&mut alarm) || self.told_before(&alarm) {
                     let _ = answer.send(Ok(()));
                     return Ok(());
                 }
@@ -294,16 +294,21 @@ impl<S: Source> Observation<S> {
     }
 
     /// Holders report every packet from 1 ms on; the threshold determines what is late here.
-    fn in_time(&self, alarm: &Alarm) -> bool {
-        let emulator = self.setup.config.emulator.as_ref();
-        let late_ns = emulator.map_or(0, |emulator| emulator.late.as_nanos());
-        matches!(
+    fn in_time(&self, alarm: &mut Alarm) -> bool {
+        if !matches!(
             alarm.scope,
             Scope::Link {
                 failure: "late",
                 ..
             }
-        ) && u128::from(alarm.value) < late_ns
+        ) {
+            return false;
+        }
+        let emulator = self.setup.config.emulator.as_ref();
+        let late = emulator.map_or(Duration::ZERO, |emulator| emulator.late);
+        let late_ns = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
+        alarm.threshold = alarm.threshold.max(late_ns);
+        alarm.value < alarm.threshold
     }
 
     /// Judges packets of these devices from now on. The first ones attach further hooks.

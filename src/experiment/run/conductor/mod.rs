@@ -165,10 +165,7 @@ impl Run<'_> {
     ) -> Result<(), RunError> {
         let mut network = match &self.settings.in_place {
             Some(interface) => Network::here(interface)?,
-            None => {
-                let Settings { seed, caller, .. } = &self.settings;
-                Network::build(&self.plan, folders, *seed, caller.as_ref())?
-            }
+            None => Network::build(&self.plan, folders, self.settings)?,
         };
         if let Err(e) = self.attach(&mut network, how, signals).await {
             // The earlier error is returned.

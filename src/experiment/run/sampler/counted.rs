@@ -106,7 +106,7 @@ impl Work {
                     explained_by,
                     of: of.clone(),
                     number,
-                    what,
+                    what: what.into(),
                 }),
             );
     }

@@ -176,13 +176,15 @@ fn episodes_close_together_are_one() {
 
 #[test]
 fn a_late_emulator_makes_a_run_invalid() {
-    let judgement = Case::of([late(7, 12 * S), late(7, 11 * S)]).judge();
+    let mut latest = late(7, 12 * S);
+    latest.alarm.value = 9_260_000;
+    let judgement = Case::of([late(7, 13 * S), latest, late(7, 11 * S)]).judge();
     assert_eq!(judgement.verdict, RunVerdict::Invalid);
     assert_eq!(
         judgement.invalid,
         [
-            "packets left eth0 late, and no contention explains it (2 alarms, the first 1.000 s into \
-          the measured phase)"
+            "packets left eth0 late, and no contention explains it (3 alarms of up to 9.3 ms, the first \
+          1.000 s into the measured phase)"
         ]
     );
     assert_eq!(verdict([late(7, 8 * S)]), RunVerdict::Clean);
@@ -212,13 +214,13 @@ fn lateness_alone_is_told_from_every_other_failure() {
 
 #[test]
 fn drops_of_the_engine_are_told_from_every_other_failure() {
-    let counted = |what| Failure {
+    let counted = |what: &'static str| Failure {
         since_mono_ns: 11 * S,
         until_mono_ns: 12 * S,
         explained_by: LOAD,
         of: "link wire, up".into(),
         number: 3,
-        what,
+        what: what.into(),
     };
     let of = |failures: &[&'static str], episodes: &[Episode]| {
         let mut case = Case::of(episodes.iter().cloned());
@@ -308,7 +310,7 @@ fn counters_of_the_emulator_are_explained_as_alarms_are() {
         explained_by: LOAD,
         of: "link left, up".into(),
         number: 3,
-        what: "packets were dropped by the engine",
+        what: "packets were dropped by the engine".into(),
     };
     let mut case = Case::default();
     case.facts.failures.push(failure.clone());
@@ -372,7 +374,7 @@ fn packets_that_are_never_emulated_are_not_explained() {
         explained_by: &[],
         of: "link left, up".into(),
         number: 30,
-        what: "packets passed without emulation, which are not IP",
+        what: "packets passed without emulation, which are not IP".into(),
     });
     let judgement = case.judge();
     assert_eq!(judgement.verdict, RunVerdict::Invalid);
