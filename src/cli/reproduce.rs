@@ -53,7 +53,7 @@ pub struct Args {
     /// the last one counts
     #[arg(
         long, value_name = "FILE", num_args = 1..,
-        conflicts_with_all = ["names", "all", "list", "quick", "seed", "attempts", "monitor"]
+        conflicts_with_all = ["names", "all", "list", "quick", "seed", "attempts", "monitor", "netem"]
     )]
     from: Vec<PathBuf>,
 
@@ -62,7 +62,8 @@ pub struct Args {
     #[arg(
         long, value_name = "FILE", num_args = 2,
         conflicts_with_all = [
-            "names", "all", "list", "from", "quick", "seed", "attempts", "monitor", "page", "markdown", "json"
+            "names", "all", "list", "from", "quick", "seed", "attempts", "monitor", "netem", "page", "markdown",
+            "csv", "json"
         ]
     )]
     compare: Vec<PathBuf>,
@@ -83,6 +84,11 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     monitor: Option<PathBuf>,
 
+    /// Also run s-ring and t-scale with stock netem in place of emud's links, as their sources do. The kernel needs
+    /// netem, and the node tc; a guest kernel has both (docs/reproduction.md)
+    #[arg(long)]
+    netem: bool,
+
     /// Also write a self-contained HTML page with plots
     #[arg(long, value_name = "FILE", conflicts_with = "list")]
     page: Option<PathBuf>,
@@ -91,6 +97,10 @@ pub struct Args {
     /// (docs/reproduction.md)
     #[arg(long, value_name = "FILE", conflicts_with = "list")]
     markdown: Option<PathBuf>,
+
+    /// Also write each value as a row of CSV, of means of flows each flow
+    #[arg(long, value_name = "FILE", conflicts_with = "list")]
+    csv: Option<PathBuf>,
 
     /// Print JSON (docs/reproduce.schema.json)
     #[arg(long)]
@@ -130,6 +140,10 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     if let Some(path) = &args.markdown {
         report::write(path, &markdown(path, &all)?)?;
     }
+    if let Some(path) = &args.csv {
+        let csv = all.csv().map_err(|e| report::cannot(path, &e))?;
+        report::write(path, &csv)?;
+    }
     failed.map_or_else(|| Ok(all.exit_code()), Err)
 }
 
@@ -148,7 +162,16 @@ fn compare(one: &Path, other: &Path) -> Result<u8, Failure> {
 /// Checks that the page and the tables have a folder, that no result would be overwritten, and that the
 /// tables have their markers.
 fn check_outputs(args: &Args) -> Result<(), Failure> {
-    for path in args.page.iter().chain(&args.markdown) {
+    let outputs = [&args.page, &args.markdown, &args.csv];
+    let outputs: Vec<_> = outputs.into_iter().flatten().collect();
+    for (n, path) in outputs.iter().enumerate() {
+        if outputs[..n]
+            .iter()
+            .any(|other| is_same(other, path) || other == path)
+        {
+            let message = format!("{} would be two outputs in one file", path.display());
+            return Err(Failure::new(EX_USAGE, message));
+        }
         let folder = path
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty());
@@ -159,12 +182,6 @@ fn check_outputs(args: &Args) -> Result<(), Failure> {
             let message = format!("{} would overwrite its results", path.display());
             return Err(Failure::new(EX_USAGE, message));
         }
-    }
-    if let (Some(page), Some(markdown)) = (&args.page, &args.markdown)
-        && (page == markdown || is_same(page, markdown))
-    {
-        let message = "--page and --markdown are the same file";
-        return Err(Failure::new(EX_USAGE, message));
     }
     if let Some(path) = &args.markdown {
         markdown(path, &Reproduction::new(vec![]))?;
@@ -207,6 +224,7 @@ fn measured(args: &Args) -> Result<(Reproduction, Option<Failure>), Failure> {
         settings: &settings,
         holder: super::hold_run::command,
         own_thresholds: args.monitor.is_some(),
+        netem: args.netem,
         attempts: args.attempts.unwrap_or(if args.quick { 2 } else { 3 }),
         progress: &|step| to_stderr(format_args!("emud: {step}")),
         signal: &|| signals.take(),

@@ -112,6 +112,79 @@ fn a_result_reads_back_to_the_same() {
 }
 
 #[test]
+fn netem_has_a_column_if_a_figure_has_its_value() {
+    let folder = Folder::new("netem");
+    let mut beside = figure("fits", Some(10.1), "within");
+    beside["netem"] = json!(12.25);
+    let alone = figure("alone", Some(10.1), "within");
+    let all = saved(&[
+        experiment("s-ring", 1, &[beside, alone.clone()]),
+        experiment("t-tree", 1, &[alone]),
+    ]);
+    let all = read(&folder, &[all]);
+    let [ring, tree] = &all.experiments[..] else {
+        panic!()
+    };
+    assert!(ring.text().contains("netem  measured") && ring.text().contains("12.25"));
+    assert!(!tree.text().contains("netem"));
+    let tables = all.markdown(None).unwrap();
+    let rows = [
+        "| figure | unit | published | theory | tolerance | netem | measured | verdict |",
+        "| fits | ms | 11 | 10 | 5 % | 12.25 | 10.1 | within |",
+        "| alone | ms | 11 | 10 | 5 % | - | 10.1 | within |",
+        "| figure | unit | published | theory | tolerance | measured | verdict |",
+        "| alone | ms | 11 | 10 | 5 % | 10.1 | within |",
+    ];
+    let mut rest = &*tables;
+    for row in rows {
+        let (_, after) = rest
+            .split_once(row)
+            .unwrap_or_else(|| panic!("{row}: {tables}"));
+        rest = after;
+    }
+    let text = serde_json::to_string(&all).unwrap();
+    assert_eq!(json_mistakes("reproduce", &text), "", "{text}");
+    assert_eq!(read(&folder, &[text]), all);
+}
+
+#[test]
+fn csv_has_a_row_for_each_value() {
+    let folder = Folder::new("csv");
+    let mut mean = figure("mean, of flows", Some(1.5), "within");
+    mean["netem"] = json!(3.0);
+    mean["flows"] = json!([1.0, 2.0]);
+    let figures = [
+        mean,
+        figure("lost", None, "not measured"),
+        figure("x", Some(0.1), "within"),
+    ];
+    let results = folder.write("a.json", &saved(&[experiment("s-ring", 1, &figures)]));
+    let csv = folder.0.join("a.csv");
+    let [from, to] = ["--from", "--csv"].map(Path::new);
+    let out = reproduce(&[from, &results, to, &csv]);
+    assert_eq!(out.status.code(), Some(2), "{out:?}");
+    assert_eq!(
+        fs::read_to_string(&csv).unwrap(),
+        "experiment,figure,unit,emulator,flow,value\n\
+         s-ring,\"mean, of flows\",ms,emud,1,1\n\
+         s-ring,\"mean, of flows\",ms,emud,2,2\n\
+         s-ring,\"mean, of flows\",ms,netem,0,3\n\
+         s-ring,x,ms,emud,0,0.1\n"
+    );
+    let page = Path::new("--page");
+    assert_eq!(
+        reproduce(&[from, &results, to, &csv, page, &csv])
+            .status
+            .code(),
+        Some(64)
+    );
+    assert_eq!(
+        reproduce(&[from, &results, to, &results]).status.code(),
+        Some(64)
+    );
+}
+
+#[test]
 fn of_an_experiment_in_several_files_the_last_one_counts() {
     let folder = Folder::new("merge");
     let good = [figure("x", Some(10.0), "within")];

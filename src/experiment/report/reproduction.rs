@@ -5,7 +5,7 @@ use askama::Template;
 
 use super::{PageError, STYLE, Table, plain, rows};
 use crate::experiment::reproduce::{
-    COLUMNS, EXPERIMENTS, Figure, FigureVerdict, Reproduced, Reproduction, counts, row,
+    EXPERIMENTS, Figure, FigureVerdict, Reproduced, Reproduction, counts, table,
 };
 use crate::text::{Word, to_the_second};
 
@@ -15,16 +15,6 @@ const OVERVIEW: &[[&str; 2]] = &[
     ["run, UTC", ""],
     ["Linux", ""],
     ["length", ""],
-];
-
-const FIGURES: &[[&str; 2]] = &[
-    [COLUMNS[0], "text"],
-    [COLUMNS[1], ""],
-    [COLUMNS[2], "n"],
-    [COLUMNS[3], "n"],
-    [COLUMNS[4], "n"],
-    [COLUMNS[5], "n"],
-    [COLUMNS[6], "text"],
 ];
 
 #[derive(Template)]
@@ -80,12 +70,13 @@ fn part(one: &Reproduced) -> Result<Part<'_>, PageError> {
     let without_value = |figure: &&Figure| figure.measured.is_none();
     let missing = one.figures.iter().filter(without_value);
     let missing: Vec<&str> = missing.map(|figure| figure.figure.as_str()).collect();
+    let (titles, cells) = table(&one.figures);
     Ok(Part {
         about: one,
         runs: one.runs(),
         conditions: one.conditions.text(),
         counts: counts(&one.figures),
-        figures: Table::new(FIGURES, one.figures.iter().map(|figure| row(figure).into())),
+        figures: Table::new(&titles, cells.into_iter()),
         plot: rows::draw(&one.figures).map_err(|source| cannot_plot(&one.name, source))?,
         missing: missing.join("; "),
     })

@@ -56,8 +56,17 @@ pub struct Figure {
     /// The value follows from the seed, so that a run with the same seed has the same one; only if true.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub seeded: bool,
+    /// Value of the same run with stock netem instead of emud; absent: it was not compared, or could not be measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub netem: Option<f64>,
     /// Measured value; null: it could not be measured.
     pub measured: Option<f64>,
+    /// Value of each flow, of which the measured one is the mean; absent: it is no mean of flows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<f64>,
+    /// The same with netem.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub netem_flows: Vec<f64>,
     /// How they compare.
     pub verdict: FigureVerdict,
     /// Reason for a known difference, or why the figure cannot be measured here; null: neither.
@@ -83,7 +92,10 @@ impl Figure {
             theory: None,
             tolerance: Tolerance::Share(0.03),
             seeded: false,
+            netem: None,
             measured: None,
+            flows: vec![],
+            netem_flows: vec![],
             verdict: FigureVerdict::Missing,
             explanation: None,
             known: None,
@@ -106,6 +118,21 @@ impl Figure {
 
     pub(super) fn within(self, tolerance: Tolerance) -> Self {
         Self { tolerance, ..self }
+    }
+
+    /// Its value with netem, for the reader: the verdict is emud's.
+    pub(super) fn netem(self, netem: Option<f64>) -> Self {
+        let netem = netem.filter(|value| value.is_finite());
+        Self { netem, ..self }
+    }
+
+    /// It is the mean of these flows, with emud and with netem.
+    pub(super) fn flows(self, [flows, netem_flows]: [Vec<f64>; 2]) -> Self {
+        Self {
+            flows,
+            netem_flows,
+            ..self
+        }
     }
 
     /// Its value is a count of fates, which the seed determines: of packets whose number does not depend on time.

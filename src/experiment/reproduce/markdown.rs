@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::report::{COLUMNS, counts, row};
+use super::report::{counts, table};
 use super::{Reproduced, Reproduction};
 
 const BEGIN: &str = "<!-- emud reproduce: begin -->";
@@ -64,10 +64,12 @@ fn section(one: &Reproduced) -> String {
     }
     text += "\n";
     if !one.figures.is_empty() {
-        let _ = writeln!(text, "| {} |", COLUMNS.join(" | "));
-        let _ = writeln!(text, "|{}", "---|".repeat(COLUMNS.len()));
-        for figure in &one.figures {
-            let cells = row(figure).map(|text| cell(&text));
+        let (titles, rows) = table(&one.figures);
+        let titles: Vec<_> = titles.iter().map(|[title, _]| *title).collect();
+        let _ = writeln!(text, "| {} |", titles.join(" | "));
+        let _ = writeln!(text, "|{}", "---|".repeat(titles.len()));
+        for row in rows {
+            let cells: Vec<_> = row.iter().map(|text| cell(text)).collect();
             let _ = writeln!(text, "| {} |", cells.join(" | "));
         }
         text += "\n";

@@ -10,6 +10,7 @@ mod c_wireless;
 mod compare;
 mod conditions;
 mod counts;
+mod csv;
 mod disk_use;
 mod echoed;
 mod figure;
@@ -49,8 +50,8 @@ use crate::text::closest;
 pub use compare::Comparison;
 pub use conditions::Conditions;
 pub use figure::{Figure, FigureVerdict, Tolerance};
-pub(crate) use report::{COLUMNS, counts, row};
 pub use report::{REPRODUCE_SCHEMA, Reproduced, Reproduction};
+pub(crate) use report::{counts, table};
 
 /// A published experiment.
 #[derive(Debug, Clone, Copy)]
@@ -103,6 +104,8 @@ pub struct Bench<'a> {
     pub holder: fn(HolderStart) -> std::process::Command,
     /// Whether thresholds of contention of the caller apply instead of those of `emud run`.
     pub own_thresholds: bool,
+    /// Whether experiments whose source compares with netem also run with it, in place of emud's links.
+    pub netem: bool,
     /// How often a run is repeated until its verdict is clean.
     pub attempts: u32,
     /// Called with each step.
@@ -203,6 +206,7 @@ impl<'a> Bench<'a> {
             settings,
             holder: |_| unreachable!(),
             own_thresholds: false,
+            netem: false,
             attempts: 1,
             progress: &|_| {},
             signal: &|| Ok(None),

@@ -56,16 +56,21 @@ struct Format {
     schema: String,
 }
 
-/// Titles of the columns of a table of figures.
-pub(crate) const COLUMNS: [&str; 7] = [
-    "figure",
-    "unit",
-    "published",
-    "theory",
-    "tolerance",
-    "measured",
-    "verdict",
+/// Title of a column of a table of figures, its class on a page, and what a figure has there.
+type Column = ([&'static str; 2], fn(&Figure) -> String);
+
+const COLUMNS: [Column; 8] = [
+    (["figure", "text"], |figure| figure.figure.clone()),
+    (["unit", ""], |figure| figure.unit.clone()),
+    (["published", "n"], |figure| value(figure.published)),
+    (["theory", "n"], |figure| value(figure.theory)),
+    (["tolerance", "n"], tolerance),
+    (NETEM, |figure| value(figure.netem)),
+    (["measured", "n"], |figure| value(figure.measured)),
+    (["verdict", "text"], verdict),
 ];
+/// Only in a table of which a figure has a value.
+const NETEM: [&str; 2] = ["netem", "n"];
 
 impl Reproduction {
     /// Returns the report of these experiments.
@@ -173,8 +178,9 @@ impl Reproduced {
 
     /// Returns the table of its figures.
     pub fn text(&self) -> String {
-        let head = COLUMNS.map(str::to_owned);
-        let rows = std::iter::once(head).chain(self.figures.iter().map(row));
+        let (titles, rows) = table(&self.figures);
+        let head = titles.iter().map(|[title, _]| (*title).to_owned());
+        let rows = std::iter::once(head.collect()).chain(rows);
         format!(
             "{}: {}\n  source: {}\n  method: {}\n  run: {}\n\n{}\n{}: {}\n",
             self.name,
@@ -230,27 +236,35 @@ fn worst(verdicts: impl Iterator<Item = FigureVerdict>) -> FigureVerdict {
     worst.unwrap_or(FigureVerdict::Missing)
 }
 
-/// Returns the cells of a figure below [`COLUMNS`].
-pub(crate) fn row(figure: &Figure) -> [String; 7] {
-    let value = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), number);
+/// Returns titles and classes of the columns, and the cells of each figure.
+pub(crate) fn table(figures: &[Figure]) -> (Vec<[&'static str; 2]>, Vec<Vec<String>>) {
+    let beside_netem = figures.iter().any(|figure| figure.netem.is_some());
+    let columns = COLUMNS.iter();
+    let columns = columns.filter(|(title, _)| beside_netem || *title != NETEM);
+    let (titles, cells): (Vec<_>, Vec<_>) = columns.copied().unzip();
+    let row = |figure: &Figure| cells.iter().map(|cell| cell(figure)).collect();
+    (titles, figures.iter().map(row).collect())
+}
+
+fn value(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), number)
+}
+
+fn tolerance(figure: &Figure) -> String {
+    match figure.tolerance {
+        Tolerance::Share(share) => format!("{} %", number(100.0 * share)),
+        Tolerance::Absolute(most) => number(most),
+        Tolerance::AtLeast(least) => format!("from {}", number(least)),
+        Tolerance::Range(from, to) => format!("{} .. {}", number(from), number(to)),
+    }
+}
+
+fn verdict(figure: &Figure) -> String {
     let verdict = figure.verdict.word();
-    [
-        figure.figure.clone(),
-        figure.unit.clone(),
-        value(figure.published),
-        value(figure.theory),
-        match figure.tolerance {
-            Tolerance::Share(share) => format!("{} %", number(100.0 * share)),
-            Tolerance::Absolute(most) => number(most),
-            Tolerance::AtLeast(least) => format!("from {}", number(least)),
-            Tolerance::Range(from, to) => format!("{} .. {}", number(from), number(to)),
-        },
-        value(figure.measured),
-        match &figure.explanation {
-            Some(why) => format!("{verdict}: {why}"),
-            None => verdict.to_owned(),
-        },
-    ]
+    match &figure.explanation {
+        Some(why) => format!("{verdict}: {why}"),
+        None => verdict.to_owned(),
+    }
 }
 
 /// Returns a number with four significant digits.
@@ -278,6 +292,7 @@ mod tests {
     use emud_monitor::Config;
     use emud_monitor::log::RunVerdict;
 
+    use crate::experiment::reproduce::Bench;
     use crate::experiment::run::Settings;
 
     #[test]

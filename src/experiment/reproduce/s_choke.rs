@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use emud_monitor::Config;
 use emud_monitor::event::Resource;
 use emud_monitor::log::{RunVerdict, Span};
 
@@ -128,7 +129,10 @@ fn paced(bench: &Bench<'_>, mbit_s: f64) -> Result<[Figure; 3], ReproduceError> 
 
 /// Theory has the rate of the disk after the queue was full.
 fn disk(bench: &Bench<'_>) -> Result<[Figure; 3], ReproduceError> {
-    let config = thresholds(false);
+    let config = Config {
+        emulator: bench.settings.config.emulator.clone(),
+        ..thresholds(false)
+    };
     let theta = config
         .disk
         .as_ref()

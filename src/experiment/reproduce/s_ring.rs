@@ -3,10 +3,12 @@
 //! what the link carries has no loss, and a greedy flow has all of it, whatever the others do:
 //! with frames of F bytes for D bytes of data, D / F of the rate, and a fairness of 1.
 
+use emud_monitor::log::RunVerdict;
+
 use super::counts::{Counts, worst};
-use super::live::Variant;
+use super::live::{Netem, Variant};
 use super::{Bench, Experiment, Figure, ReproduceError, Tolerance, s_overhead};
-use crate::experiment::results::jain;
+use crate::experiment::results::{Estimate, anova, jain, z};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "s-ring",
@@ -14,7 +16,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     source: s_overhead::EXPERIMENT.source,
     method: "packets of UDP at 95.7 % of the rate counted at both ends, TCP transfers counted by their senders, \
              10 runs of 60 s, begun 5 s apart, at 20 Mbit/s instead of 1 Gbit/s; --quick: one run of 5 s, begun \
-             1 s apart",
+             1 s apart. With --netem each run again with stock netem, and tests of the rates of TCP as the source \
+             has them: Z, and ANOVA with Bonferroni's correction",
     scenarios: &["s-ring"],
     measure,
 };
@@ -28,6 +31,10 @@ const SEGMENT: f64 = 1448.0;
 const FRAME: f64 = 1538.0;
 /// Most loss that the source accepts, %.
 const LOSS: f64 = 0.05;
+/// Probability below which means differ significantly.
+const SIGNIFICANT: f64 = 0.05;
+const TINY: &str = "flows hardly vary, so a difference of a fraction of a per cent is significant: both means are \
+                    above";
 
 /// What the nodes send.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,16 +46,77 @@ enum Load {
 
 fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
     let mut figures = vec![];
+    let mut compared = vec![];
     for nodes in [5, 8] {
         for load in [Load::Udp, Load::UdpBoth, Load::Tcp] {
-            figures.extend(ring(bench, nodes, load)?);
+            let (of_ring, rates) = ring(bench, nodes, load)?;
+            figures.extend(of_ring);
+            compared.extend(rates);
         }
     }
+    figures.extend(significance(&compared));
     Ok(figures)
 }
 
-fn ring(bench: &Bench<'_>, nodes: u16, load: Load) -> Result<Vec<Figure>, ReproduceError> {
-    let (runs, seconds, step) = if bench.quick { (1, 5, 1) } else { (10, 60, 5) };
+/// Rates of the flows of a ring, in % of the link's rate.
+struct Rates {
+    nodes: u16,
+    emud: Vec<f64>,
+    netem: Vec<f64>,
+    verdict: Option<RunVerdict>,
+}
+
+/// Returns the probabilities that flows with the same mean differ as those with emud and with netem do.
+fn significance(compared: &[Rates]) -> Vec<Figure> {
+    let mut groups = vec![];
+    let mut figures = vec![];
+    for rates in compared {
+        let of = [&rates.emud, &rates.netem].map(|rates| Estimate::of(rates));
+        let [Some(emud), Some(netem)] = of else {
+            continue;
+        };
+        let nodes = rates.nodes;
+        // Of fewer than 30 flows, --quick, there is none.
+        if let Some(test) = z(&emud, &netem) {
+            let figure = same(format!("{nodes} nodes, TCP: emud and netem, p of Z"));
+            figures.push(figure.measured(Some(test.p), rates.verdict));
+        }
+        groups.push((format!("emud, {nodes} nodes"), emud));
+        groups.push((format!("netem, {nodes} nodes"), netem));
+    }
+    let groups: Vec<_> = groups.iter().map(|(name, of)| (&**name, *of)).collect();
+    let Some(anova) = anova(&groups) else {
+        return figures;
+    };
+    let verdicts = compared.iter().filter_map(|rates| rates.verdict);
+    let verdict = verdicts.max_by_key(|verdict| *verdict as u8);
+    for rates in compared {
+        let names = ["emud", "netem"].map(|of| format!("{of}, {} nodes", rates.nodes));
+        let pair = anova
+            .pairs
+            .iter()
+            .find(|pair| [&pair.a, &pair.b] == names.each_ref());
+        let p = pair.map(|pair| pair.bonferroni);
+        let nodes = rates.nodes;
+        let figure = same(format!(
+            "{nodes} nodes, TCP: emud and netem, p of ANOVA, corrected"
+        ));
+        figures.push(figure.measured(p, verdict));
+    }
+    figures
+}
+
+fn same(name: String) -> Figure {
+    let figure = Figure::new(name, "1").within(Tolerance::AtLeast(SIGNIFICANT));
+    figure.known(0.0, SIGNIFICANT, TINY)
+}
+
+fn ring(
+    bench: &Bench<'_>,
+    nodes: u16,
+    load: Load,
+) -> Result<(Vec<Figure>, Option<Rates>), ReproduceError> {
+    let (times, seconds, step) = if bench.quick { (1, 5, 1) } else { (10, 60, 5) };
     let name = match load {
         Load::Udp => "UDP",
         Load::UdpBoth => "UDP in both directions",
@@ -72,17 +140,25 @@ fn ring(bench: &Bench<'_>, nodes: u16, load: Load) -> Result<Vec<Figure>, Reprod
         ],
         ..Variant::default()
     };
-    let runs: Result<Vec<_>, _> = (0..runs).map(|_| bench.run(&variant)).collect();
+    let runs: Result<Vec<_>, _> = (0..times).map(|_| bench.run(&variant)).collect();
     let runs = runs?;
+    let netem = (0..times).map(|_| bench.with_netem(&variant, Netem::Exported));
+    let netem: Option<Vec<_>> = netem.collect::<Result<_, _>>()?;
+    let netem = netem.unwrap_or_default();
     let verdict = worst(&runs);
     Ok(match load {
         Load::Tcp => {
-            let rates = of_all(&runs, |counts| {
-                senders(nodes, 6000)
-                    .map(|port| rate(counts, port))
-                    .collect()
-            });
-            let percent = mean(rates.as_deref()).map(|bit_s| bit_s / RATE_KBIT_S / 10.0);
+            let of_flows = |runs: &[Counts]| {
+                let rates = of_all(runs, |counts| {
+                    let ports = senders(nodes, 6000);
+                    ports.map(|port| rate(counts, port)).collect()
+                })?;
+                let percent = rates.iter().map(|bit_s| bit_s / RATE_KBIT_S / 10.0);
+                Some(percent.collect::<Vec<_>>())
+            };
+            let [rates, by_netem] = [&runs, &netem].map(|runs| of_flows(runs));
+            let [percent, netem_percent] = [&rates, &by_netem].map(|of| mean(of.as_deref()));
+            let [even, netem_even] = [&rates, &by_netem].map(|of| jain(of.as_deref()?));
             let share =
                 Figure::new(format!("{title}: mean data"), "% of the rate").published(94.148);
             let share = share
@@ -90,10 +166,21 @@ fn ring(bench: &Bench<'_>, nodes: u16, load: Load) -> Result<Vec<Figure>, Reprod
                 .within(Tolerance::Share(0.01));
             let fair = Figure::new(format!("{title}: fairness (Jain)"), "1").theory(1.0);
             let fair = fair.within(Tolerance::Absolute(0.001));
-            vec![
-                share.measured(percent, verdict),
-                fair.measured(rates.and_then(|rates| jain(&rates)), verdict),
-            ]
+            let flows = [&rates, &by_netem].map(|flows| flows.clone().unwrap_or_default());
+            let figures = vec![
+                share
+                    .flows(flows)
+                    .netem(netem_percent)
+                    .measured(percent, verdict),
+                fair.netem(netem_even).measured(even, verdict),
+            ];
+            let rates = rates.zip(by_netem).map(|(emud, netem)| Rates {
+                nodes,
+                emud,
+                netem,
+                verdict,
+            });
+            (figures, rates)
         }
         _ => {
             let bases: &[u16] = if load == Load::Udp {
@@ -102,13 +189,19 @@ fn ring(bench: &Bench<'_>, nodes: u16, load: Load) -> Result<Vec<Figure>, Reprod
                 &[6000, 7000]
             };
             let ports = || bases.iter().flat_map(|base| senders(nodes, *base));
-            let lost = of_all(&runs, |counts| {
-                ports().map(|port| counts.lost(port)).collect()
+            let flows = [&runs, &netem].map(|runs| {
+                let lost = of_all(runs, |counts| {
+                    ports()
+                        .map(|port| Some(100.0 * counts.lost(port)?))
+                        .collect()
+                });
+                lost.unwrap_or_default()
             });
-            let percent = mean(lost.as_deref()).map(|share| 100.0 * share);
+            let [percent, netem_percent] = flows.each_ref().map(|flows| mean(Some(flows)));
             let figure = Figure::new(format!("{title}: mean loss"), "%").theory(0.0);
             let figure = figure.within(Tolerance::Absolute(LOSS));
-            vec![figure.measured(percent, verdict)]
+            let figure = figure.flows(flows).netem(netem_percent);
+            (vec![figure.measured(percent, verdict)], None)
         }
     })
 }
@@ -133,4 +226,59 @@ fn of_all(runs: &[Counts], of: impl Fn(&Counts) -> Option<Vec<f64>>) -> Option<V
 fn mean(values: Option<&[f64]>) -> Option<f64> {
     let values = values.filter(|values| !values.is_empty())?;
     Some(values.iter().sum::<f64>() / values.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::reproduce::FigureVerdict;
+
+    fn rates(nodes: u16, netem: impl Fn(usize) -> f64) -> Rates {
+        Rates {
+            nodes,
+            emud: (0..40).map(|n| 94.0 + 0.01 * (n % 4) as f64).collect(),
+            netem: (0..40).map(netem).collect(),
+            verdict: Some(RunVerdict::Clean),
+        }
+    }
+
+    #[test]
+    fn rates_are_compared_with_those_of_netem() {
+        let same = |nodes| rates(nodes, |n| 94.0 + 0.01 * (3 - n % 4) as f64);
+        let figures = significance(&[same(5), same(8)]);
+        let names: Vec<_> = figures.iter().map(|figure| &*figure.figure).collect();
+        assert_eq!(
+            names,
+            [
+                "5 nodes, TCP: emud and netem, p of Z",
+                "8 nodes, TCP: emud and netem, p of Z",
+                "5 nodes, TCP: emud and netem, p of ANOVA, corrected",
+                "8 nodes, TCP: emud and netem, p of ANOVA, corrected"
+            ]
+        );
+        for figure in figures {
+            assert_eq!(figure.verdict, FigureVerdict::Within);
+            assert!(figure.measured.unwrap() > 0.99, "{figure:?}");
+        }
+        let other = rates(8, |n| 94.02 + 0.01 * (n % 4) as f64);
+        let verdicts: Vec<_> = significance(&[same(5), other])
+            .iter()
+            .map(|of| of.verdict)
+            .collect();
+        let [within, explained] = [FigureVerdict::Within, FigureVerdict::Explained];
+        assert_eq!(verdicts, [within, explained, within, explained]);
+    }
+
+    #[test]
+    fn without_netem_and_of_few_flows_there_are_fewer_tests() {
+        let alone = Rates {
+            netem: vec![],
+            ..rates(5, |_| 94.0)
+        };
+        assert_eq!(significance(&[alone]), []);
+        let mut few = rates(5, |n| 94.0 + 0.01 * (n % 3) as f64);
+        few.emud.truncate(5);
+        few.netem.truncate(5);
+        assert_eq!(significance(&[few]).len(), 1);
+    }
 }

@@ -5,7 +5,7 @@
 use emud_monitor::log::{Counted, RunVerdict};
 
 use super::counts::Counts;
-use super::live::Variant;
+use super::live::{Netem, Variant};
 use super::t_links::MOBILE;
 use super::{Bench, Experiment, Figure, ReproduceError, Tolerance, t_tree};
 
@@ -14,8 +14,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     description: "34 classes of links at 20,000, 85,000 and 100,000 packets/s, and what is lost beyond their loss",
     source: t_tree::EXPERIMENT.source,
     method: "packets of 1,492 and 242 bytes for 30 s (--quick: 5 s of 20,000 packets/s) through the scenario t-scale; \
-             counted are what was sent, what arrived, and what links, queues and sockets lost. netem beside it is not \
-             repeated: it needs the same runs in a guest, whose kernel has it",
+             counted are what was sent, what arrived, and what links, queues and sockets lost. With --netem each run again \
+             with 34 stock netems under HTB, whose losses and drops the kernel does not count apart",
     scenarios: &["t-scale"],
     measure,
 };
@@ -37,6 +37,15 @@ const CLASS_ERRORS: f64 = 5.0;
 const HEADERS: u32 = 28;
 /// Most loss of the source beyond that of the profiles, %.
 const BEYOND: f64 = 0.01;
+/// The classes with stock netem, as in the source.
+const TREE: &str = "\
+    tc qdisc add dev wire root handle 1: htb || exit; \
+    for class in $(seq 34); do \
+        minor=1:$(printf %x $class); \
+        tc class add dev wire parent 1: classid $minor htb rate 10gbit quantum 1514 && \
+        tc qdisc add dev wire parent $minor netem limit 100000 delay 200ms 50ms loss 0.5% && \
+        tc filter add dev wire parent 1: protocol ip u32 match ip dst 10.1.$class.0/24 flowid $minor || exit; \
+    done";
 const FEWER: &str =
     "sender, engine and receiver share the CPUs of this host, which cannot send so many packets";
 const OVERFLOW: &str = "at this rate the engine or the receiver does not get enough of the CPUs of this host, and a \
@@ -66,7 +75,17 @@ fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
                 true => bench.run(&variant)?,
                 false => bench.overloaded(&variant, &bench.settings.config)?,
             };
-            figures.extend(judged(&title, rate, carried, &counts));
+            let netem = bench.with_netem(&variant, Netem::Command(TREE))?;
+            let [sent, lost, beyond, uncounted, classes] = judged(&title, rate, carried, &counts);
+            let packets = netem.as_ref().and_then(Packets::of_netem);
+            let packets = packets.as_ref();
+            figures.extend([
+                sent.netem(netem.as_ref().and_then(Counts::sending_rate)),
+                lost,
+                beyond.netem(packets.map(|packets| 100.0 * packets.shares()[1])),
+                uncounted,
+                classes.netem(packets.map(|packets| packets.as_asked() as f64)),
+            ]);
         }
     }
     Ok(figures)
@@ -88,16 +107,22 @@ struct Packets {
 impl Packets {
     /// `None`: a class was not sent or not received.
     fn of(counts: &Counts) -> Option<Self> {
-        let classes = (1..=CLASSES).map(|class| {
-            let port = PORTS + class;
-            Some([counts.sent(port)?.packets, counts.received(port)?.packets])
-        });
         Some(Self {
-            classes: classes.collect::<Option<_>>()?,
+            classes: classes(counts)?,
             link: *counts.link("wire", "up")?,
             overflowed: counts.overflowed(),
             only_dropped: counts.only_dropped,
         })
+    }
+
+    /// Of a run with netem, which does not count what it loses: as many as it should lose.
+    fn of_netem(counts: &Counts) -> Option<Self> {
+        let mut packets = Self {
+            classes: classes(counts)?,
+            ..Self::default()
+        };
+        packets.link.lost = (packets.sum(0) * MOBILE.loss).round() as u64;
+        Some(packets)
     }
 
     fn sum(&self, of: usize) -> f64 {
@@ -139,6 +164,15 @@ impl Packets {
             (lost - MOBILE.loss) / (CLASS_ERRORS * error(sent))
         })
     }
+}
+
+/// Returns the sent and arrived packets of each class.
+fn classes(counts: &Counts) -> Option<Vec<[u64; 2]>> {
+    let classes = (1..=CLASSES).map(|class| {
+        let port = PORTS + class;
+        Some([counts.sent(port)?.packets, counts.received(port)?.packets])
+    });
+    classes.collect()
 }
 
 /// Returns the standard error of the share lost.

@@ -18,7 +18,8 @@ use tokio::sync::{oneshot, watch};
 use super::asked::Asked;
 use super::judge::lowers;
 pub use super::judge::{
-    ENGINE_DROPPED, Facts, Failure, LOAD, LOAD_AND_DISK, OwnLinks, only_dropped, only_late,
+    DISORDERED, ENGINE_DROPPED, Facts, Failure, LOAD, LOAD_AND_DISK, OwnLinks, only_disordered,
+    only_dropped, only_late,
 };
 use super::observing::{Begun, Parts, observe};
 pub use super::witness::{Episodes, SETTLED};

@@ -317,6 +317,19 @@ fn mark(seconds: &mut BTreeSet<u64>, measured: [u64; 2], interval: [u64; 2]) {
 /// Failure of packets that an engine dropped, by its counters.
 pub const ENGINE_DROPPED: &str = "packets were dropped by the engine, not by the link";
 
+/// Failure of packets that a bottleneck did not know when it decided on later ones.
+pub const DISORDERED: &str = "packets were read after their bottleneck had decided on later ones";
+
+/// Returns how many packets a bottleneck decided on too late in a run that is invalid for nothing else.
+pub fn only_disordered(judgement: &Judgement) -> Option<u64> {
+    let number = |why: &String| {
+        let number = why.strip_suffix(DISORDERED)?.trim_end();
+        number.rsplit(' ').next()?.parse::<u64>().ok()
+    };
+    let sum = judgement.invalid.iter().map(number).sum::<Option<u64>>();
+    sum.filter(|sum| *sum > 0)
+}
+
 /// Returns whether a run is invalid only because packets left late: nothing was lost or unwatched.
 pub fn only_late(judgement: &Judgement) -> bool {
     !judgement.invalid.is_empty() && judgement.invalid.iter().all(|why| late(why))

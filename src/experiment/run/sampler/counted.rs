@@ -9,7 +9,7 @@ use crate::datapath::show::report::Report;
 use crate::experiment::run::counts::{Counts, of_class, sample};
 use crate::experiment::scenario::Link;
 use crate::host::now_ns;
-use crate::monitor::session::experiment::{ENGINE_DROPPED, Failure, LOAD};
+use crate::monitor::session::experiment::{DISORDERED, ENGINE_DROPPED, Failure, LOAD};
 use crate::profile::Offload;
 
 impl Work {
@@ -138,7 +138,7 @@ fn failed(before: &Counts, now: &Counts, offload: Offload) -> [Failing; 6] {
         (
             now.disordered.saturating_sub(before.disordered),
             LOAD,
-            "packets were read after their bottleneck had decided on later ones",
+            DISORDERED,
         ),
         (
             super_packets,

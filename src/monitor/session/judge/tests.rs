@@ -213,6 +213,27 @@ fn lateness_alone_is_told_from_every_other_failure() {
 }
 
 #[test]
+fn packets_that_a_bottleneck_did_not_know_are_told_from_every_other_failure() {
+    let disordered = |number| Failure {
+        since_mono_ns: 11 * S,
+        until_mono_ns: 12 * S,
+        explained_by: LOAD,
+        of: "link wire, up".into(),
+        number,
+        what: DISORDERED.into(),
+    };
+    let mut case = Case::of([]);
+    assert_eq!(only_disordered(&case.judge()), None);
+    case.facts.failures = vec![disordered(2), disordered(40)];
+    assert_eq!(only_disordered(&case.judge()), Some(42));
+    let mut late = Case::of([late(7, 12 * S)]);
+    late.facts.failures = case.facts.failures.clone();
+    assert_eq!(only_disordered(&late.judge()), None);
+    case.facts.invalid.push("the holder of up ended".into());
+    assert_eq!(only_disordered(&case.judge()), None);
+}
+
+#[test]
 fn drops_of_the_engine_are_told_from_every_other_failure() {
     let counted = |what: &'static str| Failure {
         since_mono_ns: 11 * S,
