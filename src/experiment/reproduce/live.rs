@@ -12,8 +12,8 @@ use emud_monitor::log::{ExitLine, Judgement, RunVerdict};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::counts::{Counts, Logged, but_contended};
+use super::netem::Netem;
 use super::{Bench, ReproduceError};
-use crate::convert::export::{self, ExportDirection};
 use crate::experiment::run::{RunError, Settings, conduct, text};
 use crate::experiment::scenario::{Overrides, Plan, shipped as scenarios};
 use crate::medium::motion::Track;
@@ -47,15 +47,6 @@ pub(super) struct Variant<'a> {
     pub netem: Option<Netem<'a>>,
 }
 
-/// Stock netem in place of emud's links.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Netem<'a> {
-    /// One for each direction of each link, as `emud export netem` writes it.
-    Exported,
-    /// A shell command in the node that has the device of the only link.
-    Command(&'a str),
-}
-
 impl Bench<'_> {
     /// Runs a variant until its verdict is clean, or all attempts are used up.
     pub(super) fn run(&self, variant: &Variant<'_>) -> Result<Counts, ReproduceError> {
@@ -69,27 +60,6 @@ impl Bench<'_> {
         config: &Config,
     ) -> Result<Counts, ReproduceError> {
         self.attempts(variant, config, self.attempts, |verdict| verdict)
-    }
-
-    /// Runs a variant with netem in place of its links; `None`: that is not requested, or the host had too little
-    /// of a resource.
-    pub(super) fn with_netem(
-        &self,
-        variant: &Variant<'_>,
-        netem: Netem<'_>,
-    ) -> Result<Option<Counts>, ReproduceError> {
-        if !self.netem {
-            return Ok(None);
-        }
-        let variant = Variant {
-            title: &format!("{}, netem", variant.title),
-            netem: Some(netem),
-            // Only emud's links count.
-            counted: false,
-            ..*variant
-        };
-        let counts = self.run(&variant)?;
-        Ok(Some(counts).filter(|counts| counts.verdict == RunVerdict::Clean))
     }
 
     /// Runs a variant whose result is contention by this definition: a contended run counts.
@@ -212,7 +182,7 @@ impl Bench<'_> {
 }
 
 impl Variant<'_> {
-    fn plan(&self) -> Result<Plan, ReproduceError> {
+    pub(super) fn plan(&self) -> Result<Plan, ReproduceError> {
         let mut plan = scenarios::find(self.scenario)?.plan(&Overrides {
             nodes: self.nodes,
             ..Overrides::default()
@@ -238,40 +208,9 @@ impl Variant<'_> {
                 .extend(env.map(|(key, value)| ((*key).to_owned(), value.clone())));
         }
         if let Some(netem) = self.netem {
-            self.replace_links(&mut plan, netem)?;
+            netem.replace_links(&mut plan, self.scenario)?;
         }
         Ok(plan)
-    }
-
-    fn replace_links(&self, plan: &mut Plan, netem: Netem<'_>) -> Result<(), ReproduceError> {
-        let mut commands = vec![];
-        for link in &plan.links {
-            if let Netem::Command(command) = netem {
-                commands.push((link.node.clone(), command.to_owned()));
-                continue;
-            }
-            let export = |direction, device: &str| {
-                let exported = export::netem(&link.profile, direction, Some(device));
-                let exported = exported.map_err(|e| ReproduceError::Program {
-                    scenario: self.scenario.to_owned(),
-                    problem: format!("{}: {e}", link.name),
-                });
-                Ok::<_, ReproduceError>(exported?.command)
-            };
-            let up = export(ExportDirection::Up, &link.interface)?;
-            commands.push((link.node.clone(), up));
-            for end in plan.opposite(link) {
-                let down = export(ExportDirection::Down, &end.interface)?;
-                commands.extend(end.node.clone().map(|node| (node, down)));
-            }
-        }
-        plan.links.clear();
-        for (name, command) in commands {
-            let node = plan.nodes.iter_mut().find(|node| node.name == name);
-            node.into_iter()
-                .for_each(|node| node.prepare.push(command.clone()));
-        }
-        Ok(())
     }
 }
 
@@ -339,52 +278,6 @@ mod tests {
             let nothing = Logged::parse("").unwrap();
             Some(Ok(Counts::of(RunVerdict::Clean, vec![], nothing).unwrap()))
         })
-    }
-
-    #[test]
-    fn netem_takes_the_place_of_the_links() {
-        let variant = Variant {
-            scenario: "s-ring",
-            nodes: Some(3),
-            netem: Some(Netem::Exported),
-            ..Variant::default()
-        };
-        let plan = variant.plan().unwrap();
-        assert!(plan.links.is_empty());
-        assert_eq!(plan.wires.len(), 3);
-        for node in &plan.nodes {
-            let ends = plan.wires.iter().flat_map(|wire| &wire.ends);
-            let own = ends.filter(|end| end.node.as_ref() == Some(&node.name));
-            let own: Vec<_> = own.map(|end| &end.interface).collect();
-            let mut expected: Vec<_> = own
-                .iter()
-                .map(|device| format!("tc qdisc add dev {device} root netem rate 20000000bit 24"))
-                .collect();
-            let mut commands = node.prepare.clone();
-            expected.sort();
-            commands.sort();
-            assert_eq!(commands, expected);
-            assert_eq!(own.len(), 2);
-        }
-        let jitter = Variant {
-            scenario: "t-tree",
-            ..variant
-        };
-        let jitter = Variant {
-            nodes: None,
-            ..jitter
-        };
-        let error = jitter.plan().unwrap_err();
-        assert!(error.to_string().contains("netem cannot"), "{error}");
-        let tree = Variant {
-            scenario: "t-scale",
-            nodes: None,
-            netem: Some(Netem::Command("true")),
-            ..variant
-        };
-        let plan = tree.plan().unwrap();
-        let sender = plan.nodes.iter().find(|node| node.name == "sender");
-        assert_eq!(sender.unwrap().prepare.last().unwrap(), "true");
     }
 
     #[test]

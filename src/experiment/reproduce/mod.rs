@@ -22,6 +22,7 @@ mod m_manet;
 mod m_switch;
 mod m_updates;
 mod markdown;
+mod netem;
 mod newreno;
 mod ping;
 mod report;

@@ -6,7 +6,8 @@
 use emud_monitor::log::RunVerdict;
 
 use super::counts::{Counts, worst};
-use super::live::{Netem, Variant};
+use super::live::Variant;
+use super::netem::Netem;
 use super::{Bench, Experiment, Figure, ReproduceError, Tolerance, s_overhead};
 use crate::experiment::results::{Estimate, anova, jain, z};
 

@@ -5,7 +5,8 @@
 use emud_monitor::log::{Counted, RunVerdict};
 
 use super::counts::Counts;
-use super::live::{Netem, Variant};
+use super::live::Variant;
+use super::netem::Netem;
 use super::t_links::MOBILE;
 use super::{Bench, Experiment, Figure, ReproduceError, Tolerance, t_tree};
 

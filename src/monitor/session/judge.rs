@@ -13,6 +13,10 @@ use emud_monitor::log::{Judgement, PerResource, RunVerdict, Span, SpanShare};
 
 use super::witness::{Episode, SETTLED};
 
+mod reasons;
+
+pub use reasons::{DISORDERED, ENGINE_DROPPED, only_disordered, only_dropped, only_late};
+
 /// Episodes of the same scope with a smaller distance are merged: a busy CPU that was idle for a
 /// moment.
 const APART_NS: u64 = 100_000_000;
@@ -312,41 +316,6 @@ fn mark(seconds: &mut BTreeSet<u64>, measured: [u64; 2], interval: [u64; 2]) {
         let until = interval[1].min(measured[1]) - measured[0];
         seconds.extend(since / SECOND_NS..=until / SECOND_NS);
     }
-}
-
-/// Failure of packets that an engine dropped, by its counters.
-pub const ENGINE_DROPPED: &str = "packets were dropped by the engine, not by the link";
-
-/// Failure of packets that a bottleneck did not know when it decided on later ones.
-pub const DISORDERED: &str = "packets were read after their bottleneck had decided on later ones";
-
-/// Returns how many packets a bottleneck decided on too late in a run that is invalid for nothing else.
-pub fn only_disordered(judgement: &Judgement) -> Option<u64> {
-    let number = |why: &String| {
-        let number = why.strip_suffix(DISORDERED)?.trim_end();
-        number.rsplit(' ').next()?.parse::<u64>().ok()
-    };
-    let sum = judgement.invalid.iter().map(number).sum::<Option<u64>>();
-    sum.filter(|sum| *sum > 0)
-}
-
-/// Returns whether a run is invalid only because packets left late: nothing was lost or unwatched.
-pub fn only_late(judgement: &Judgement) -> bool {
-    !judgement.invalid.is_empty() && judgement.invalid.iter().all(|why| late(why))
-}
-
-/// Returns whether a run is invalid because its engine dropped packets, and for nothing else but packets that
-/// left late.
-pub fn only_dropped(judgement: &Judgement) -> bool {
-    let dropped = |why: &String| {
-        why.ends_with(ENGINE_DROPPED) || why.contains(" were dropped, and no contention ")
-    };
-    let invalid = &judgement.invalid;
-    invalid.iter().any(dropped) && invalid.iter().all(|why| late(why) || dropped(why))
-}
-
-fn late(why: &str) -> bool {
-    why.starts_with("packets left ") && why.contains(" late, and no ")
 }
 
 /// Returns one sentence for each link and kind of failure.
