@@ -62,6 +62,27 @@ impl Bench<'_> {
         self.attempts(variant, config, self.attempts, |verdict| verdict)
     }
 
+    /// Runs a variant with netem in place of its links; `None`: that is not requested, or the host had too little
+    /// of a resource.
+    pub(super) fn with_netem(
+        &self,
+        variant: &Variant<'_>,
+        netem: Netem<'_>,
+    ) -> Result<Option<Counts>, ReproduceError> {
+        if !self.netem {
+            return Ok(None);
+        }
+        let variant = Variant {
+            title: &format!("{}, netem", variant.title),
+            netem: Some(netem),
+            // Only emud's links count.
+            counted: false,
+            ..*variant
+        };
+        let counts = self.run(&variant)?;
+        Ok(Some(counts).filter(|counts| counts.verdict == RunVerdict::Clean))
+    }
+
     /// Runs a variant whose result is contention by this definition: a contended run counts.
     pub(super) fn judged(
         &self,

@@ -35,10 +35,15 @@ const NETWORK: usize = 3;
 /// 1 Gbit/s of internal devices is reached with 10 hops of 100 Mbit/s, so with 9 routers.
 const MOST_HOPS: f64 = 10.0;
 const ENDS: f64 = 2.0;
+/// Seven overloaded routers raised 2,017 alarms in 5 s. Of one beyond the limit the time is unknown, so it can be
+/// explained by nothing.
+const ALARMS: u32 = 100_000;
 const TWICE: &str = "a frame passes two devices for each hop: engine hold's TAP besides the veth";
 
 fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
     let time = if bench.quick { "5s" } else { "20s" };
+    let mut config = thresholds(false);
+    config.alarms.limit = ALARMS;
     let (mut shortest, mut seen, mut runs) = (None, Seen::new(), vec![]);
     while let Some(routers) = next(&ROUTERS, &seen, &[DEVIATES, NETWORK]) {
         let counts = bench.overloaded(
@@ -49,7 +54,7 @@ fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
                 env: &[("TIME", time.to_owned())],
                 ..Variant::default()
             },
-            &thresholds(false),
+            &config,
         )?;
         runs.push(match counts.only_late {
             // An alarm of the monitor as any other one, and overload is what is looked for.

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The same run with stock netem, of experiments whose sources compare with it.
 
-use emud_monitor::log::RunVerdict;
-
-use super::counts::Counts;
-use super::live::Variant;
-use super::{Bench, ReproduceError};
+use super::ReproduceError;
 use crate::convert::export::{self, ExportDirection};
 use crate::experiment::scenario::Plan;
 
@@ -16,29 +12,6 @@ pub(super) enum Netem<'a> {
     Exported,
     /// A shell command in the node that has the device of the only link.
     Command(&'a str),
-}
-
-impl Bench<'_> {
-    /// Runs a variant with netem in place of its links; `None`: that is not requested, or the host had too little
-    /// of a resource.
-    pub(super) fn with_netem(
-        &self,
-        variant: &Variant<'_>,
-        netem: Netem<'_>,
-    ) -> Result<Option<Counts>, ReproduceError> {
-        if !self.netem {
-            return Ok(None);
-        }
-        let variant = Variant {
-            title: &format!("{}, netem", variant.title),
-            netem: Some(netem),
-            // Only emud's links count.
-            counted: false,
-            ..*variant
-        };
-        let counts = self.run(&variant)?;
-        Ok(Some(counts).filter(|counts| counts.verdict == RunVerdict::Clean))
-    }
 }
 
 impl Netem<'_> {
@@ -77,6 +50,7 @@ impl Netem<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::live::Variant;
     use super::*;
 
     #[test]

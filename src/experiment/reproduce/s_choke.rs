@@ -130,7 +130,7 @@ fn paced(bench: &Bench<'_>, mbit_s: f64) -> Result<[Figure; 3], ReproduceError> 
 /// Theory has the rate of the disk after the queue was full.
 fn disk(bench: &Bench<'_>) -> Result<[Figure; 3], ReproduceError> {
     let config = Config {
-        emulator: bench.settings.config.emulator.clone(),
+        emulator: bench.settings.config.emulator,
         ..thresholds(false)
     };
     let theta = config

@@ -34,8 +34,7 @@ const FRAME: f64 = 1538.0;
 const LOSS: f64 = 0.05;
 /// Probability below which means differ significantly.
 const SIGNIFICANT: f64 = 0.05;
-const TINY: &str = "flows hardly vary, so a difference of a fraction of a per cent is significant: both means are \
-                    above";
+const TINY: &str = "flows hardly vary, so any difference is significant: both means are above";
 
 /// What the nodes send.
 #[derive(Debug, Clone, Copy, PartialEq)]
