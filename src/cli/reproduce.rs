@@ -286,7 +286,7 @@ fn list() -> Result<(), Failure> {
 
 /// Lateness of a packet that makes a run invalid. The figures are means of seconds or of thousands of packets:
 /// 30 ms are 0.6 % of the shortest, 5 s. A virtual machine with two CPUs and no other jobs stood still for
-/// more than 5 ms about 10 times a minute, at most for 25 ms, so hardly a minute would be clean with the 5 ms
+/// more than 5 ms about 8 times a minute, at most for 25 ms, so hardly a minute would be clean with the 5 ms
 /// of `emud run`.
 const LATE: Duration = Duration::from_millis(30);
 

@@ -43,7 +43,7 @@ pub(super) struct Variant<'a> {
     pub tracks: &'a [Track],
     /// Whether to count what each link and each station passes.
     pub counted: bool,
-    /// What takes the place of its links, for a comparison; `None`: nothing.
+    /// What replaces its links, for a comparison; `None`: nothing.
     pub netem: Option<Netem<'a>>,
 }
 

@@ -5,7 +5,7 @@ use super::ReproduceError;
 use crate::convert::export::{self, ExportDirection};
 use crate::experiment::scenario::Plan;
 
-/// Stock netem in place of emud's links.
+/// Stock netem instead of emud's links.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Netem<'a> {
     /// One for each direction of each link, as `emud export netem` writes it.
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn netem_takes_the_place_of_the_links() {
+    fn netem_replaces_the_links() {
         let variant = Variant {
             scenario: "s-ring",
             nodes: Some(3),
@@ -78,23 +78,20 @@ mod tests {
             assert_eq!(commands, expected);
             assert_eq!(own.len(), 2);
         }
-        let jitter = Variant {
+        let tree = Variant {
             scenario: "t-tree",
+            nodes: None,
             ..variant
         };
-        let jitter = Variant {
-            nodes: None,
-            ..jitter
-        };
-        let error = jitter.plan().unwrap_err();
+        let error = tree.plan().unwrap_err();
         assert!(error.to_string().contains("netem cannot"), "{error}");
-        let tree = Variant {
+        let classes = Variant {
             scenario: "t-scale",
             nodes: None,
             netem: Some(Netem::Command("true")),
             ..variant
         };
-        let plan = tree.plan().unwrap();
+        let plan = classes.plan().unwrap();
         let sender = plan.nodes.iter().find(|node| node.name == "sender");
         assert_eq!(sender.unwrap().prepare.last().unwrap(), "true");
     }

@@ -329,7 +329,7 @@ fn sentences(failures: &[Failed], measured: [u64; 2]) -> Vec<String> {
                 let (times, at, latest) = alarms.entry(sentence).or_insert((0, first, 0));
                 *times += 1;
                 *at = first.min(*at);
-                *latest = late.max(latest).to_owned();
+                *latest = (*latest).max(*late);
             }
             // An interval of the counters each: a cause that stays has as many as the run.
             What::Counted(of) => *counted.entry((&of.of, &of.what)).or_default() += of.number,
