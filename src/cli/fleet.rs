@@ -12,7 +12,7 @@ use emud::fleet::plan::{MTU, Options, PORT};
 use emud::fleet::protocol::Asked;
 use emud::fleet::verdict::FleetVerdict;
 use emud::fleet::{FleetError, simulate, status, verdict};
-use emud::host::random_seed;
+use emud::host::{nanoseconds, random_seed};
 
 use super::Failure;
 use super::failure::{EX_CANTCREAT, EX_IOERR};
@@ -237,19 +237,15 @@ impl What {
                 size: self.nodes,
                 port: self.port,
                 mtu: self.mtu,
-                tolerance_ns: ns(self.tolerance),
-                clock_bound_ns: ns(self.clock_bound),
-                sample_ns: sample.map(ns),
+                tolerance_ns: nanoseconds(self.tolerance),
+                clock_bound_ns: nanoseconds(self.clock_bound),
+                sample_ns: sample.map(nanoseconds),
                 monitor: monitor.transpose()?,
             },
-            fast_ns: ns(self.fast),
+            fast_ns: nanoseconds(self.fast),
             note: say,
         })
     }
-}
-
-fn ns(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn plan(what: &What, json: bool) -> Result<u8, Failure> {

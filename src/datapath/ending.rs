@@ -11,7 +11,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::maps::{Classifiers, DatapathError, control_of};
 use super::{LinkError, attachment, restore};
-use crate::host::{interface, now_ns, timespec};
+use crate::host::{interface, nanoseconds, now_ns, timespec};
 use crate::netlink::{Link, Netlink, NetlinkError, identity};
 
 /// How long a link outlives a process that must renew it: [`renew`] may wait for another emud until
@@ -22,7 +22,7 @@ const RENEWED_EVERY: Duration = Duration::from_secs(1);
 
 /// Returns the time on the kernel's clock after this time.
 pub(crate) fn after(time: Duration) -> u64 {
-    now_ns().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    now_ns().saturating_add(nanoseconds(time))
 }
 
 /// Removes every link of this network namespace that has ended, and returns a sentence about each.

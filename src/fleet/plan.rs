@@ -13,6 +13,7 @@ use super::FleetError;
 use super::facts::Facts;
 use super::underlay::{Crossing, crossing};
 use crate::experiment::scenario::{Link, Node, Plan, PlannedEnd, Tunnel, Wire, beyond_a_host};
+use crate::host::nanoseconds;
 
 /// Default UDP port of tunnels, IANA's of VXLAN.
 pub const PORT: u16 = 4789;
@@ -401,8 +402,4 @@ fn peer(facts: &Facts) -> Peer {
         probe_port: facts.probe_port,
         probe_token: facts.probe_token.clone(),
     }
-}
-
-fn nanoseconds(time: std::time::Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

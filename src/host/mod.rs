@@ -15,6 +15,7 @@ pub mod ssh;
 use std::io;
 use std::sync::LazyLock;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use rustix::rand::{GetRandomFlags, getrandom};
 use rustix::thread::clock_nanosleep_absolute;
@@ -25,6 +26,11 @@ use tokio::runtime::{Builder, Runtime};
 pub fn now_ns() -> u64 {
     let t = rustix::time::clock_gettime(ClockId::Monotonic);
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+/// Returns a duration in ns, at most 584 years.
+pub fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Returns how many ns [`now_ns`] is ahead of the kernel's clock, by which BPF programs and qdiscs

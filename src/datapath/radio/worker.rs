@@ -17,7 +17,7 @@ use super::motion::Step;
 use super::pool::Pool;
 use super::record::{Record, Setting};
 use super::status::{FAILED_NS, Status};
-use crate::host::{now_ns, sleep_until, timespec};
+use crate::host::{nanoseconds, now_ns, sleep_until, timespec};
 use crate::medium::air::{Air, Frame, Outcome, Plan, To};
 
 /// How far virtual time stays behind the clock, in ns: a packet is stamped, and then put into the TAP by
@@ -123,7 +123,7 @@ impl Worker {
             _stop: Arc::clone(stop),
             start_ns: now_ns(),
             status: Status {
-                failed_ns: FAILED_NS.max(u64::try_from(setup.late.as_nanos()).unwrap_or(u64::MAX)),
+                failed_ns: FAILED_NS.max(nanoseconds(setup.late)),
                 ..Status::default()
             },
             shared,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{CpuLoaded, LoadError, failed, sleep_until};
-use crate::host::now_ns;
+use crate::host::{nanoseconds, now_ns};
 
 /// Iterations between two readings of the clock: some microseconds.
 const SPIN: u64 = 4096;
@@ -67,7 +67,7 @@ impl Cpu {
             });
             let now = cpu_ns();
             if burst_ns.is_some_and(|burst| now - begin >= burst) {
-                let pause = u64::try_from(self.pause.as_nanos()).unwrap_or(u64::MAX);
+                let pause = nanoseconds(self.pause);
                 sleep_until(now_ns().saturating_add(pause), stop);
                 begin = now;
             }

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Bench;
-use crate::host::now_ns;
+use crate::host::{nanoseconds, now_ns};
 use crate::text::quantity::time;
 use crate::text::to_the_second;
 
@@ -58,7 +58,7 @@ impl Conditions {
             seed: bench.settings.seed,
             attempts: bench.attempts,
             own_thresholds: bench.own_thresholds,
-            late_ns: emulator.and_then(|emulator| emulator.late.as_nanos().try_into().ok()),
+            late_ns: emulator.map(|emulator| nanoseconds(emulator.late)),
         }
     }
 

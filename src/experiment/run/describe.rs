@@ -7,7 +7,7 @@ use std::path::Path;
 use emud_monitor::log::{Run, RunNode};
 
 use crate::experiment::scenario::{Node, Plan, Program};
-use crate::host::now_ns;
+use crate::host::{nanoseconds, now_ns};
 use crate::monitor::session::client::OF_RUN;
 
 use super::folders::Folders;
@@ -32,8 +32,7 @@ pub fn run(plan: &Plan, settings: &Settings, network: &Network, notes: &[String]
         repeats,
         in_place: settings.in_place.clone(),
         user: settings.user.as_ref().map(|user| user.name.clone()),
-        sample_ns: (settings.sample)
-            .map(|every| u64::try_from(every.as_nanos()).unwrap_or(u64::MAX)),
+        sample_ns: (settings.sample).map(nanoseconds),
         nodes: (plan.nodes.iter())
             .map(|one| node(plan, one, settings.user.as_ref()))
             .collect(),

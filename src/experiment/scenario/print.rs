@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::kinds::Program;
 use super::plan::{Node, Plan, PlannedEnd, Route};
+use crate::host::nanoseconds;
 
 impl Program {
     /// Returns the argument vector; for an interactive shell only its name.
@@ -175,9 +176,4 @@ fn route_text(route: &Route) -> String {
         Some(via) => format!("{to} via {via} dev {}", route.interface),
         None => format!("{to} dev {}", route.interface),
     }
-}
-
-/// Returns a time in ns, up to three hundred years.
-fn nanoseconds(time: std::time::Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

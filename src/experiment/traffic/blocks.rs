@@ -16,8 +16,8 @@ use rustix::io::Errno;
 use super::header::{self, EmudHeader};
 use super::window::{Step, Window};
 use super::{DATAGRAM_MAX, DATAGRAM_MIN, Times, TrafficError, Transferred, failed, fits, ipv4};
-use crate::host::now_ns;
 use crate::host::timespec;
+use crate::host::{nanoseconds, now_ns};
 
 /// A transfer of numbered blocks.
 #[derive(Debug, Clone)]
@@ -51,13 +51,12 @@ pub fn blocks(blocks: &Blocks) -> Result<Transferred, TrafficError> {
     ready.map_err(failed(to))?;
     let bits = blocks.size as u128 * 8_000_000_000;
     let interval = u64::try_from(bits / u128::from(blocks.rate.max(1))).unwrap_or(u64::MAX);
-    let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    let mut window = Window::new(blocks.window, interval, ns(blocks.timeout));
+    let mut window = Window::new(blocks.window, interval, nanoseconds(blocks.timeout));
     let mut rtt = Times::default();
     let mut data = vec![0; blocks.size];
     let host = header::host().map_err(failed("the ID of this boot"))?;
     let begin = now_ns();
-    let end = begin.saturating_add(ns(blocks.duration));
+    let end = begin.saturating_add(nanoseconds(blocks.duration));
     let mut now = begin;
     while now < end {
         match window.step(now) {

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::net::sockopt::{set_socket_send_buffer_size, set_tcp_congestion};
 
 use super::{Times, TrafficError, Transferred, failed};
+use crate::host::nanoseconds;
 
 /// Interval of the samples.
 const SAMPLE: Duration = Duration::from_millis(10);
@@ -86,7 +87,7 @@ pub fn transfer(transfer: &Transfer) -> Result<Transferred, TrafficError> {
         next += SAMPLE;
         rtt.add(info(&stream)?.rtt_ns());
     }
-    let duration_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let duration_ns = nanoseconds(start.elapsed());
     // One that is shorter than an interval has no other.
     let end = info(&stream)?;
     rtt.add(end.rtt_ns());

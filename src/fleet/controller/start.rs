@@ -10,6 +10,7 @@ use super::steps::{AGAIN, Controller, Early};
 use crate::fleet::etcd::{Compare, Op};
 use crate::fleet::protocol::{Built, Ready, Start, first_begin};
 use crate::fleet::{FleetError, LEAD, LEASE};
+use crate::host::nanoseconds;
 use crate::host::signals::Signals;
 
 /// From the end of a lease until all have heard of it.
@@ -98,7 +99,7 @@ impl Controller<'_> {
         let begun_ns = first_begin(built.values());
         loop {
             let at = Instant::now() + LEAD;
-            let since = u64::try_from((at - self.begun).as_nanos()).unwrap_or(u64::MAX);
+            let since = nanoseconds(at - self.begun);
             let start = Start {
                 reference_ns: begun_ns.saturating_add(since),
             };

@@ -23,7 +23,7 @@ use super::Source;
 use super::ended::{Ended, Measures, Stop, process_ns};
 use super::tally::{Origin, Tally};
 use super::witness::Witness;
-use crate::host::now_ns;
+use crate::host::{nanoseconds, now_ns};
 use crate::text::to_stderr;
 
 /// Interval of checks for drops.
@@ -305,10 +305,9 @@ impl<S: Source> Observation<S> {
             return false;
         }
         let emulator = self.setup.config.emulator.as_ref();
-        let late = emulator.map_or(Duration::ZERO, |emulator| emulator.late);
-        let late_ns = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
+        let late_ns = emulator.map_or(0, |emulator| nanoseconds(emulator.late));
         alarm.threshold = alarm.threshold.max(late_ns);
-        alarm.value < alarm.threshold
+        alarm.value < late_ns
     }
 
     /// Judges packets of these devices from now on. The first ones attach further hooks.
