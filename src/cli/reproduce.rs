@@ -53,7 +53,7 @@ pub struct Args {
     /// the last one counts
     #[arg(
         long, value_name = "FILE", num_args = 1..,
-        conflicts_with_all = ["names", "all", "list", "quick", "seed", "attempts", "monitor", "netem"]
+        conflicts_with_all = ["names", "all", "list", "quick", "seed", "attempts", "monitor", "netem", "swap"]
     )]
     from: Vec<PathBuf>,
 
@@ -62,7 +62,7 @@ pub struct Args {
     #[arg(
         long, value_name = "FILE", num_args = 2,
         conflicts_with_all = [
-            "names", "all", "list", "from", "quick", "seed", "attempts", "monitor", "netem", "page", "markdown",
+            "names", "all", "list", "from", "quick", "seed", "attempts", "monitor", "netem", "swap", "page", "markdown",
             "csv", "json"
         ]
     )]
@@ -88,6 +88,10 @@ pub struct Args {
     /// netem, and the node tc; a guest kernel has both (docs/reproduction.md)
     #[arg(long)]
     netem: bool,
+
+    /// In m-contention, also let loads occupy 512 MiB and some swap space of the host, as table 4.1 of its source does
+    #[arg(long)]
+    swap: bool,
 
     /// Also write a self-contained HTML page with plots
     #[arg(long, value_name = "FILE", conflicts_with = "list")]
@@ -225,6 +229,7 @@ fn measured(args: &Args) -> Result<(Reproduction, Option<Failure>), Failure> {
         holder: super::hold_run::command,
         own_thresholds: args.monitor.is_some(),
         netem: args.netem,
+        swap: args.swap,
         attempts: args.attempts.unwrap_or(if args.quick { 2 } else { 3 }),
         progress: &|step| to_stderr(format_args!("emud: {step}")),
         signal: &|| signals.take(),

@@ -30,7 +30,6 @@ pub struct Links {
     pub l3: bool,
     pub mtu: u32,
     before: Vec<Report>,
-    /// Identifies what is measured.
     version: Version,
     /// The profile in the kernel, which the figures of classes are from.
     text: String,
@@ -247,14 +246,13 @@ impl Asked {
     }
 }
 
-/// Returns whether a link ends while it is measured. A shorter time may be a lease, which its process renews.
+/// A time up to [`LEASE`] may be a lease, which its process renews.
 fn ends_first(ends_in_s: f64, duration_ns: u64) -> bool {
     let duration_s = duration_ns as f64 / 1e9;
     ends_in_s > LEASE.as_secs_f64() && ends_in_s < duration_s
 }
 
-/// Returns the values that a direction is compared with. A profile's link that the interface does not have is measured
-/// as if it had it, and disagrees.
+/// A profile's link that the interface does not have is measured as if it had it, and disagrees.
 fn requested(
     against: Option<&Profile>,
     running: Option<&Asked>,

@@ -89,7 +89,6 @@ fn stirling(n: f64) -> f64 {
     (1.0 / 12.0 - (1.0 / 360.0 - (1.0 / 1260.0 - 1.0 / 1680.0 / square) / square) / square) / n
 }
 
-/// Returns x ln(x / mean) + mean - x.
 fn deviance(x: f64, mean: f64) -> f64 {
     let far = (x - mean) / (x + mean);
     if far.abs() > 0.1 {

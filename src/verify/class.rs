@@ -16,7 +16,7 @@ const BEHIND_RATE: &str = "a class of a bottleneck behind a `rate` of the link";
 const OF_BOTH: &str = "a class of a bottleneck that both directions share";
 
 impl Asked {
-    /// Adds the class that a direction has in its profile, or says better why it is not judged.
+    /// Adds the class that a direction has in its profile, or states more exactly why it is not judged.
     pub(super) fn with_class(
         mut self,
         profile: Option<&Profile>,

@@ -25,12 +25,13 @@ pub type OfBottlenecks = Vec<(String, Vec<ShareCheck>)>;
 /// Judges the classes of an interface by its profile, or by another one, for as long as `duration_ns`. It sends nothing.
 ///
 /// # Errors
-/// Nothing is attached, no bottleneck has classes, or they are changed meanwhile.
+/// The time is shorter than 1 s, nothing is attached, no bottleneck has classes, or they are changed meanwhile.
 pub fn classes(
     interface: &str,
     against: Option<&Profile>,
     duration_ns: u64,
 ) -> Result<OfBottlenecks, VerifyError> {
+    super::long_enough(duration_ns)?;
     let read = || -> Result<(u32, String, u32), VerifyError> {
         let mut nl = Netlink::open().map_err(LinkError::from)?;
         let link = nl.link(interface)?;

@@ -46,7 +46,7 @@ pub use unjudged::DEPENDENT_LOSS;
 pub(crate) use binomial::clopper_pearson;
 
 use crate::host::random;
-use crate::profile::Profile;
+use crate::profile::{Profile, Time};
 use asked::Links;
 use bottleneck::Bottleneck;
 use icmp::Icmp;
@@ -66,6 +66,7 @@ const LEAST_AHEAD: f64 = 0.05;
 /// Share of the duration for the train.
 const TRAIN_SHARE: f64 = 1.0 / 6.0;
 const TRAIN_MOST: f64 = 200_000.0;
+/// Of classes these are 20 samples.
 const LEAST_NS: u64 = 1_000_000_000;
 /// Time to wait for stragglers, beyond the longest delay.
 const GRACE_NS: f64 = 0.5e9;
@@ -96,10 +97,7 @@ pub struct Request {
 /// Nothing is attached, or no probes can be sent. A property that cannot be measured is not an
 /// error, but reported in the outcome.
 pub fn verify(request: &Request, progress: &dyn Fn(&'static str)) -> Result<Outcome, VerifyError> {
-    if request.duration_ns < LEAST_NS {
-        let duration = crate::profile::Time(request.duration_ns);
-        return Err(VerifyError::TooShort(duration.to_string()));
-    }
+    long_enough(request.duration_ns)?;
     let links = Links::read(request)?;
     let mut outcome = match (&request.peer_netns, request.peer) {
         (Some(netns), peer) => one_way(request, &links, netns, peer, progress)?,
@@ -109,6 +107,13 @@ pub fn verify(request: &Request, progress: &dyn Fn(&'static str)) -> Result<Outc
     outcome.notes.extend(links.waiting(request.resolution_ns));
     outcome.notes.extend(links.failures(&request.interface)?);
     Ok(outcome)
+}
+
+fn long_enough(duration_ns: u64) -> Result<(), VerifyError> {
+    if duration_ns < LEAST_NS {
+        return Err(VerifyError::TooShort(Time(duration_ns).to_string()));
+    }
+    Ok(())
 }
 
 fn one_way(
@@ -231,7 +236,6 @@ fn measure(
     Ok(())
 }
 
-/// Measurements of the streams of each direction.
 struct Streams {
     small: Vec<Option<Stream>>,
     /// Share of the packets that the engine released late.
@@ -239,7 +243,6 @@ struct Streams {
     large: Vec<Option<Stream>>,
 }
 
-/// Sends small probes, then trains.
 fn send(
     ways: &[Way],
     (paced, trains): (&[Option<Plan>], &[Option<Plan>]),
@@ -277,7 +280,6 @@ fn train_payload(ways: &[Way], mtu: u32, outcome: &Outcome) -> Result<usize, Ver
     }
 }
 
-/// Measures all directions at the same time; one without a plan is skipped.
 fn run(ways: &[Way], plans: &[Option<Plan>]) -> Result<Vec<Option<Stream>>, VerifyError> {
     thread::scope(|scope| {
         let running: Vec<_> = ways
@@ -337,7 +339,7 @@ impl Way<'_> {
         })
     }
 
-    /// Returns the plan of a train faster than the rate; `None`: there is no rate.
+    /// `None`: there is no rate.
     fn saturate(
         &self,
         payload: usize,

@@ -140,7 +140,6 @@ impl Outcome {
         }
     }
 
-    /// Disagrees if one check does or a direction is absent; otherwise not measured or not judged if one check is.
     pub(super) fn conclude(&mut self) {
         let any = |verdict| self.checks.iter().any(|c| c.verdict == verdict);
         self.verdict = if any(CheckVerdict::Disagrees) || self.absent {
@@ -171,7 +170,6 @@ impl Judge<'_> {
         }
     }
 
-    /// Returns the statistical value of the delays.
     pub(super) fn note(&self, plan: Plan, stream: &Stream) -> Vec<String> {
         let mut notes = Vec::new();
         let mut delays = stream.delays_ns();

@@ -25,7 +25,6 @@ const ETHERNET_HEADER: usize = 14;
 /// counted. Such a gap is independent of the link.
 const LONGEST_SEND_NS: u64 = 500_000;
 
-/// Returns the length of the IP header and the transport header.
 const fn headers(peer: IpAddr) -> usize {
     let ip = if peer.is_ipv4() { 20 } else { 40 };
     ip + TRANSPORT_HEADER
@@ -59,11 +58,10 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Returns when the next probe is due if one due at `due_ns` was sent at `left_ns`. Probes that
-    /// are sent at once would queue in the link, and their delays would be
-    /// caused by this machine: after a delay of more than half an interval, the schedule continues
-    /// from there. The other half is time for the link to send the late probe: probes use a tenth
-    /// of its rate.
+    /// Overdue probes that are sent at once would queue in the link, and their delays would be caused
+    /// by this machine: after a delay of more than half an interval, the schedule continues from
+    /// there. The other half is time for the link to send the late probe: probes use a tenth of its
+    /// rate.
     fn next_due_ns(&self, due_ns: u64, left_ns: u64) -> u64 {
         let late = left_ns.saturating_sub(due_ns) > self.interval_ns / 2;
         match late && !self.catches_up {

@@ -183,7 +183,7 @@ impl Judge<'_> {
         Some(self.check(Some(at), "share", asked, interval, self.sent[at]))
     }
 
-    /// Returns a check; `interval` and `sent` are bytes.
+    /// `interval` and `sent` are in bytes.
     fn check(
         &self,
         at: Option<usize>,
@@ -224,7 +224,6 @@ impl Judge<'_> {
         std::iter::successors(Some(at), parent)
     }
 
-    /// Returns whether no `ceil` stops it.
     fn is_free(&self, at: usize) -> bool {
         let ceil = |c: usize| self.of.classes[c].ceil;
         self.above(at)

@@ -169,7 +169,6 @@ impl Sums {
         (mean, (squares.max(0.0) / (self.kept - 1.0).max(1.0)).sqrt())
     }
 
-    /// Returns the slope of a fitted line.
     fn slope(&self, pace: Pace) -> f64 {
         let n = pace.count as f64;
         self.product / (n * (n * n - 1.0) / 12.0) / pace.interval_ns
@@ -298,7 +297,6 @@ mod tests {
     use super::*;
     use crate::profile::quantile::table_x;
 
-    /// Delays of mean 100 ms and sd 10 ms.
     fn normal(source: fn(Vec<f64>) -> Source) -> Asked {
         let table_ns = (0..=4096).map(|i| 100e6 + 10e6 * table_x(i)).collect();
         Asked {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Random numbers of simulations.
 
+use crate::abi::{mix, uniform};
+
 /// splitmix64, and normal values by Marsaglia's polar method. The fixed seed gives the same
 /// judgement for the same measurement.
 pub struct Random {
@@ -18,9 +20,7 @@ impl Random {
 
     pub fn uniform(&mut self) -> f64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((x ^ (x >> 31)) >> 11) as f64 * (f64::EPSILON / 2.0)
+        uniform(mix(self.state))
     }
 
     pub fn normal(&mut self) -> f64 {

@@ -74,7 +74,7 @@ fn row(c: &Check) -> [String; 6] {
         }
         CheckVerdict::NotJudged => format!("not judged: {}", c.why.as_deref().unwrap_or("unknown")),
     };
-    // Three digits of the measured value, all of the configured one.
+    // Four digits of the measured value, all of the configured one.
     let asked = match c.unit {
         Unit::BitS => Rate(c.asked.round() as u64).to_string(),
         _ => value(c.unit, c.asked),
@@ -99,7 +99,7 @@ fn value(unit: Unit, value: f64) -> String {
     }
 }
 
-/// Returns a time with three digits, no more than a measurement has.
+/// Up to four digits: a measurement has no more.
 fn time(ns: f64) -> String {
     let unit = (ns.abs().max(1e5).log10().floor() - 3.0).max(4.0);
     let unit = 10f64.powf(unit);

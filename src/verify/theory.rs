@@ -64,13 +64,11 @@ impl Asked {
         }
     }
 
-    /// Returns whether a probe shows it.
     pub(super) fn has_effect(&self) -> bool {
         let limits = self.rate_bit_s.is_some();
         limits || self.loss > 0.0 || self.mean_ns > 0.0 || !self.unjudged.is_empty()
     }
 
-    /// Returns whether packets of it may wait for a rate.
     pub(super) fn may_limit(&self) -> bool {
         self.rate_bit_s.is_some() || self.unjudged.iter().any(|u| u.limits)
     }

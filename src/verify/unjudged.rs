@@ -19,13 +19,11 @@ pub struct Unjudged {
 /// Why the losses of a link are not judged.
 pub const DEPENDENT_LOSS: &str = "losses that are not independent";
 
-/// Why the rate of a link with a queue manager is not judged.
 pub(super) const AQM: &str = "an AQM";
 
-/// Why delay, loss and rate of a link with a class are not judged, if no more is known of the class.
+/// Why a link with a class is not judged, unless `Asked::with_class` finds the class.
 pub(super) const IN_CLASS: &str = "a class of a bottleneck";
 
-/// Returns what the theory leaves out of a direction and what cannot be judged for that reason.
 pub(super) fn left_out(link: &profile::Link, figures: &abi::emud_link) -> Vec<Unjudged> {
     let flag = |flag| figures.flags & flag != 0;
     let jitter = link.delay.jitter.as_ref();

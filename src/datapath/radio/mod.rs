@@ -29,7 +29,7 @@ pub use frame::address;
 pub use record::{Replay, ReplayError, Setting, replay};
 pub use serve::Radio;
 pub use stamp::Stamp;
-pub use status::{Gauge, Status};
+pub use status::{DELIVERED_LATE, Gauge, READ_LATE, Status};
 pub use tap::{MTU, Tap, TapSetup, create};
 pub use worker::Setup;
 

@@ -14,6 +14,12 @@ pub(super) const FAILED_NS: u64 = 5_000_000;
 /// A stamp that is older than virtual time by more than this has met another air than it should.
 pub(super) const STALE_NS: u64 = 1_000_000;
 
+/// Failure of frames that are later than a reliable run has them.
+pub const DELIVERED_LATE: &str = "frames were delivered more than";
+/// Failure of frames whose stamp is older than virtual time.
+pub const READ_LATE: &str =
+    "frames were read more than 1 ms after the air at their time was decided";
+
 /// Counters of a medium; all only grow.
 #[derive(Debug, Clone, Default)]
 pub struct Status {
@@ -87,12 +93,12 @@ impl Status {
     /// the cause.
     pub fn failures_since(&self, before: &Self) -> Vec<(u64, Cow<'static, str>, bool)> {
         let late_ms = self.failed_ns as f64 / 1e6;
-        let late = format!("frames were delivered more than {late_ms} ms late");
+        let late = format!("{DELIVERED_LATE} {late_ms} ms late");
         let all = [
             (self.failed - before.failed, late.into(), true),
             (
                 self.stale - before.stale,
-                "frames were read more than 1 ms after the air at their time was decided".into(),
+                READ_LATE.into(),
                 true,
             ),
             (

@@ -201,7 +201,6 @@ mod tests {
     use super::super::FigureVerdict;
     use super::*;
 
-    /// All rows in the full run.
     #[test]
     fn mean_delays_are_the_published_ones_or_explained() {
         let full = support::full();

@@ -55,7 +55,6 @@ fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
     Ok(figures)
 }
 
-/// A row of the pilot: which flow wins, if one does.
 struct Row<'a> {
     title: &'static str,
     profile: &'a str,
@@ -162,15 +161,20 @@ impl Row<'_> {
             let who = ["first", "second"][n];
             let figure = Figure::new(format!("{}: {who}", self.title), MIBIT);
             let figure = figure.published(self.published[n]).theory(self.theory[n]);
-            match self.winner {
+            let winner = self.winner.map(|(winner, _)| winner);
+            match winner.filter(|winner| *winner != n && self.shaped.is_none()) {
+                None => figure.measured(rates[n], run),
                 // Of what the winner leaves, as measured.
-                Some((winner, _)) if winner != n && self.shaped.is_none() => {
-                    let left = rates[winner].map_or(f64::NAN, |rate| data(HUB) - rate);
-                    figure.theory(left).within(Tolerance::Share(0.01))
-                }
-                _ => figure,
+                Some(winner) => match rates[winner] {
+                    None => figure.measured(None, run),
+                    Some(rate) => {
+                        let figure = figure.theory(data(HUB) - rate);
+                        figure
+                            .within(Tolerance::Share(0.01))
+                            .measured(rates[n], run)
+                    }
+                },
             }
-            .measured(rates[n], run)
         };
         let mut figures = vec![rate(0), rate(1)];
         if let Some((winner, published)) = self.winner {

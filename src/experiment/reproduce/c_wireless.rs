@@ -51,7 +51,6 @@ const TCP_WHY: &str = "how the receiver of the source acknowledged is unknown: w
                        segment, not for every second one, this channel carries 3.63";
 const WALK_WHY: &str = "as without line of sight: with an acknowledgement for every second segment this channel \
                         carries 4.14, for 50.8 m of 60 in reach 3.51; with one for each segment: the next row";
-/// What the model leaves to the last band, with 4.14 Mibit/s in all.
 const LAST_WHY: &str = "the last band gets what the others leave: the four flows of the source had 3.87 Mibit/s \
                         together, this channel carries 4.14";
 

@@ -39,9 +39,12 @@ impl Agreement {
             return Self::Unknown;
         };
         let apart = (first - second).abs();
+        // What theory takes from a measurement is not the same in both.
+        let [first, second] = [one, other].map(|figure| figure.expected().unwrap_or(0.0).abs());
+        let expected = first.max(second);
         let near = match one.tolerance {
             Tolerance::Absolute(most) => apart <= most,
-            Tolerance::Share(share) => apart <= share * one.expected().unwrap_or(0.0).abs(),
+            Tolerance::Share(share) => apart <= share * expected,
             // They say nothing of the noise.
             Tolerance::Range(..) | Tolerance::AtLeast(_) => one.verdict == other.verdict,
         };

@@ -38,13 +38,12 @@ pub struct Conditions {
     pub late_ns: Option<u64>,
 }
 
-/// That of results of before.
+/// The limit in results that lack the key.
 fn late_of_run() -> Option<u64> {
     Some(5_000_000)
 }
 
 impl Conditions {
-    /// Returns those of an experiment that begins now.
     pub(super) fn now(bench: &Bench<'_>) -> Self {
         let host = Host::now();
         let emulator = bench.settings.config.emulator.as_ref();
@@ -94,7 +93,7 @@ impl Conditions {
 fn machine() -> String {
     let uname = rustix::system::uname();
     let architecture = uname.machine().to_string_lossy().into_owned();
-    // That of most architectures has no such line.
+    // On most architectures it has no such line.
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpus.lines().find_map(|line| {
         let (key, model) = line.split_once(':')?;

@@ -6,7 +6,6 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use emud_monitor::event::Resource;
 use emud_monitor::log::{
     Counted, MetricLine, OutputLine, OutputStream, PhaseLine, PhaseName, RunVerdict, Sample, Span,
     StationSample,
@@ -65,10 +64,8 @@ impl Logged {
 #[derive(Debug)]
 pub(super) struct Counts {
     pub verdict: RunVerdict,
-    /// Resources of which the host had too little in the measured phase.
-    pub contended: Vec<Resource>,
-    /// The intervals of contention, also those outside of the measured phase.
-    pub spans: Vec<Span>,
+    /// Contention in the measured phase.
+    pub contention: Vec<Span>,
     /// It is invalid for nothing but packets that left late.
     pub only_late: bool,
     /// It is invalid for packets that the engine dropped, and nothing else but such that left late.
@@ -96,17 +93,12 @@ impl Counts {
     ///
     /// # Errors
     /// A program has printed something else.
-    pub fn of(
-        verdict: RunVerdict,
-        contended: Vec<Resource>,
-        logged: Logged,
-    ) -> Result<Self, String> {
+    pub fn of(verdict: RunVerdict, contention: Vec<Span>, logged: Logged) -> Result<Self, String> {
         let mut phases = logged.phases.iter();
         let began = phases.find(|line| line.phase == PhaseName::Measurement);
         let mut counts = Self {
             verdict,
-            contended,
-            spans: vec![],
+            contention,
             only_late: false,
             only_dropped: false,
             began_ns: began.map_or(0, |line| line.mono_ns),
@@ -262,8 +254,7 @@ impl Counts {
 
     /// Returns the acknowledged data of the transfer to a port, bytes/s.
     pub fn goodput(&self, port: u16) -> Option<f64> {
-        let one = self.transferred_to(port)?;
-        Some(one.bytes as f64 * 1e9 / one.duration_ns as f64)
+        self.transferred_to(port).map(Transferred::goodput)
     }
 
     /// Returns the share of the packets to a port that did not arrive.
@@ -331,8 +322,7 @@ mod tests {
         };
         Counts {
             verdict: RunVerdict::Clean,
-            contended: vec![],
-            spans: vec![],
+            contention: vec![],
             only_late: false,
             only_dropped: false,
             began_ns: 0,

@@ -4,7 +4,7 @@
 //! end from it leaves a request pending that is none.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -15,20 +15,34 @@ use rustix::fs::{major, minor};
 use crate::host::now_ns;
 
 const EVERY: Duration = Duration::from_micros(500);
-/// Fewer samples may all have missed that the disk was empty.
-const SAMPLES: usize = 20;
+/// Fewer samples than one in this time may all have missed that the disk was empty.
+const DENSE: Duration = Duration::from_millis(5);
 
-/// The disk of a folder, watched until [`DiskUse::never_empty`].
+/// A disk, watched until [`DiskUse::longest`].
 pub(super) struct DiskUse {
     stop: Arc<AtomicBool>,
     /// Time in ns of CLOCK_MONOTONIC, and whether a request was pending.
     samples: JoinHandle<Vec<(u64, bool)>>,
 }
 
+/// Returns the disk of the first swap area; `None`: there is none.
+pub(super) fn of_swap() -> Option<u64> {
+    let areas = fs::read_to_string("/proc/swaps").ok()?;
+    let area = fs::metadata(areas.lines().nth(1)?.split_whitespace().next()?).ok()?;
+    Some(match area.file_type().is_block_device() {
+        true => area.rdev(),
+        false => area.dev(),
+    })
+}
+
 impl DiskUse {
     /// Starts to watch the disk of a folder; `None`: its file system has no single disk with such a count.
     pub fn watch(folder: &str) -> Option<Self> {
-        let device = fs::metadata(folder).ok()?.dev();
+        Self::of(fs::metadata(folder).ok()?.dev())
+    }
+
+    /// The same of a disk; `None`: it has no such count.
+    pub fn of(device: u64) -> Option<Self> {
         let path = format!(
             "/sys/dev/block/{}:{}/inflight",
             major(device),
@@ -51,24 +65,25 @@ impl DiskUse {
         Some(Self { stop, samples })
     }
 
-    /// Returns whether it was never empty for this long after `from_ns`.
-    pub fn never_empty(self, from_ns: u64, theta: Duration) -> bool {
+    /// Returns the longest time after `from_ns` in which no sample found it empty. Between two samples it may have been.
+    pub fn longest(self, from_ns: u64) -> Duration {
         self.stop.store(true, Ordering::Relaxed);
         let samples = self.samples.join().unwrap_or_default();
-        never_empty(&samples, from_ns, theta)
+        longest(&samples, from_ns)
     }
 }
 
-fn never_empty(samples: &[(u64, bool)], from_ns: u64, theta: Duration) -> bool {
+fn longest(samples: &[(u64, bool)], from_ns: u64) -> Duration {
     let measured = samples.iter().skip_while(|(at_ns, _)| *at_ns < from_ns);
     let measured: Vec<_> = measured.copied().collect();
-    let mut busy = measured.split(|(_, pending)| !pending);
-    busy.any(|busy| match busy {
-        [(first, _), .., (last, _)] => {
-            busy.len() >= SAMPLES && u128::from(last - first) >= theta.as_nanos()
-        }
-        _ => false,
-    })
+    let times = measured.split(|(_, pending)| !pending).filter_map(|busy| {
+        let [(first, _), .., (last, _)] = busy else {
+            return None;
+        };
+        let time = Duration::from_nanos(last - first);
+        Some(time).filter(|time| *time <= DENSE * busy.len() as u32)
+    });
+    times.max().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -76,22 +91,20 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
-    const THETA: Duration = Duration::from_millis(100);
-
     fn samples(pending: impl Fn(u64) -> bool) -> Vec<(u64, bool)> {
         (0..500).map(|ms| (ms * MS, pending(ms))).collect()
     }
 
     #[test]
     fn a_disk_that_is_empty_for_a_moment_starts_again() {
-        assert!(never_empty(&samples(|_| true), 0, THETA));
-        assert!(!never_empty(&samples(|_| false), 0, THETA));
-        assert!(!never_empty(&samples(|ms| ms % 90 > 0), 0, THETA));
-        assert!(never_empty(&samples(|ms| ms % 110 > 0), 0, THETA));
+        let of = |samples: &[_], from_ms: u64| longest(samples, from_ms * MS).as_millis();
+        assert_eq!(of(&samples(|_| true), 0), 499);
+        assert_eq!(of(&samples(|_| false), 0), 0);
+        assert_eq!(of(&samples(|ms| ms % 90 > 0), 0), 88);
         // Before the measured phase it does not count.
-        assert!(!never_empty(&samples(|ms| ms < 300), 250 * MS, THETA));
+        assert_eq!(of(&samples(|ms| ms < 300), 250), 49);
         // Too few to know.
-        assert!(!never_empty(&[(0, true), (200 * MS, true)], 0, THETA));
-        assert!(!never_empty(&[], 0, THETA));
+        assert_eq!(of(&[(0, true), (200 * MS, true)], 0), 0);
+        assert_eq!(of(&[], 0), 0);
     }
 }

@@ -75,7 +75,6 @@ pub struct Figure {
     known: Option<Known>,
 }
 
-/// A known difference.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Known {
     from: f64,

@@ -1,151 +1,250 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! M: how long a chain of routers one host carries, and whether the monitor alarms in time.
+//! M: how long a chain of nodes one host carries, and whether the monitor alarms in time.
 
-use emud_monitor::event::Resource;
 use emud_monitor::log::RunVerdict;
 
-use super::live::Variant;
-use super::m_contention::{self, thresholds, worst};
+use super::criterion::{Cell, Criterion, cell, worst};
+use super::live::{Variant, lacks};
+use super::m_contention::{self, thresholds};
 use super::search::{Seen, first, next};
-use super::{Bench, Experiment, Figure, ReproduceError, Tolerance};
+use super::{Bench, Experiment, Figure, ReproduceError, Tolerance, m_manet};
+use crate::experiment::traffic::Transferred;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "m-chain",
-    description: "Routers of 100 Mbit/s in a row until TCP deviates by 5 %, and the alarm before it, as table 4.2",
+    description: "Routers of 100 Mbit/s and radios of 11 Mbit/s in a row until TCP deviates by 5 %, and the alarm before it, \
+                  as table 4.2",
     source: m_contention::EXPERIMENT.source,
-    method: "a TCP transfer of 20 s (--quick: 5 s) through longer and longer chains of the scenario m-chain, judged by the \
-             published thresholds, whatever --monitor says",
-    scenarios: &["m-chain"],
+    method: "a TCP transfer of 20 s (--quick: 5 s) through longer and longer chains: of routers of the scenario m-chain, of \
+             radios without a MAC and with babeld of the scenario m-adhoc; judged by the published thresholds, whatever \
+             --monitor says",
+    scenarios: &["m-chain", "m-adhoc"],
     measure,
 };
 
-/// 100 Mbit/s without what frames and headers take, bytes/s.
-const EXPECTED: f64 = 12.5e6 * 1448.0 / 1538.0;
 /// Of the result, from which on it is wrong.
 const DEVIATION: f64 = 0.05;
 const PORT: u16 = 6001;
-/// Packets begin with a TTL of 64, and the 64th router drops them (`ip_forward()`).
-const ROUTERS: [u32; 14] = [1, 2, 4, 6, 8, 9, 10, 11, 12, 16, 24, 32, 48, 63];
-/// Of the source; the client and the server are two of them.
-const PUBLISHED_DEVIATION: f64 = 12.0;
-const PUBLISHED_ALARM: f64 = 11.0;
-/// Of what a chain shows, in the order of [`Found`].
-const DEVIATES: usize = 0;
-const NETWORK: usize = 3;
-/// 1 Gbit/s of internal devices is reached with 10 hops of 100 Mbit/s, so with 9 routers.
-const MOST_HOPS: f64 = 10.0;
-const ENDS: f64 = 2.0;
+/// The client and the server are nodes of the source's chains, too.
+const ENDS: u32 = 2;
+/// The shortest chain.
+const LEAST: f64 = 1.0 + ENDS as f64;
 /// Seven overloaded routers raised 2,017 alarms in 5 s. Of one beyond the limit the time is unknown, so it can be
 /// explained by nothing.
 const ALARMS: u32 = 100_000;
 const TWICE: &str = "a frame passes two devices for each hop: engine hold's TAP besides the veth";
 
-fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
-    let time = if bench.quick { "5s" } else { "20s" };
-    let mut config = thresholds(false);
-    config.alarms.limit = ALARMS;
-    let (mut shortest, mut seen, mut runs) = (None, Seen::new(), vec![]);
-    while let Some(routers) = next(&ROUTERS, &seen, &[DEVIATES, NETWORK]) {
-        let counts = bench.overloaded(
-            &Variant {
-                title: &format!("{routers} routers"),
-                scenario: "m-chain",
-                nodes: Some(routers),
-                env: &[("TIME", time.to_owned())],
-                ..Variant::default()
-            },
-            &config,
-        )?;
-        runs.push(match counts.only_late {
-            // An alarm of the monitor as any other one, and overload is what is looked for.
-            true => RunVerdict::Contended,
-            false => counts.verdict,
-        });
-        let rate = counts.goodput(PORT);
-        shortest = shortest.or(rate);
-        let wrong = rate.is_some_and(|rate| (rate / EXPECTED - 1.0).abs() > DEVIATION);
-        let shown = [
-            wrong,
-            counts.only_late,
-            counts.only_late || !counts.contended.is_empty(),
-            counts.contended.contains(&Resource::Network),
-        ];
-        seen.insert(routers, shown);
-    }
-    Ok(figures(shortest, Found::of(&seen), &runs))
+/// A row of the table.
+struct Chain {
+    /// In front of the name of each figure.
+    title: &'static str,
+    scenario: &'static str,
+    /// Numbers of routers, ascending: packets begin with a TTL of 64, and the 64th router drops them (`ip_forward()`).
+    routers: &'static [u32],
+    /// Goodput of TCP, bytes/s.
+    expected: f64,
+    /// With how many nodes results deviated.
+    published: f64,
+    /// The smallest published number of nodes with an alarm.
+    first_alarm: f64,
+    /// With how many nodes each criterion raised an alarm.
+    cells: &'static [Cell],
+    /// How many of the cells are looked for until they are found.
+    sought: usize,
 }
 
-/// Smallest numbers of nodes.
+/// The number of nodes depends on the machine; that it is not before the alarm does not.
+const ANY: Tolerance = Tolerance::AtLeast(LEAST);
+
+const WIRED: Chain = Chain {
+    title: "",
+    scenario: "m-chain",
+    routers: &[1, 2, 4, 6, 8, 9, 10, 11, 12, 16, 24, 32, 48, 63],
+    // 100 Mbit/s without what frames and headers take.
+    expected: 12.5e6 * 1448.0 / 1538.0,
+    published: 12.0,
+    first_alarm: 11.0,
+    cells: &[
+        Cell {
+            // 1 Gbit/s of internal devices is reached with 10 hops of 100 Mbit/s, so with 9 routers.
+            theory: Some(11.0),
+            known: Some((LEAST, 11.0, TWICE)),
+            ..cell(Criterion::Network, 11.0, Tolerance::Absolute(1.0))
+        },
+        Cell {
+            may_be_silent: true,
+            ..cell(Criterion::Cpu, 34.0, ANY)
+        },
+    ],
+    sought: 1,
+};
+
+const AD_HOC: Chain = Chain {
+    title: "ad hoc, ",
+    scenario: "m-adhoc",
+    routers: &[1, 8, 16, 32, 48, 63],
+    // A relay also sends an acknowledgement of 52 bytes for two segments. There are no headers of frames.
+    expected: 11e6 / 8.0 * 2896.0 / 3052.0,
+    published: 29.0,
+    first_alarm: 3.0,
+    cells: &[
+        Cell {
+            may_be_silent: true,
+            ..cell(Criterion::Cpu, 27.0, ANY)
+        },
+        Cell {
+            may_be_silent: true,
+            ..cell(Criterion::PageIn, 3.0, ANY)
+        },
+        Cell {
+            may_be_silent: true,
+            ..cell(Criterion::Disk, 3.0, ANY)
+        },
+    ],
+    sought: 0,
+};
+
+fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
+    let mut figures = WIRED.measure(bench)?;
+    figures.extend(match lacks("babeld") {
+        true => {
+            let figure = Figure::new(AD_HOC.deviation(true), "nodes");
+            vec![figure.published(AD_HOC.published).lacking(m_manet::LACKS)]
+        }
+        false => AD_HOC.measure(bench)?,
+    });
+    Ok(figures)
+}
+
+/// What a chain shows: TCP deviates, packets left late while the host lacked nothing, any criterion alarms, and from
+/// then on that of each cell.
+const SHOWN: usize = 6;
+const DEVIATES: usize = 0;
+const LATE: usize = 1;
+const ALARMED: usize = 2;
+const FIRST_CELL: usize = 3;
+
+/// The smallest numbers of nodes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Found {
-    /// With which TCP deviates.
-    deviates: Option<f64>,
-    /// In which packets left late while the host lacked nothing.
-    late: Option<f64>,
-    /// With which any criterion alarms.
-    alarms: Option<f64>,
-    /// With which that of the network alarms.
-    network: Option<f64>,
+    by: [Option<f64>; SHOWN],
+    /// The longest chain that was tried.
+    longest: u32,
 }
 
 impl Found {
-    fn of(seen: &Seen<4>) -> Self {
-        let nodes = |what| first(seen, what).map(|routers| f64::from(routers) + ENDS);
+    fn of(seen: &Seen<SHOWN>) -> Self {
+        let nodes = |what| first(seen, what).map(|routers| f64::from(routers + ENDS));
         Self {
-            deviates: nodes(DEVIATES),
-            late: nodes(1),
-            alarms: nodes(2),
-            network: nodes(NETWORK),
+            by: std::array::from_fn(nodes),
+            longest: seen.keys().next_back().map_or(0, |routers| routers + ENDS),
         }
     }
 }
 
-/// A chain without a deviation has none up to the longest one that was tried. An alarm is what is measured,
-/// but a chain in which the emulation failed may deviate for that.
-fn figures(shortest: Option<f64>, found: Found, runs: &[RunVerdict]) -> Vec<Figure> {
-    let run = worst(runs);
-    let longest = f64::from(ROUTERS[ROUTERS.len() - 1]) + ENDS;
-    // Within its tolerance, too, it is not that of a clean run. Contention may explain late packets.
-    let name = match found.alarms == Some(1.0 + ENDS) {
-        true => "1 router, with an alarm: TCP",
-        false => "1 router: TCP",
-    };
-    let rate = Figure::new(name, "Mbit/s").theory(EXPECTED * 8e-6);
-    let rate = rate.measured(shortest.map(|rate| rate * 8e-6), worst(&runs[..1]));
-    // The number depends on the machine; that it is not before the alarm does not.
-    let name = match found.deviates {
-        Some(_) => "nodes from which TCP deviates by 5 %",
-        None => "nodes up to which TCP does not deviate by 5 %",
-    };
-    let from = Figure::new(name, "nodes");
-    let from = from
-        .published(PUBLISHED_DEVIATION)
-        .within(Tolerance::AtLeast(1.0 + ENDS))
-        .measured(shortest.and(found.deviates.or(Some(longest))), run);
-    let alarm = Figure::new("nodes from which the network criterion alarms", "nodes");
-    let alarm = alarm
-        .published(PUBLISHED_ALARM)
-        .theory(MOST_HOPS - 1.0 + ENDS)
-        .within(Tolerance::Absolute(1.0))
-        .known(1.0 + ENDS, MOST_HOPS - 1.0 + ENDS, TWICE)
-        .measured(found.network, run);
-    let after = |alarms: f64| alarms - found.deviates.unwrap_or(longest);
-    let late = Figure::new("first alarm after the deviation", "nodes");
-    let late = late
-        .published(PUBLISHED_ALARM - PUBLISHED_DEVIATION)
-        .within(Tolerance::Range(-longest, 0.0))
-        .measured(found.alarms.map(after), run);
-    // Depends on the machine, and need not be at all.
-    let emulator = Figure::new(
-        "nodes from which packets leave late without contention",
-        "nodes",
-    );
-    let emulator = emulator
-        .within(Tolerance::AtLeast(1.0 + ENDS))
-        .measured(found.late, run);
-    let emulator = found.late.map(|_| emulator);
-    let figures = [rate, from, alarm].into_iter().chain(emulator);
-    figures.chain([late]).collect()
+impl Chain {
+    fn measure(&self, bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
+        let time = if bench.quick { "5s" } else { "20s" };
+        let mut config = thresholds(false);
+        config.alarms.limit = ALARMS;
+        let (mut shortest, mut seen, mut runs) = (None, Seen::new(), vec![]);
+        while let Some(routers) = next(self.routers, &seen, &self.until()) {
+            let counts = bench.overloaded(
+                &Variant {
+                    title: &format!("{routers} routers"),
+                    scenario: self.scenario,
+                    nodes: Some(routers),
+                    env: &[("TIME", time.to_owned())],
+                    ..Variant::default()
+                },
+                &config,
+            )?;
+            runs.push(match counts.only_late {
+                // An alarm of the monitor as any other one, and overload is what is looked for.
+                true => RunVerdict::Contended,
+                false => counts.verdict,
+            });
+            let rate = counts.transferred_to(PORT).map(rate);
+            shortest = shortest.or(rate);
+            let deviates = |rate: f64| (rate / self.expected - 1.0).abs() > DEVIATION;
+            let mut shown = [false; SHOWN];
+            shown[DEVIATES] = rate.is_some_and(deviates);
+            shown[LATE] = counts.only_late;
+            shown[ALARMED] = counts.only_late || !counts.contention.is_empty();
+            for (shown, cell) in shown[FIRST_CELL..].iter_mut().zip(self.cells) {
+                *shown = cell.criterion.alarms(&counts.contention);
+            }
+            seen.insert(routers, shown);
+        }
+        Ok(self.figures(shortest, Found::of(&seen), &runs))
+    }
+
+    /// Returns what is looked for.
+    fn until(&self) -> Vec<usize> {
+        let cells = FIRST_CELL..FIRST_CELL + self.sought;
+        std::iter::once(DEVIATES).chain(cells).collect()
+    }
+
+    /// A chain without a deviation has none up to the longest one that was tried. An alarm is what is measured,
+    /// but a chain in which the emulation failed may deviate for that.
+    fn figures(&self, shortest: Option<f64>, found: Found, runs: &[RunVerdict]) -> Vec<Figure> {
+        let (run, title, longest) = (worst(runs), self.title, f64::from(found.longest));
+        let [deviates, late, alarmed] = [DEVIATES, LATE, ALARMED].map(|what| found.by[what]);
+        // Within its tolerance, too, it is not that of a clean run. Contention may explain late packets.
+        let alarm = match alarmed == Some(LEAST) {
+            true => ", with an alarm",
+            false => "",
+        };
+        let rate = Figure::new(format!("{title}1 router{alarm}: TCP"), "Mbit/s");
+        let rate = rate.theory(self.expected * 8e-6);
+        let rate = rate.measured(shortest.map(|rate| rate * 8e-6), worst(&runs[..1]));
+        let from = Figure::new(self.deviation(deviates.is_some()), "nodes");
+        let from = from
+            .published(self.published)
+            .within(ANY)
+            .measured(shortest.and(deviates.or(Some(longest))), run);
+        let cells = self.cells.iter().zip(&found.by[FIRST_CELL..]);
+        let cells = cells.map(|(cell, fewest)| {
+            let name = cell.criterion.name();
+            let titles = [
+                format!("{title}nodes from which the {name} criterion alarms"),
+                format!("{title}nodes up to which the {name} criterion does not alarm"),
+            ];
+            cell.judged(titles, *fewest, longest, runs)
+        });
+        // Depends on the machine, and need not be at all.
+        let emulator = late.map(|late| {
+            let name = format!("{title}nodes from which packets leave late without contention");
+            let figure = Figure::new(name, "nodes").within(ANY);
+            figure.measured(Some(late), run)
+        });
+        // Without both there is nothing to compare.
+        let after = deviates.or(alarmed).map(|_| {
+            let name = format!("{title}first alarm after the deviation");
+            let figure = Figure::new(name, "nodes").published(self.first_alarm - self.published);
+            let longest_of_all = f64::from(self.routers[self.routers.len() - 1] + ENDS);
+            let figure = figure.within(Tolerance::Range(-longest_of_all, 0.0));
+            let after = |alarmed: f64| alarmed - deviates.unwrap_or(longest);
+            figure.measured(alarmed.map(after), run)
+        });
+        let figures = [rate, from].into_iter().chain(cells);
+        figures.chain(emulator).chain(after).collect()
+    }
+
+    fn deviation(&self, is_found: bool) -> String {
+        let which = match is_found {
+            true => "from which TCP deviates",
+            false => "up to which TCP does not deviate",
+        };
+        format!("{}nodes {which} by 5 %", self.title)
+    }
+}
+
+/// Returns the rate of the acknowledged data, bytes/s: in the first round trip there is none. In 5 s over 20 radios, whose
+/// queues make it 0.1 s long, this is 2 %.
+fn rate(transferred: &Transferred) -> f64 {
+    let [_, mean_ns, _] = transferred.rtt_ns;
+    transferred.bytes as f64 * 1e9 / transferred.duration_ns.saturating_sub(mean_ns) as f64
 }
 
 #[cfg(test)]
@@ -157,27 +256,31 @@ mod tests {
     #[test]
     fn the_numbers_are_exact() {
         let mut seen = Seen::new();
-        while let Some(routers) = next(&ROUTERS, &seen, &[DEVIATES, NETWORK]) {
+        while let Some(routers) = next(WIRED.routers, &seen, &WIRED.until()) {
             assert!(seen.len() < 30);
             let alarms = routers >= 31;
-            let shown = [routers >= 25, false, alarms, alarms];
+            let shown = [routers >= 25, false, alarms, alarms, false, false];
             assert!(seen.insert(routers, shown).is_none(), "{routers} again");
         }
         let found = Found::of(&seen);
-        assert_eq!((found.deviates, found.alarms), (Some(27.0), Some(33.0)));
+        let by = [Some(27.0), None, Some(33.0), Some(33.0), None, None];
+        assert_eq!((found.by, found.longest), (by, 34));
+    }
+
+    fn found(deviates: Option<f64>, alarms: Option<f64>) -> Found {
+        Found {
+            by: [deviates, None, alarms, alarms, None, None],
+            longest: 65,
+        }
+    }
+
+    fn figures(found: Found, runs: &[RunVerdict]) -> Vec<Figure> {
+        WIRED.figures(Some(WIRED.expected), found, runs)
     }
 
     fn verdict(deviates: Option<f64>, alarms: Option<f64>) -> FigureVerdict {
-        let found = Found {
-            deviates,
-            alarms,
-            network: alarms,
-            late: None,
-        };
-        let [.., late] = &figures(Some(EXPECTED), found, &[RunVerdict::Contended])[..] else {
-            panic!()
-        };
-        late.verdict
+        let all = figures(found(deviates, alarms), &[RunVerdict::Contended]);
+        all[all.len() - 1].verdict
     }
 
     #[test]
@@ -187,69 +290,80 @@ mod tests {
         assert_eq!(verdict(Some(12.0), Some(13.0)), FigureVerdict::Deviates);
         assert_eq!(verdict(None, Some(13.0)), FigureVerdict::Within);
         assert_eq!(verdict(Some(12.0), None), FigureVerdict::Missing);
+        let neither = figures(found(None, None), &[RunVerdict::Clean]);
+        assert!(
+            neither
+                .iter()
+                .all(|figure| !figure.figure.contains("first alarm"))
+        );
     }
 
     #[test]
-    fn no_deviation_is_not_one_of_the_longest_chain() {
+    fn what_no_chain_shows_is_not_one_of_the_longest_chain() {
         let of = |deviates| {
-            let found = Found {
-                deviates,
-                ..Found::default()
-            };
-            let figure = figures(Some(EXPECTED), found, &[RunVerdict::Contended]).swap_remove(1);
-            (figure.figure, figure.measured)
+            let all = figures(found(deviates, None), &[RunVerdict::Contended]);
+            let row = |figure: &Figure| (figure.figure.clone(), figure.measured);
+            [row(&all[1]), row(&all[3])]
         };
         let named = |name: &str, nodes| (name.to_owned(), Some(nodes));
-        assert_eq!(
-            of(Some(12.0)),
-            named("nodes from which TCP deviates by 5 %", 12.0)
-        );
-        assert_eq!(
-            of(None),
-            named("nodes up to which TCP does not deviate by 5 %", 65.0)
-        );
+        let cpu = named("nodes up to which the cpu criterion does not alarm", 65.0);
+        let at = named("nodes from which TCP deviates by 5 %", 12.0);
+        assert_eq!(of(Some(12.0)), [at, cpu.clone()]);
+        let up_to = named("nodes up to which TCP does not deviate by 5 %", 65.0);
+        assert_eq!(of(None), [up_to, cpu]);
     }
 
     #[test]
     fn a_chain_that_failed_says_nothing() {
         use FigureVerdict::{Invalid, Within};
-        let found = Found {
-            deviates: Some(12.0),
-            alarms: Some(11.0),
-            network: Some(11.0),
-            late: None,
-        };
         let of = |runs: [RunVerdict; 2]| {
-            let figures = figures(Some(EXPECTED), found, &runs);
+            let figures = figures(found(Some(12.0), Some(11.0)), &runs);
             figures.iter().map(|f| f.verdict).collect::<Vec<_>>()
         };
         let (clean, contended) = (RunVerdict::Clean, RunVerdict::Contended);
-        assert_eq!(of([clean, contended]), [Within; 4]);
+        assert_eq!(of([clean, contended]), [Within; 5]);
         let late = of([clean, RunVerdict::Invalid]);
-        assert_eq!(late, [Within, Invalid, Invalid, Invalid]);
-        assert_eq!(of([RunVerdict::Invalid, contended]), [Invalid; 4]);
+        assert_eq!(late, [Within, Invalid, Invalid, Invalid, Invalid]);
+        assert_eq!(of([RunVerdict::Invalid, contended]), [Invalid; 5]);
     }
 
     /// Late packets are a sign as any other alarm, but no figure hides them.
     #[test]
     fn late_packets_have_a_row_and_mark_the_baseline() {
-        let of = |late| {
-            let found = Found {
-                deviates: Some(12.0),
-                late,
-                alarms: late.or(Some(11.0)),
-                network: Some(11.0),
-            };
-            let figures = figures(Some(EXPECTED), found, &[RunVerdict::Contended]);
+        let of = |late: Option<f64>| {
+            let mut found = found(Some(12.0), Some(11.0));
+            found.by[LATE] = late;
+            found.by[ALARMED] = late.or(found.by[ALARMED]);
+            let figures = figures(found, &[RunVerdict::Contended]);
             let row = |figure: &Figure| (figure.figure.clone(), figure.measured);
             figures.iter().map(row).collect::<Vec<_>>()
         };
-        assert_eq!(of(None).len(), 4);
+        assert_eq!(of(None).len(), 5);
         let from_two_on = of(Some(4.0));
         assert_eq!(from_two_on[0].0, "1 router: TCP");
         let emulator = "nodes from which packets leave late without contention";
-        assert_eq!(from_two_on[3], (emulator.to_owned(), Some(4.0)));
-        assert_eq!(from_two_on[4].1, Some(-8.0));
+        assert_eq!(from_two_on[4], (emulator.to_owned(), Some(4.0)));
+        assert_eq!(from_two_on[5].1, Some(-8.0));
         assert_eq!(of(Some(3.0))[0].0, "1 router, with an alarm: TCP");
+    }
+
+    /// Table 4.2 of the source, as it is.
+    #[test]
+    fn all_cells_are_there() {
+        let of = |chain: &Chain| {
+            let cells = chain.cells.iter();
+            let cells = cells.map(|cell| (cell.criterion.name(), cell.published));
+            cells.collect::<Vec<_>>()
+        };
+        assert_eq!(of(&WIRED), [("network", 11.0), ("cpu", 34.0)]);
+        assert_eq!(
+            of(&AD_HOC),
+            [("cpu", 27.0), ("page-in", 3.0), ("disk", 3.0)]
+        );
+        assert!(
+            [WIRED, AD_HOC]
+                .iter()
+                .all(|chain| chain.cells.len() <= SHOWN - FIRST_CELL)
+        );
     }
 }

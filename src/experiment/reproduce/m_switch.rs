@@ -126,7 +126,6 @@ fn pair(n: u32) -> Option<Pair> {
     })
 }
 
-/// A datagram of this many bytes.
 fn frame(pair: &Pair, size: u32) -> Vec<u8> {
     let mut frame = vec![0; size as usize];
     frame[12..14].copy_from_slice(&0x0800u16.to_be_bytes());
@@ -237,7 +236,6 @@ fn figures(without: Runs, same: Runs, any: Runs) -> Vec<Figure> {
     ]
 }
 
-/// Frames that arrive at the node they are for.
 fn frames(bench: &Bench<'_>) -> Result<Figure, ReproduceError> {
     let packets = if bench.quick { 400 } else { 4_000 };
     let counts = bench.run(&Variant {

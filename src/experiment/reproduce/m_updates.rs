@@ -108,7 +108,6 @@ mod tests {
         };
         let [changed, time, calls] = of(Some(&contended)).map(|(verdict, _)| verdict);
         assert_eq!([changed, time, calls], [Within, Within, Contended]);
-        // Without strace.
         assert_eq!(of(None)[2], (Missing, Some(LACKS.to_owned())));
     }
 }

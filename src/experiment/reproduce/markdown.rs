@@ -34,7 +34,6 @@ impl Reproduction {
     }
 }
 
-/// Returns what is before and behind the markers.
 fn around(text: &str) -> Result<(&str, &str), String> {
     let halves = text.split_once(BEGIN).and_then(|(before, rest)| {
         let (_, after) = rest.split_once(END)?;

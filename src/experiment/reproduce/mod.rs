@@ -10,6 +10,7 @@ mod c_wireless;
 mod compare;
 mod conditions;
 mod counts;
+mod criterion;
 mod csv;
 mod disk_use;
 mod echoed;
@@ -32,6 +33,7 @@ mod s_ring;
 mod s_snake;
 mod s_window;
 mod search;
+mod small_memory;
 mod t_links;
 mod t_p2p;
 mod t_scale;
@@ -107,6 +109,8 @@ pub struct Bench<'a> {
     pub own_thresholds: bool,
     /// Whether experiments whose source compares with netem also run with it, in place of emud's links.
     pub netem: bool,
+    /// Whether m-contention also has loads that occupy swap space.
+    pub swap: bool,
     /// How often a run is repeated until its verdict is clean.
     pub attempts: u32,
     /// Called with each step.
@@ -208,6 +212,7 @@ impl<'a> Bench<'a> {
             holder: |_| unreachable!(),
             own_thresholds: false,
             netem: false,
+            swap: false,
             attempts: 1,
             progress: &|_| {},
             signal: &|| Ok(None),

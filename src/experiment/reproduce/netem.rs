@@ -5,7 +5,6 @@ use super::ReproduceError;
 use crate::convert::export::{self, ExportDirection};
 use crate::experiment::scenario::Plan;
 
-/// Stock netem instead of emud's links.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Netem<'a> {
     /// One for each direction of each link, as `emud export netem` writes it.

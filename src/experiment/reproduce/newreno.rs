@@ -28,7 +28,6 @@ pub(crate) struct Network {
     pub duration_ns: u64,
 }
 
-/// Result of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     /// Mean wait of the packets sent, ns.
@@ -98,7 +97,6 @@ impl Flow {
     }
 }
 
-/// A packet in the queue.
 struct Waiting {
     flow: usize,
     segment: u64,
@@ -149,7 +147,6 @@ impl<'a> Run<'a> {
 
     pub fn outcome(mut self) -> Outcome {
         for flow in 0..self.network.flows {
-            // Within the first second.
             let begin = self.draw() % S;
             self.at(begin, Event::Begin { flow });
         }
@@ -272,7 +269,7 @@ impl<'a> Run<'a> {
             f.highest = segment + 1;
             f.timed = f.timed.or(Some((segment, now)));
         } else if f.timed.is_some_and(|(timed, _)| timed == segment) {
-            // Karn: which of the two has been acknowledged?
+            // Karn: an acknowledgement does not show which of the two arrived.
             f.timed = None;
         }
         self.arrive(flow, segment);

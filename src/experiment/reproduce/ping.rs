@@ -10,7 +10,6 @@ const HOST_MS: f64 = 0.5;
 /// A correct link is outside this number of standard errors in 1 of 15,000 runs.
 const ERRORS: f64 = 4.0;
 
-/// An experiment without ping has no figures.
 pub(super) const LACKS: &str =
     "round trips need the program ping: install the Debian package iputils-ping";
 
@@ -25,7 +24,6 @@ pub(super) struct Class {
     pub loss: f64,
 }
 
-/// Published figures of a round trip.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Published {
     pub loss_percent: f64,

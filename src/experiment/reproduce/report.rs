@@ -170,7 +170,6 @@ impl Reproduced {
         one.judged()
     }
 
-    /// The verdict follows from the figures.
     fn judged(self) -> Self {
         let verdict = worst(self.figures.iter().map(|figure| figure.verdict));
         Self { verdict, ..self }
@@ -194,7 +193,6 @@ impl Reproduced {
         )
     }
 
-    /// Returns the scenarios as text.
     pub(crate) fn runs(&self) -> String {
         match &self.scenarios[..] {
             [] => "in virtual time".to_owned(),

@@ -159,8 +159,10 @@ fn disk(bench: &Bench<'_>) -> Result<[Figure; 3], ReproduceError> {
         found(&counts),
         counts.verdict,
         Disk {
-            alarms: alarms(&counts.spans, full_ns),
-            busy: disk.is_none_or(|disk| disk.never_empty(full_ns, theta)),
+            alarms: alarms(&counts.contention, full_ns),
+            busy: disk.map_or(CERTAIN, |disk| {
+                disk.longest(full_ns).div_duration_f64(theta)
+            }),
         },
     ))
 }
@@ -170,9 +172,12 @@ fn disk(bench: &Bench<'_>) -> Result<[Figure; 3], ReproduceError> {
 struct Disk {
     /// Its criterion alarms.
     alarms: bool,
-    /// It was never empty for the length of the criterion, by the kernel's own count.
-    busy: bool,
+    /// The longest time in which no sample of the kernel's own count found it empty, in lengths of the criterion.
+    busy: f64,
 }
+
+/// So long a time without an empty sample has to raise an alarm. In a shorter one the disk may be empty between samples.
+const CERTAIN: f64 = 3.0;
 
 /// Returns whether the criterion of the disk has an alarm that lasts until this time, or a later one.
 fn alarms(spans: &[Span], from_ns: u64) -> bool {
@@ -201,11 +206,14 @@ fn of_disk(found: Found, run: RunVerdict, disk: Disk) -> [Figure; 3] {
                 .known(theory * 0.5, theory * 1.5, UNEVEN)
                 .measured(Some(z), Some(expected));
             let runs = |is: bool| Some(f64::from(u8::from(is)));
-            let alarm = match (disk.busy, disk.alarms) {
+            let alarm = match disk.alarms {
+                true => alarm.measured(runs(disk.busy >= 1.0), Some(expected)),
                 // Without a CPU the readers leave the disk idle.
-                (false, false) if run == RunVerdict::Clean => alarm.lacking(IDLE),
-                (_, false) => alarm.measured(runs(false), Some(run)),
-                (busy, true) => alarm.measured(runs(busy), Some(expected)),
+                false => match disk.busy < CERTAIN {
+                    true => alarm.known(0.0, 0.0, IDLE),
+                    false => alarm,
+                }
+                .measured(runs(false), Some(run)),
             };
             (full, alarm)
         }
@@ -257,24 +265,25 @@ mod tests {
             };
             of_disk(found, run, Disk { alarms, busy }).map(|figure| figure.verdict)
         };
-        assert_eq!(of(1.0, RunVerdict::Contended, true, true), [Within; 3]);
-        let none = of(1.0, RunVerdict::Clean, false, true);
+        assert_eq!(of(1.0, RunVerdict::Contended, true, 1.0), [Within; 3]);
+        let none = of(1.0, RunVerdict::Clean, false, CERTAIN);
         assert_eq!(none, [Within, Within, Deviates]);
+        assert_eq!(of(1.0, RunVerdict::Clean, false, 2.9)[2], Explained);
         // An alarm of a disk that was empty at times is a false one, and without any there is nothing to judge.
-        let empty = [true, false].map(|alarms| of(1.0, RunVerdict::Clean, alarms, false)[2]);
-        assert_eq!(empty, [Deviates, Missing]);
+        let empty = [true, false].map(|alarms| of(1.0, RunVerdict::Clean, alarms, 0.9)[2]);
+        assert_eq!(empty, [Deviates, Explained]);
         // Without a CPU the readers leave the disk idle.
-        for busy in [false, true] {
+        for busy in [0.9, CERTAIN] {
             let other = of(1.0, RunVerdict::Contended, false, busy);
             assert_eq!(other, [Within, Within, Contended]);
         }
-        assert_eq!(of(1.0, RunVerdict::Invalid, true, true), [Invalid; 3]);
-        let late = [1.4, 1.6].map(|share| of(share, RunVerdict::Contended, true, true)[1]);
+        assert_eq!(of(1.0, RunVerdict::Invalid, true, 1.0), [Invalid; 3]);
+        let late = [1.4, 1.6].map(|share| of(share, RunVerdict::Contended, true, 1.0)[1]);
         assert_eq!(late, [Explained, Deviates]);
         // Readers raise an alarm, too, beside a receiver whose queue does not fill.
         let disk = Disk {
             alarms: true,
-            busy: true,
+            busy: CERTAIN,
         };
         let [_, never, alarm] = of_disk(Found::default(), RunVerdict::Clean, disk);
         assert_eq!([never.verdict, alarm.verdict], [Missing; 2]);

@@ -52,7 +52,9 @@ fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
             })?;
             let bit_s = match of {
                 0 => counts.rate(PORT),
-                _ => (counts.transferred()).map(|t| t.bytes as f64 * 8e9 / t.duration_ns as f64),
+                _ => counts
+                    .transferred()
+                    .map(|transferred| 8.0 * transferred.goodput()),
             };
             let figure = Figure::new(title, "Mbit/s").published(published[of]);
             let figure = figure.theory(rate * DATA[of] / (DATA[of] + REST[of]));

@@ -36,7 +36,6 @@ const LOSS: f64 = 0.05;
 const SIGNIFICANT: f64 = 0.05;
 const TINY: &str = "flows hardly vary, so any difference is significant: both means are above";
 
-/// What the nodes send.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Load {
     Udp,
@@ -213,11 +212,10 @@ fn senders(nodes: u16, base: u16) -> impl Iterator<Item = u16> {
 
 /// Data of a transfer, bit/s.
 fn rate(counts: &Counts, port: u16) -> Option<f64> {
-    let transferred = counts.transferred_to(port)?;
-    Some(transferred.bytes as f64 * 8e9 / transferred.duration_ns as f64)
+    counts.goodput(port).map(|rate| 8.0 * rate)
 }
 
-/// Returns the values of all runs; `None`: one is missing.
+/// `None`: a run has no value.
 fn of_all(runs: &[Counts], of: impl Fn(&Counts) -> Option<Vec<f64>>) -> Option<Vec<f64>> {
     let all: Option<Vec<Vec<f64>>> = runs.iter().map(of).collect();
     Some(all?.concat())

@@ -147,7 +147,6 @@ fn swarm(bench: &Bench<'_>, pipeline: &Counts) -> Result<[Figure; 2], ReproduceE
     Ok(of_swarm(&runs.collect::<Result<Vec<_>, _>>()?, pipeline))
 }
 
-/// Returns the time, and the copies between the switches.
 fn swarm_figures() -> [Figure; 2] {
     let ratio = Figure::new("swarm: time, of that of the pipeline", "1").published(2.0);
     let ratio = ratio.within(Tolerance::Range(1.5, 3.0));

@@ -47,7 +47,6 @@ const FULL: Scale = Scale {
     times: 1.0,
 };
 
-/// A case of the source.
 #[derive(Debug, Clone, Copy)]
 struct Case {
     window_kib: f64,

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 /// Result of each number that was tried.
 pub(super) type Seen<const N: usize> = BTreeMap<u32, [bool; N]>;
 
-/// Returns the smallest number that has shown something.
 pub(super) fn first<const N: usize>(seen: &Seen<N>, what: usize) -> Option<u32> {
     let found = seen.iter().find(|(_, shown)| shown[what]);
     found.map(|(number, _)| *number)
@@ -36,7 +35,6 @@ pub(super) fn next<const N: usize>(
 mod tests {
     use super::*;
 
-    /// Returns the first numbers from which on both are shown.
     fn found(numbers: &[u32], from: [u32; 2], until: &[usize]) -> [Option<u32>; 2] {
         let mut seen = Seen::new();
         while let Some(number) = next(numbers, &seen, until) {

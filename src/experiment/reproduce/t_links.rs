@@ -27,7 +27,6 @@ pub(super) const LANDLINE: Class = Class {
 /// Between two pings, s: the least that ping allows every user.
 const INTERVAL: &str = "0.002";
 
-/// Returns the environment of the pings.
 pub(super) fn pings(bench: &Bench<'_>) -> [(&'static str, String); 2] {
     let count = if bench.quick { 5_000 } else { 100_000 };
     [("PINGS", count.to_string()), ("INTERVAL", INTERVAL.into())]

@@ -92,7 +92,6 @@ fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
     Ok(figures)
 }
 
-/// What a run has, packets.
 #[derive(Debug, Clone, Default)]
 struct Packets {
     /// Sent and arrived of each class.
@@ -135,16 +134,13 @@ impl Packets {
     fn shares(&self) -> [f64; 3] {
         let (sent, link) = (self.sum(0), &self.link);
         let beyond = sent - self.sum(1) - link.lost as f64;
-        let counted = link.dropped + link.engine_dropped + self.overflowed;
-        let uncounted = beyond - counted as f64;
+        let uncounted = beyond - self.in_queues() as f64;
         [link.lost as f64 / sent, beyond / sent, uncounted / sent]
     }
 
-    /// Returns whether a queue or a socket had no room for a packet.
-    fn overflow(&self) -> bool {
-        let link = &self.link;
-        let counted = link.dropped + link.engine_dropped + self.overflowed;
-        counted > 0
+    /// Returns how many were dropped in full queues and sockets.
+    fn in_queues(&self) -> u64 {
+        self.link.dropped + self.link.engine_dropped + self.overflowed
     }
 
     /// Returns whether a class lost less than its link loses, which no overflow explains.
@@ -167,7 +163,6 @@ impl Packets {
     }
 }
 
-/// Returns the sent and arrived packets of each class.
 fn classes(counts: &Counts) -> Option<Vec<[u64; 2]>> {
     let classes = (1..=CLASSES).map(|class| {
         let port = PORTS + class;
@@ -219,7 +214,7 @@ fn figures(
         true => speed,
         false => speed.known(f64::from(CARRIED), rate, FEWER),
     };
-    let overflowed = packets.as_ref().filter(|of| !carried && of.overflow());
+    let overflowed = packets.as_ref().filter(|of| !carried && of.in_queues() > 0);
     let beyond = match overflowed {
         Some(_) => beyond.known(BEYOND, 100.0, OVERFLOW),
         None => beyond,
@@ -243,7 +238,6 @@ mod tests {
     use super::*;
     use crate::experiment::reproduce::FigureVerdict;
 
-    /// Of 34 x 10,000 packets the links lose 1,700.
     fn packets() -> Packets {
         Packets {
             classes: vec![[10_000, 9_950]; usize::from(CLASSES)],

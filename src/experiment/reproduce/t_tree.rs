@@ -125,7 +125,6 @@ fn one_alone(bench: &Bench<'_>, seconds: f64) -> Result<Vec<Figure>, ReproduceEr
     Ok(figures)
 }
 
-/// 1 Mbit/s with a ceil of 1.1 beside classes of 0.1 Mbit/s.
 fn at_the_ceil(bench: &Bench<'_>, seconds: f64) -> Result<Vec<Figure>, ReproduceError> {
     let set = [
         "bottleneck.tree.rate=2Mbit",

@@ -16,6 +16,7 @@ pub const SHIPPED: &[Shipped] = shipped!["../../../scenarios/":
     "chain",
     "dumbbell",
     "hidden",
+    "m-adhoc",
     "m-chain",
     "m-contention",
     "m-switch",

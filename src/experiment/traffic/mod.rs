@@ -132,6 +132,13 @@ pub struct Transferred {
     pub efficiency_percent: Option<f64>,
 }
 
+impl Transferred {
+    /// Returns the acknowledged data, bytes/s.
+    pub fn goodput(&self) -> f64 {
+        self.bytes as f64 * 1e9 / self.duration_ns as f64
+    }
+}
+
 /// Data that a receiver has stored.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Stored {

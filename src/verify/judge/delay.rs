@@ -100,7 +100,7 @@ impl Judge<'_> {
         checks[2].notices = Some(allowed + z_power() * chance.ks.sd());
     }
 
-    /// Decides the checks of a constant delay. Deviations are due to the machine: medians reduce the effect of a pause.
+    /// Deviations are due to the machine: medians reduce the effect of a pause.
     fn constant(&self, checks: &mut [Check], sorted: &[f64]) {
         let at = |share: f64| sorted[(share * (sorted.len() - 1) as f64) as usize];
         let (median, r) = (at(0.5), self.resolution_ns);

@@ -53,7 +53,6 @@ impl Judge<'_> {
         checks.into_iter().map(|check| self.judged(check)).collect()
     }
 
-    /// Returns the check; without a verdict if it is not valid for this link.
     fn judged(&self, check: Check) -> Check {
         let Some(why) = self.unjudged(check.what) else {
             return check;
@@ -99,7 +98,7 @@ impl Judge<'_> {
         self.ways.iter().any(|w| w.sd_ns > 0.0)
     }
 
-    /// Returns the number of simulated runs: a constant delay needs one.
+    /// A constant delay needs one.
     fn runs(&self) -> usize {
         if self.varies() { self.runs } else { 1 }
     }

@@ -64,7 +64,7 @@ impl Judge<'_> {
         Some(check)
     }
 
-    /// Returns how long the queue may have been idle, or why the train does not show the rate.
+    /// `Err`: why the train does not show the rate.
     fn idle(
         &self,
         plan: Plan,

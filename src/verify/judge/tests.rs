@@ -42,7 +42,6 @@ fn plan(way: &Asked) -> Plan {
     }
 }
 
-/// Probes through this link.
 fn measured(way: &Asked, plan: Plan, seed: u64) -> Stream {
     let pace = Pace {
         count: plan.count as usize,

@@ -4,7 +4,6 @@
 
 use crate::medium::motion::Track;
 
-/// Interval of the graphs.
 pub(super) const STEP_NS: u64 = 100_000_000;
 /// A station is a bit of a set.
 const MOST_STATIONS: usize = 64;
@@ -12,7 +11,6 @@ const MOST_STATIONS: usize = 64;
 /// Stations, a bit each.
 type Set = u64;
 
-/// Which stations are within range of each other, for every step.
 #[derive(Debug)]
 pub(super) struct Graphs {
     /// Neighbours of each station, for each step.
@@ -89,7 +87,7 @@ impl Graphs {
         having
     }
 
-    /// Behind the last one it is the last one.
+    /// After the last step the last one applies.
     fn step(&self, ns: u64) -> usize {
         let last = self.steps.len() - 1;
         usize::try_from(ns / STEP_NS).map_or(last, |step| step.min(last))

@@ -54,9 +54,9 @@ const CAUSED: f64 = 1.0 / 3.0;
 const LEAST_DELIVERED: f64 = 5.0;
 const CROWDED_WHY: &str = "babeld's own packets, most of them requests for sequence numbers and updates, fill the \
                            channel of 2 Mbit/s, so that hellos and data wait and are dropped in full queues";
-const LACKS: &str = "routing needs the program babeld: install the Debian package babeld";
+pub(super) const LACKS: &str =
+    "routing needs the program babeld: install the Debian package babeld";
 
-/// A form of the experiment.
 #[derive(Debug, Clone, Copy)]
 struct Form {
     nodes: u16,

@@ -38,7 +38,6 @@ impl Reach {
     }
 }
 
-/// The flow of a source.
 pub(super) struct Flow<'a> {
     pub from: usize,
     pub to: usize,
@@ -47,7 +46,6 @@ pub(super) struct Flow<'a> {
     pub arrived: &'a [[u64; 3]],
 }
 
-/// Packets of flows.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Tally {
     pub sent: u64,

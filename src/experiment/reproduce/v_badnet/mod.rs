@@ -61,7 +61,6 @@ const FACTOR: f64 = 2.0;
 const TIMED_OUT: f64 = 3.0;
 const MOST: f64 = 5.0;
 
-/// One of the two experiments.
 struct Points {
     profile: &'static str,
     key: &'static str,

@@ -3,6 +3,8 @@
 
 use emud_monitor::log::Judgement;
 
+use crate::datapath::radio::{DELIVERED_LATE, READ_LATE};
+
 /// Failure of packets that an engine dropped, by its counters.
 pub const ENGINE_DROPPED: &str = "packets were dropped by the engine, not by the link";
 
@@ -19,7 +21,8 @@ pub fn only_disordered(judgement: &Judgement) -> Option<u64> {
     sum.filter(|sum| *sum > 0)
 }
 
-/// Returns whether a run is invalid only because packets left late: nothing was lost or unwatched.
+/// Returns whether a run is invalid only because packets left late, or frames of a medium: nothing was lost or
+/// unwatched.
 pub fn only_late(judgement: &Judgement) -> bool {
     !judgement.invalid.is_empty() && judgement.invalid.iter().all(|why| late(why))
 }
@@ -35,5 +38,7 @@ pub fn only_dropped(judgement: &Judgement) -> bool {
 }
 
 fn late(why: &str) -> bool {
+    let of_medium = [DELIVERED_LATE, READ_LATE];
     why.starts_with("packets left ") && why.contains(" late, and no ")
+        || of_medium.iter().any(|late| why.contains(late))
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
+use crate::datapath::radio::READ_LATE;
 use emud_monitor::event::{Share, Unit};
 
 use super::*;
@@ -210,6 +211,22 @@ fn lateness_alone_is_told_from_every_other_failure() {
     let mut case = Case::of([late(7, 12 * S)]);
     case.suppressed.insert(Resource::Emulator, 1);
     assert!(!only_late(&case.judge()));
+    // Frames of a medium.
+    let of_medium = |what: &str| {
+        let mut case = Case::default();
+        case.facts.failures.push(Failure {
+            since_mono_ns: 11 * S,
+            until_mono_ns: 12 * S,
+            explained_by: LOAD,
+            of: "medium wlan0".into(),
+            number: 3,
+            what: what.to_owned().into(),
+        });
+        only_late(&case.judge())
+    };
+    assert!(of_medium("frames were delivered more than 5 ms late"));
+    assert!(of_medium(READ_LATE));
+    assert!(!of_medium("frames were dropped before they could be read"));
 }
 
 #[test]
