@@ -45,7 +45,7 @@ kptr_clang() {
 compile() {
     "$1" -g -O2 -target bpf -mcpu=v3 "-I/usr/include/$(uname -m)-linux-gnu" "${@:4}" -c "$2" -o "$3"
 }
-# BUILT may be a static binary, which has no engine qdisc; what is built from the crate has.
+# BUILT may be built without engine qdisc; what is built from the crate has it.
 kptr=$(kptr_clang)
 qdisc=$scratch/tree/bpf/compiled/qdisc.bpf.o
 if [ ! -s "$qdisc" ] && [ -n "$kptr" ]; then

@@ -35,8 +35,20 @@ static() {
 
 targets=${CARGO_TARGET_DIR:-$PWD/target}
 built=$targets/$target/release
-# Without engine qdisc, whose libbpf needs a shared libelf.
-static emud --no-default-features
+# Engine qdisc's libbpf and elfutils' libelf are built for musl. What they need beside it: the kernel's headers, and
+# declarations of functions that elfutils compiles against and libelf does not call.
+headers=$targets/$target/headers
+mkdir -p "$headers"
+ln -sfn /usr/include/linux /usr/include/asm-generic "/usr/include/$machine-linux-gnu/asm" "$headers/"
+cp packaging/argp.h "$headers/"
+export "CFLAGS_${target//-/_}=-Wno-error -idirafter $headers"
+export ac_cv_search_argp_parse='none required' ac_cv_search_fts_close='none required' ac_cv_search__obstack_free='none required'
+static emud --features vendored
+# Its exit code depends on this kernel.
+if ("$built/emud" doctor 2>&1 || true) | grep 'was built without'; then
+    echo "dist.sh: the static binary lacks engine qdisc" >&2
+    exit 1
+fi
 name=emud-$version-$machine-linux
 packaging/third-party.sh "$target" emud >"$dist/THIRD-PARTY"
 # The package is for /usr, the archive for /usr/local: the unit has the path.

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Print the licences of what a static binary contains besides this project's: crates, Rust's standard
-# library, musl, and for emud the headers of libbpf that its BPF programs include. Needs musl, libbpf-dev, jq.
+# library, musl, and for emud libbpf with the headers that its BPF programs include, libelf and zlib. Needs musl,
+# libbpf-dev, jq.
 #
 # usage: third-party.sh TARGET PACKAGE
 #   PACKAGE    emud or emud-k8s
@@ -12,16 +13,17 @@ export LC_ALL=C
 target=${1:?usage: third-party.sh TARGET PACKAGE}
 package=${2:?usage: third-party.sh TARGET PACKAGE}
 manifest=Cargo.toml
-[ "$package" = emud ] || manifest=kubernetes/Cargo.toml
+features=(--features vendored)
+[ "$package" = emud ] || { manifest=kubernetes/Cargo.toml; features=(--no-default-features); }
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 # As dist.sh builds it. Procedural macros, which run on this machine, count: what they write is compiled
 # into the binary.
 host=$(rustc -vV | sed -n 's/^host: //p')
-cargo tree --manifest-path "$manifest" --locked --no-default-features --target "$target" -e normal --prefix none --format '{p}' |
+cargo tree --manifest-path "$manifest" --locked "${features[@]}" --target "$target" -e normal --prefix none --format '{p}' |
     awk '{ print $1 "\t" substr($2, 2) }' | sort -u >"$scratch/contained"
-cargo metadata --manifest-path "$manifest" --locked --format-version 1 --no-default-features \
+cargo metadata --manifest-path "$manifest" --locked --format-version 1 "${features[@]}" \
     --filter-platform "$target" --filter-platform "$host" |
     jq -r '.packages[] | [.name, .version, .license // "?", .repository // "-", .manifest_path,
         (.authors | join(", ") | if . == "" then "-" else . end), .source // ""] | @tsv' |
@@ -74,7 +76,12 @@ text "musl (the C library)" /usr/share/doc/musl/copyright
 printf '%-44s %s\n' "Rust's standard library" "MIT OR Apache-2.0, and others, below" musl "MIT, below"
 if [ "$package" = emud ]; then
     text "libbpf (headers of the BPF programs)" /usr/share/doc/libbpf-dev/copyright
-    printf '%-44s %s\n' "libbpf's headers for BPF programs" "BSD-2-Clause OR LGPL-2.1, below"
+    printf '%-44s %s\n' "libbpf's headers for BPF programs" "BSD-2-Clause OR LGPL-2.1, below" \
+        "libbpf, in libbpf-sys" "BSD-2-Clause OR LGPL-2.1, below" \
+        "libelf of elfutils, in libbpf-sys" "GPL-2.0-or-later OR LGPL-3.0-or-later, below" \
+        "zlib, in libbpf-sys" "Zlib, below"
+    echo
+    echo "The sources of emud and of these crates are all that is needed to build it with another libelf."
 fi
 
 for names in "$scratch"/*.names; do

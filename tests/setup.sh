@@ -20,8 +20,8 @@ screen='tmux'
 routing='babeld bird2'
 # For published experiments: a client of BitTorrent, its tracker and its files; system calls.
 published='aria2 opentracker mktorrent strace'
-# musl-tools: the C code of ring in a static binary.
-dist='musl-tools debootstrap podman runc conmon groff-base xz-utils binutils jq'
+# musl-tools: C code in a static binary; autoconf to gawk: its libelf.
+dist='musl-tools autoconf automake autopoint gettext flex bison gawk debootstrap podman runc conmon groff-base xz-utils binutils jq'
 check='clang-format bpftool python3-jsonschema'
 # git fetches the advisory database, jq reads what the examples of docs/ print; pure tests check schemas.
 lint='clang-format shellcheck codespell jq git ca-certificates python3-jsonschema'

@@ -100,7 +100,7 @@ pub fn supported() -> Result<(), String> {
     if QDISC_OBJECT.is_empty() {
         let missing = match cfg!(feature = "qdisc") {
             true => "build it with clang 15 or later (`make build`), or from a crate that was",
-            false => "a static binary has none; `make build` builds it",
+            false => "the feature `qdisc` of the crate was off",
         };
         return Err(format!("this emud was built without it: {missing}"));
     }
