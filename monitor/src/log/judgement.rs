@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::event::Resource;
 
 /// Verdict on an experiment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+// From the most favourable to the least.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum RunVerdict {
     /// Watched, and neither contention nor a failure of the emulator.

@@ -288,8 +288,7 @@ pub(super) fn but_contended(run: RunVerdict) -> RunVerdict {
 
 /// Returns the least favourable verdict of several runs: one that is not clean says nothing of their mean.
 pub(super) fn worst<'a>(runs: impl IntoIterator<Item = &'a Counts>) -> Option<RunVerdict> {
-    let verdicts = runs.into_iter().map(|counts| counts.verdict);
-    verdicts.max_by_key(|verdict| *verdict as u8)
+    runs.into_iter().map(|counts| counts.verdict).max()
 }
 
 /// Returns the mean over several runs; `None`: one has no value.

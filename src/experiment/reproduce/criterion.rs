@@ -100,8 +100,7 @@ impl Cell {
 
 /// Returns the least favourable verdict of runs in which contention is what is measured.
 pub(super) fn worst(runs: &[RunVerdict]) -> Option<RunVerdict> {
-    let runs = runs.iter().map(|run| but_contended(*run));
-    runs.max_by_key(|run| *run as u8)
+    runs.iter().map(|run| but_contended(*run)).max()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use emud_monitor::Config;
 use rustix::fs::{major, minor};
 
 use crate::host::now_ns;
@@ -23,6 +24,12 @@ pub(super) struct DiskUse {
     stop: Arc<AtomicBool>,
     /// Time in ns of CLOCK_MONOTONIC, and whether a request was pending.
     samples: JoinHandle<Vec<(u64, bool)>>,
+}
+
+/// Returns the time for which the criterion has a disk never empty.
+pub(super) fn theta(config: &Config) -> Duration {
+    let disk = config.disk.as_ref();
+    disk.map_or(Duration::ZERO, |disk| disk.theta)
 }
 
 /// Returns the disk of the first swap area; `None`: there is none.
@@ -101,6 +108,7 @@ mod tests {
         assert_eq!(of(&samples(|_| true), 0), 499);
         assert_eq!(of(&samples(|_| false), 0), 0);
         assert_eq!(of(&samples(|ms| ms % 90 > 0), 0), 88);
+        assert_eq!(of(&samples(|ms| ms % 110 > 0), 0), 108);
         // Before the measured phase it does not count.
         assert_eq!(of(&samples(|ms| ms < 300), 250), 49);
         // Too few to know.

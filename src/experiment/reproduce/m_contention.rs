@@ -3,13 +3,12 @@
 
 use std::collections::BTreeSet;
 use std::thread::available_parallelism;
-use std::time::Duration;
 
 use emud_monitor::config::{Class, Config, GroupBy};
 use emud_monitor::log::{RunVerdict, Span};
 
 use super::criterion::{Cell, Criterion, cell, worst};
-use super::disk_use::{DiskUse, of_swap};
+use super::disk_use::{DiskUse, of_swap, theta};
 use super::live::Variant;
 use super::search::{Seen, first, next};
 use super::small_memory::SmallMemory;
@@ -270,10 +269,7 @@ impl Row {
             false => DiskUse::watch(DISK_FOLDER),
         });
         let config = thresholds(self.external);
-        let theta = config
-            .disk
-            .as_ref()
-            .map_or(Duration::ZERO, |disk| disk.theta);
+        let theta = theta(&config);
         let counts = bench.judged(
             &Variant {
                 title: &format!("{}, {count} nodes", self.title),

@@ -3,14 +3,12 @@
 //! waits in a queue in memory; one of q bytes is full after z = q / (lambda - mu), and from then on the
 //! sender has mu.
 
-use std::time::Duration;
-
 use emud_monitor::Config;
 use emud_monitor::event::Resource;
 use emud_monitor::log::{RunVerdict, Span};
 
 use super::counts::{Counts, but_contended};
-use super::disk_use::DiskUse;
+use super::disk_use::{DiskUse, theta};
 use super::live::Variant;
 use super::m_contention::thresholds;
 use super::{Bench, Experiment, Figure, ReproduceError, Tolerance, s_overhead};
@@ -133,10 +131,7 @@ fn disk(bench: &Bench<'_>) -> Result<[Figure; 3], ReproduceError> {
         emulator: bench.settings.config.emulator,
         ..thresholds(false)
     };
-    let theta = config
-        .disk
-        .as_ref()
-        .map_or(Duration::ZERO, |disk| disk.theta);
+    let theta = theta(&config);
     let disk = DiskUse::watch(FOLDER);
     let counts = bench.judged(
         &Variant {

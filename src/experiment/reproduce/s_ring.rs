@@ -88,7 +88,7 @@ fn significance(compared: &[Rates]) -> Vec<Figure> {
         return figures;
     };
     let verdicts = compared.iter().filter_map(|rates| rates.verdict);
-    let verdict = verdicts.max_by_key(|verdict| *verdict as u8);
+    let verdict = verdicts.max();
     for rates in compared {
         let names = ["emud", "netem"].map(|of| format!("{of}, {} nodes", rates.nodes));
         let pair = anova
