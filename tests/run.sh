@@ -86,7 +86,9 @@ else
     # This machine has to be quiet for its own timings.
     job timings cargo test --locked --release --lib -- --ignored --test-threads=1
     job benches cargo test --locked -p emud-benches
-    job live-runs env EMUD_LIVE_SCALE=1 "$EMUD_LIVE" "${of_runs[@]}"
+    # Each takes close to an hour: --resume keeps one that has passed.
+    job live-reproduce env EMUD_LIVE_SCALE=1 "$EMUD_LIVE" run::reproduce
+    job live-runs env EMUD_LIVE_SCALE=1 "$EMUD_LIVE" "${of_runs[@]}" --skip run::reproduce
     for kernel in "${kernels[@]}"; do
         # The longest first.
         guest "$kernel link::fq" env EMUD_TEST_HERE="$([ "$kernel" = 6.12 ] && echo no || echo yes)" \
