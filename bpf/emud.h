@@ -8,7 +8,7 @@
 
 /* Incremented when a struct of abi/ changes: show, set and detach reject a
  * classifier that a different emud version loaded, instead of misreading it. */
-#define EMUD_ABI 17
+#define EMUD_ABI 18
 
 #include "abi/general.h"
 #include "abi/hold.h"
@@ -16,6 +16,7 @@
 #include "abi/queueing.h"
 #include "abi/rules.h"
 #include "abi/saved.h"
+#include "abi/service.h"
 #include "abi/state.h"
 #include "abi/time.h"
 

@@ -53,7 +53,7 @@ static __always_inline void emud_set_stamp(struct __sk_buff *skb, __u64 stamp)
  * its packet back. */
 static __always_inline __u64 emud_marked(__u64 stamp, __u64 held)
 {
-	return (stamp & ~EMUD_QDISC_BY_SENDER) |
+	return (stamp & ~EMUD_QDISC_MARKS) |
 	       (held > EMUD_HELD_USUAL_NS ? EMUD_QDISC_BY_SENDER : 0);
 }
 

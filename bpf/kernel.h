@@ -35,9 +35,10 @@ struct sk_buff {
 	char cb[48];
 };
 
-/* What net/core/dev.c keeps in sk_buff.cb. */
+/* What net/core/dev.c keeps in sk_buff.cb, and what is left for qdiscs and classifiers. */
 struct qdisc_skb_cb {
 	unsigned int pkt_len;
+	unsigned char data[20];
 };
 
 struct qdisc_skb_head {

@@ -306,6 +306,7 @@ static __always_inline void emud_keep_maps(void)
 	EMUD_KEEP(emud_pair_index);
 	EMUD_KEEP(emud_pairs);
 	EMUD_KEEP(emud_patterns);
+	EMUD_KEEP(emud_plans);
 	EMUD_KEEP(emud_resolvers);
 	EMUD_KEEP(emud_rings);
 	EMUD_KEEP(emud_rows);

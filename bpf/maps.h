@@ -16,6 +16,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_endian.h>
 #include "emud.h"
+#include "shared.h"
 
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -31,22 +32,11 @@
 		index_ &((len)-1);                               \
 	})
 
-/* The lengths are those for a profile without named links; the loader sets the
- * real ones. */
-#define EMUD_MAP(name_, type_, len_, value_)        \
-	struct {                                    \
-		__uint(type, BPF_MAP_TYPE_##type_); \
-		__uint(max_entries, len_);          \
-		__type(key, __u32);                 \
-		__type(value, value_);              \
-	} name_ SEC(".maps")
-
 /* Departure time of the last packet of each flow of fq: see emud_lane(). */
 struct emud_lanes {
 	__u64 last[EMUD_LANES];
 };
 
-EMUD_MAP(emud_control, ARRAY, 1, struct emud_control);
 EMUD_MAP(emud_links, ARRAY, EMUD_SLOTS, struct emud_link);
 EMUD_MAP(emud_tables, ARRAY, EMUD_SLOTS, struct emud_table);
 /* Mappable only to begin at a page: then no state shares a cache line with that of the
@@ -59,8 +49,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct emud_state);
 } emud_states SEC(".maps");
-EMUD_MAP(emud_holders, ARRAY, EMUD_DIRECTIONS, struct emud_holder);
-EMUD_MAP(emud_classes, ARRAY, 1, struct emud_class);
 EMUD_MAP(emud_counts, PERCPU_ARRAY, EMUD_DIRECTIONS, struct emud_counters);
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

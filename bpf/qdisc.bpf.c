@@ -9,22 +9,16 @@
  */
 #include "kernel.h"
 #include "wheel.h"
+#include "classes.h"
 
 /* Set by the loader. */
 SEC(".rodata.room") const volatile struct emud_qdisc_room emud_room;
-
-/* One per direction; the kernel's lock of the qdisc protects it. */
-struct emud_wheel emud_wheels[EMUD_DIRECTIONS];
 
 /* Packets due within this time leave with those due now: a timer interrupt costs 1,300 to
  * 2,000 instructions, and netem sends up to five packets for one. Flat out, a packet with a
  * delay of 2 ms took 2,139 instructions with 8 us, 2,255 with 4; one of a local sender 2,264
  * and 3,133 (7.2, icount). */
 #define EMUD_EARLY_NS 8192
-
-/* How early the timer is set. Half of EMUD_EARLY_NS = 4 us took 300 to 500 instructions
- * more: the timer then goes off before a packet that would save it. */
-#define EMUD_TIMER_LEAD_NS 1024
 
 /* Packets that move into the buckets (wheel.h) with each one that leaves: they keep pace with one
  * that comes for each one that leaves, and empty spans. If none leaves, more. */
@@ -36,19 +30,13 @@ static __always_inline __u32 emud_direction(const struct Qdisc *sch)
 	return sch->handle >> EMUD_QDISC_HANDLE_SHIFT & (EMUD_DIRECTIONS - 1);
 }
 
-static __always_inline __u32 emud_len(struct sk_buff *skb)
-{
-	return ((struct qdisc_skb_cb *)skb->cb)->pkt_len;
-}
-
 /* A stamp in the past, or no departure time: at once. */
 static __always_inline __u64 emud_due(const struct sk_buff *skb, __u64 now)
 {
 	__u64 due = skb->tstamp;
 
-	return due > now && due - now < EMUD_QDISC_HORIZON_NS
-		       ? due
-		       : now & ~EMUD_QDISC_BY_SENDER;
+	return due > now && due - now < EMUD_QDISC_HORIZON_NS ? due
+							      : now & ~EMUD_QDISC_MARKS;
 }
 
 SEC("struct_ops/emud_enqueue")
@@ -57,10 +45,20 @@ int BPF_PROG(emud_enqueue, struct sk_buff *skb, struct Qdisc *sch,
 {
 	__u32 direction = emud_direction(sch), number, len = emud_len(skb);
 	struct emud_wheel *w = &emud_wheels[direction];
-	__u64 now = bpf_ktime_get_ns(), due = emud_due(skb, now);
+	__u64 now = bpf_ktime_get_ns(), stamp = skb->tstamp, due = emud_due(skb, now);
+	enum emud_entry entry = EMUD_ENTRY_FOREIGN;
 	__u32 by_sender = due & EMUD_QDISC_BY_SENDER;
+	struct emud_server *s = emud_server_at(direction);
+	struct emud_classed classed = {};
 	struct emud_waiting *value = NULL;
 
+	if (emud_room.classes && stamp & EMUD_QDISC_CLASSED) {
+		emud_serve_all(sch, direction, now, 1);
+		emud_read_class(skb, &classed);
+		entry = emud_enter(s, &classed, now);
+		if (entry == EMUD_ENTRY_DROPPED)
+			goto drop;
+	}
 	/* Any user can hold packets back for 10 s, and would take the room of all. */
 	if (by_sender && w->by_sender >= emud_room.packets >> EMUD_QDISC_BY_SENDER_SHIFT)
 		goto drop;
@@ -68,6 +66,7 @@ int BPF_PROG(emud_enqueue, struct sk_buff *skb, struct Qdisc *sch,
 			   emud_room.packets, &value);
 	if (!number || !value)
 		goto drop;
+	due &= ~EMUD_QDISC_CLASSED;
 	value->due = due;
 	value->next = 0;
 	value->arrival = w->arrivals++;
@@ -75,12 +74,17 @@ int BPF_PROG(emud_enqueue, struct sk_buff *skb, struct Qdisc *sch,
 	skb = bpf_kptr_xchg(&value->skb, skb);
 	if (skb) /* never: the value was free */
 		bpf_kfree_skb(skb);
-	emud_sort_in(w, number, due, now);
+	if (entry == EMUD_ENTRY_WAITS)
+		emud_put_in_class(direction, s, &classed, number, stamp);
+	else
+		emud_sort_in(w, number, due, now);
 	sch->q.qlen++;
 	sch->qstats.backlog += len;
 	w->now = now;
 	return NET_XMIT_SUCCESS;
 drop:
+	if (entry != EMUD_ENTRY_FOREIGN)
+		emud_count_full(direction, s, &classed);
 	sch->qstats.drops++;
 	bpf_qdisc_skb_drop(skb, to_free);
 	return NET_XMIT_DROP;
@@ -122,12 +126,18 @@ struct sk_buff *BPF_PROG(emud_dequeue, struct Qdisc *sch)
 	__u32 direction = emud_direction(sch), number;
 	struct emud_wheel *w = &emud_wheels[direction];
 	struct emud_waiting *value = NULL;
-	__u64 now = w->now, due;
+	__u64 now = w->now, wake = EMUD_NEVER, due;
 	struct sk_buff *skb;
 
 	w->now = 0;
+	if (emud_room.classes) {
+		if (!now)
+			now = bpf_ktime_get_ns();
+		emud_serve_all(sch, direction, now, 0);
+		wake = emud_wake(emud_server_at(direction));
+	}
 	due = emud_next_due(w);
-	if (due == EMUD_NEVER && !w->far)
+	if (due == EMUD_NEVER && !w->far && wake == EMUD_NEVER)
 		return NULL;
 	if (!now)
 		now = bpf_ktime_get_ns();
@@ -141,9 +151,12 @@ struct sk_buff *BPF_PROG(emud_dequeue, struct Qdisc *sch)
 	if (due > now + EMUD_EARLY_NS) {
 		if (unlikely(w->far) && due > emud_draw_due(w))
 			due = emud_draw_due(w);
+		due -= EMUD_TIMER_LEAD_NS;
+		if (due > wake)
+			due = wake;
 		/* Also if the timer was set to this time before: it may have gone off since
 		 * the last packet came, while another CPU was sending. */
-		bpf_qdisc_watchdog_schedule(sch, due - EMUD_TIMER_LEAD_NS, 0);
+		bpf_qdisc_watchdog_schedule(sch, due, 0);
 		return NULL;
 	}
 	number = emud_pop(w, &value);
@@ -178,9 +191,10 @@ int BPF_PROG(emud_init, struct Qdisc *sch, struct nlattr *options,
 struct emud_frees {
 	__u32 direction;
 	__u32 span;
+	__u32 node;
 };
 
-/* Frees all waiting packets, then the spans. */
+/* Frees all packets of the line and the buckets, then of the spans, then of the classes. */
 static long emud_free_next(__u32 i, struct emud_frees *frees)
 {
 	struct emud_wheel *w = &emud_wheels[frees->direction & (EMUD_DIRECTIONS - 1)];
@@ -191,9 +205,16 @@ static long emud_free_next(__u32 i, struct emud_frees *frees)
 
 	if (emud_next_due(w) != EMUD_NEVER) {
 		number = emud_pop(w, &value);
-	} else {
-		if (!w->far)
+	} else if (!w->far) {
+		if (!emud_room.classes || frees->node >= EMUD_NODES)
 			return 1;
+		number = emud_leave_class(frees->direction, frees->node);
+		if (!number) {
+			frees->node++;
+			return 0;
+		}
+		value = emud_waiting_at(number);
+	} else {
 		span = emud_span_at(w, frees->span);
 		number = span->first;
 		if (!number) {
@@ -218,12 +239,13 @@ static long emud_free_next(__u32 i, struct emud_frees *frees)
 SEC("struct_ops/emud_reset")
 void BPF_PROG(emud_reset, struct Qdisc *sch)
 {
-	struct emud_frees frees = {emud_direction(sch), 0};
+	struct emud_frees frees = {emud_direction(sch), 0, 1};
 	struct emud_wheel *w = &emud_wheels[frees.direction];
 
 	if (w->owner != (__u64)sch)
 		return;
-	bpf_loop(emud_room.packets + EMUD_SPANS + 1, emud_free_next, &frees, 0);
+	bpf_loop(emud_room.packets + EMUD_SPANS + EMUD_NODES + 1, emud_free_next, &frees,
+		 0);
 	w->now = 0;
 	sch->q.qlen = 0;
 	sch->qstats.backlog = 0;

@@ -22,6 +22,7 @@
 #include "delay.h"
 #include "exit.h"
 #include "parse.h"
+#include "queue.h"
 
 /*
  * Returns a flow of fq that can take a packet in the order of departures: the
@@ -111,7 +112,41 @@ static __always_inline __u64 emud_stamp_of(const struct emud_exit *e, __u64 depa
 {
 	__u64 stamp = emud_test_run ? departure : departure - EMUD_LEAD_NS;
 
-	return emud_own_qdisc(e->link) ? emud_marked(stamp, e->p->held) : stamp;
+	if (!emud_own_qdisc(e->link))
+		return stamp;
+	stamp = emud_marked(stamp, e->p->held);
+	return emud_uses(CLASSES) && e->p->service ? stamp | EMUD_QDISC_CLASSED : stamp;
+}
+
+/* Tells the qdisc how the packet waits in its class. */
+static __always_inline void emud_tell_class(const struct emud_exit *e)
+{
+	const struct emud_packet *p = e->p;
+	const int overtakes = e->link->flags & EMUD_F_DRAWN || p->held;
+	const union {
+		struct emud_classed classed;
+		__u32 word[5];
+	} told = {
+		.classed =
+			{
+				.magic = EMUD_CLASSED,
+				.service = p->service,
+				.path = p->path,
+				.bytes = emud_on_wire(p, e->link),
+				.own_bytes = p->wire_len,
+				.link = p->number,
+				.flags = (p->lost ? EMUD_SERVICE_LOST : 0) |
+					 (overtakes ? EMUD_SERVICE_OVERTAKES : 0) |
+					 (p->corrupted ? EMUD_SERVICE_CORRUPTED : 0),
+				.packets = p->segments,
+			},
+	};
+
+	e->skb->cb[0] = told.word[0];
+	e->skb->cb[1] = told.word[1];
+	e->skb->cb[2] = told.word[2];
+	e->skb->cb[3] = told.word[3];
+	e->skb->cb[4] = told.word[4];
 }
 
 /* Sets what the qdisc needs. Returns non-zero if the packet is not IP, which the
@@ -281,6 +316,8 @@ static __always_inline int emud_release_stamped(const struct emud_exit *e)
 {
 	const __u32 release = e->link->release;
 
+	if (emud_by_qdisc() && emud_uses(CLASSES) && unlikely(e->p->service))
+		emud_tell_class(e);
 	if (emud_uses_any(1 << EMUD_RELEASE_STAMP | 1 << EMUD_RELEASE_QDISC) &&
 	    (release == EMUD_RELEASE_STAMP || release == EMUD_RELEASE_QDISC))
 		return emud_release_stamp(e);

@@ -78,6 +78,7 @@ pod!(
     emud_address,
     emud_behind,
     emud_class,
+    emud_plan,
     emud_control,
     emud_counters,
     emud_holder,

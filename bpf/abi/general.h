@@ -143,14 +143,18 @@ enum emud_release {
 #define EMUD_EBUSY 16
 /* Its name: this, and the rest random. */
 #define EMUD_QDISC_ID_LEN 16
-/* In the stamp: its sender holds the packet back for more than EMUD_HELD_USUAL_NS. A
- * departure is even. */
+/* In the stamp: its sender holds the packet back for more than EMUD_HELD_USUAL_NS. */
 #define EMUD_QDISC_BY_SENDER 1ULL
+/* In the stamp: the packet waits in a class first, which struct emud_classed says. */
+#define EMUD_QDISC_CLASSED 2ULL
+/* A departure is a multiple of 4 ns. */
+#define EMUD_QDISC_MARKS 3ULL
 /* The share of the room for those is 1/2^n. */
 #define EMUD_QDISC_BY_SENDER_SHIFT 2
 struct emud_qdisc_room {
 	__u32 packets; /* that can wait, in each direction */
 	__u32 down_from; /* the first of `down` in the map */
+	__u32 classes; /* packets may wait in classes */
 };
 
 #endif

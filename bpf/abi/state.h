@@ -41,7 +41,8 @@ enum emud_feature {
 	EMUD_FEATURE_CGROUPS = 1 << 19, /* rules match control groups */
 	EMUD_FEATURE_NAMES = 1 << 20, /* rules match names of DNS answers */
 	EMUD_FEATURE_BACKGROUND = 1 << 21,
-	EMUD_FEATURES = (1 << 22) - 1,
+	EMUD_FEATURE_CLASSES = 1 << 22, /* packets may wait in classes */
+	EMUD_FEATURES = (1 << 23) - 1,
 	/* The features that the built classifiers have besides an engine (build.rs). */
 	EMUD_FEATURES_USUAL = EMUD_FEATURE_QUEUE | EMUD_FEATURE_LOSS |
 			      EMUD_FEATURE_JITTER | EMUD_FEATURE_SHORT,

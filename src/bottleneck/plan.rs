@@ -98,16 +98,26 @@ pub enum Signals {
 impl Plan {
     /// Returns the share of a class, relative to the classes with the same parent.
     fn share(&self, class: &Class) -> u64 {
-        let rate = class.rate.filter(|_| self.schedule == Schedule::Htb);
+        let rate = self.guarantee(class);
         rate.unwrap_or(class.weight.into()).max(1)
     }
 
     /// Returns the priority of a class, 0 for all if the schedule has no priorities.
-    pub(super) fn priority(&self, class: &Class) -> u8 {
+    pub fn priority(&self, class: &Class) -> u8 {
         match self.schedule {
             Schedule::Priority | Schedule::Htb => class.priority,
             Schedule::Fifo | Schedule::Drr => 0,
         }
+    }
+
+    /// Returns the guaranteed rate of a class, if the schedule has any.
+    pub fn guarantee(&self, class: &Class) -> Option<u64> {
+        class.rate.filter(|_| self.schedule == Schedule::Htb)
+    }
+
+    /// Returns the most that a class gets, if the schedule limits it.
+    pub fn ceil(&self, class: &Class) -> Option<u64> {
+        class.ceil.filter(|_| self.schedule != Schedule::Fifo)
     }
 
     /// Returns the bytes that a class may send in a round of the classes with its parent and priority.
@@ -120,8 +130,28 @@ impl Plan {
         u64::try_from(quantum).unwrap_or(u64::MAX).min(1 << 48)
     }
 
+    /// Returns the level of a class: 0 if nothing is guaranteed below it; of the others the deepest has the least.
+    pub fn level(&self, index: usize) -> usize {
+        let is_guaranteed = |class: &Class| class.parent == Some(index) && class.rate.is_some();
+        match self.classes.iter().any(is_guaranteed) {
+            false => 0,
+            true => 1 + self.deepest() - self.depth(index),
+        }
+    }
+
+    /// Returns the largest number of classes above one.
+    pub fn deepest(&self) -> usize {
+        let depths = (0..self.classes.len()).map(|class| self.depth(class));
+        depths.max().unwrap_or(0)
+    }
+
+    /// Returns whether packets wait in a class, and not in classes below it.
+    pub fn is_leaf(&self, index: usize) -> bool {
+        !self.classes.iter().any(|class| class.parent == Some(index))
+    }
+
     /// Returns the number of classes above a class.
-    pub(super) fn depth(&self, mut index: usize) -> usize {
+    fn depth(&self, mut index: usize) -> usize {
         let mut depth = 0;
         while let Some(parent) = self.classes[index].parent {
             index = parent;

@@ -8,7 +8,7 @@
 //! Longer than 400 lines: every operation changes the nodes on a way up, under one borrow.
 
 use super::clock::{Clock, duration};
-use super::plan::{Class, Plan, QUANTUM, Schedule};
+use super::plan::{Plan, QUANTUM, Schedule};
 use super::sorted::Sorted;
 
 /// Guarantees below a class may exceed its own one, which is then used up ahead of time: at most for so long,
@@ -126,7 +126,7 @@ impl Tree {
     pub fn new(plan: &Plan) -> Self {
         let mut nodes: Vec<Node> = (0..=plan.classes.len()).map(|_| Node::default()).collect();
         for (index, class) in plan.classes.iter().enumerate() {
-            nodes[index + 1].is_leaf = !plan.classes.iter().any(|c| c.parent == Some(index));
+            nodes[index + 1].is_leaf = plan.is_leaf(index);
             nodes[index + 1].parent = class.parent.map_or(ROOT, |parent| parent + 1);
         }
         let leaves = nodes.iter().filter(|node| node.is_leaf).count() as u64;
@@ -144,18 +144,12 @@ impl Tree {
     }
 
     fn apply(&mut self, plan: &Plan, at: u64) {
-        let deepest = (0..plan.classes.len()).map(|class| plan.depth(class)).max();
         for (index, class) in plan.classes.iter().enumerate() {
             let node = &mut self.nodes[index + 1];
-            let is_guaranteed = |c: &Class| c.parent == Some(index) && c.rate.is_some();
-            node.level = match !plan.classes.iter().any(is_guaranteed) {
-                true => 0,
-                false => 1 + deepest.unwrap_or(0) - plan.depth(index),
-            };
+            node.level = plan.level(index);
             node.priority = plan.priority(class);
             node.quantum = plan.quantum(class);
-            let rate = class.rate.filter(|_| plan.schedule == Schedule::Htb);
-            let ceil = class.ceil.filter(|_| plan.schedule != Schedule::Fifo);
+            let (rate, ceil) = (plan.guarantee(class), plan.ceil(class));
             for (clock, before, after) in [
                 (&mut node.guarantee, &mut node.rate, rate),
                 (&mut node.ceiling, &mut node.ceil, ceil),

@@ -8,12 +8,13 @@ use super::maps::{DatapathError, Loaded, Prepared};
 use super::saved::Saved;
 use super::stage::compile::Compiled;
 use super::stage::sizes::Sizes;
-use super::stage::{features, timeline};
+use super::stage::{features, service, timeline};
 use super::{LinkError, attachment, filters, held, notes, plan, programs, segments, undo};
+use crate::abi;
 use crate::abi::{DIRECTIONS, direction_name};
 use crate::host::{interface, now_ns};
 use crate::netlink::{Link, Netlink};
-use crate::profile::{self, Pair, Profile, rule_keys};
+use crate::profile::{self, Pair, Profile};
 
 /// Restarts the time of all traces and phases now.
 const RESTART: &str = "trace.restart";
@@ -84,10 +85,9 @@ impl Change {
                 held::fits(&link.name, needed, limit)?;
             }
         }
-        let rules = compile_rules(&after)?;
         let caps = segments::plan(&mut nl, &link, &after, &mut there.saved)?;
         // Reservations that can fail come before anything is active.
-        let prepared = prepare(&mut nl, &link, &mut there, &both, &rules)?;
+        let prepared = prepare(&mut nl, &link, &mut there, &both, &after)?;
         Ok(Self {
             new_rules: before.rules != after.rules,
             restarts: !restarts.is_empty(),
@@ -130,13 +130,12 @@ impl Change {
             // It was prepared when that time was not known.
             self.there.saved.restarted_ns = Some(at_ns);
             self.both = compile_there(&self.there.maps, &self.after, &self.there.saved)?;
-            let rules = compile_rules(&self.after)?;
             self.prepared = prepare(
                 &mut self.nl,
                 &self.link,
                 &mut self.there,
                 &self.both,
-                &rules,
+                &self.after,
             )?;
         }
         self.enforce(Some(at_ns))?;
@@ -196,6 +195,9 @@ fn has_room(
     before: &Profile,
     after: &Profile,
 ) -> Result<(), LinkError> {
+    if saved.has_server() {
+        served(before, after).map_err(|why| not_served(link, why))?;
+    }
     let joins = after.joins_directions() && !before.joins_directions();
     let joins = joins.then_some("a bottleneck that both directions share");
     match saved.sizes.lacks(&Sizes::of(after)).or(joins) {
@@ -205,6 +207,23 @@ fn has_room(
         }),
         None => Ok(()),
     }
+}
+
+/// Checks that the server in the kernel can serve the changed profile: the bottleneck of a direction stays.
+fn served(before: &Profile, after: &Profile) -> Result<(), String> {
+    let (before, after) = (service::compile(before)?, service::compile(after)?);
+    let differs = |(a, b): (&abi::emud_plan, &abi::emud_plan)| {
+        a.nodes > 0 && b.nodes > 0 && a.first != b.first
+    };
+    match before.iter().zip(&after).any(differs) {
+        true => Err("packets of a direction would wait in another [bottleneck]".to_owned()),
+        false => Ok(()),
+    }
+}
+
+fn not_served(link: &Link, why: String) -> LinkError {
+    let interface = link.name.clone();
+    LinkError::NotServed { interface, why }
 }
 
 /// Rejects an assignment to a direction that is not emulated, which would have no effect.
@@ -239,8 +258,7 @@ pub fn begin_at(interface: &str, mono_ns: u64) -> Result<(), LinkError> {
     there.saved.epoch_ns = mono_ns;
     there.saved.restarted_ns = None;
     let both = compile_there(&there.maps, &profile, &there.saved)?;
-    let rules = compile_rules(&profile)?;
-    let prepared = prepare(&mut nl, &link, &mut there, &both, &rules)?;
+    let prepared = prepare(&mut nl, &link, &mut there, &both, &profile)?;
     put_in_force(&mut nl, &link, &mut there, &both, (prepared, None), false)
 }
 
@@ -251,8 +269,9 @@ fn prepare(
     link: &Link,
     there: &mut Attachment,
     both: &[Vec<Compiled>; 2],
-    rules: &rule_keys::Compiled,
+    profile: &Profile,
 ) -> Result<Prepared, LinkError> {
+    let rules = compile_rules(profile)?;
     let both = [&both[0][..], &both[1][..]];
     let has = there.maps.control()?.features;
     let needed = has | features::of(both);
@@ -265,7 +284,11 @@ fn prepare(
         // Last: a change that was interrupted is repeated. With the maps of the new features.
         there.maps = again.maps()?;
     }
-    Ok(there.maps.prepare(both, rules)?)
+    if there.saved.has_server() {
+        let failed = |why| not_served(link, why);
+        there.maps.serve(service::compile(profile).map_err(failed)?);
+    }
+    Ok(there.maps.prepare(both, &rules)?)
 }
 
 /// Replaces the classifier in all filters that keep it: the kernel then frees the previous one.

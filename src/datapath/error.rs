@@ -125,6 +125,8 @@ pub enum LinkError {
         interface: String,
         what: &'static str,
     },
+    #[error("{interface}: engine qdisc cannot serve it: {why}; detach it, and attach the new profile")]
+    NotServed { interface: String, why: String },
     #[error(
         "{interface} has no matrix: attach a profile with a table [matrix], such as capacity = 1000"
     )]
@@ -222,7 +224,7 @@ impl LinkError {
             | Self::ByHand { .. }
             | Self::NoPlace { .. }
             | Self::NameTaken { .. } => 73,
-            Self::NoRoom { .. } | Self::MatrixFull { .. } => 73,
+            Self::NoRoom { .. } | Self::NotServed { .. } | Self::MatrixFull { .. } => 73,
             Self::CgroupsNeedUp { .. } => 64,
             Self::NotEmulated { .. } | Self::WhichInterface(_) | Self::OwnDevice { .. } => 64,
             Self::NoTime(_) | Self::Phased(_) => 64,

@@ -12,6 +12,7 @@ use super::maps::DatapathError;
 use super::programs::uses_clsact;
 use super::saved::Saved;
 use super::stage::compile::Compiled;
+use super::stage::service;
 use super::stage::sizes::Sizes;
 use super::stage::timeline;
 use super::{LinkError, devices, engine, notes, segments, sweep};
@@ -72,7 +73,8 @@ pub(super) fn needs(
     };
     let instances = Sizes::of(profile).instances;
     Needs {
-        classes: !profile.bottlenecks.is_empty(),
+        classes: profile.services() as u32,
+        unserved: service::compile(profile).err(),
         queues,
         waiting: qdisc::waiting(links, directions, instances, profile.pairs()),
         longest_ns: (links.iter().zip(directions))

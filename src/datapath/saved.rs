@@ -92,6 +92,11 @@ impl Saved {
         now_ns.saturating_sub(self.attached_ns.unwrap_or(self.epoch_ns))
     }
 
+    /// Returns whether packets wait in classes of the server in the kernel.
+    pub(crate) fn has_server(&self) -> bool {
+        self.engine == Engine::Qdisc && self.sizes.classes > 0
+    }
+
     /// Writes the record to the kernel.
     pub(crate) fn write(&self, maps: &mut Maps) -> Result<(), LinkError> {
         Ok(maps.save(&serde_json::to_vec(self)?)?)

@@ -143,14 +143,22 @@ impl Profile {
 
     /// Returns whether packets of both directions wait in one bottleneck.
     pub fn joins_directions(&self) -> bool {
-        let mut used = [Vec::new(), Vec::new()];
-        for (direction, used) in crate::abi::DIRECTIONS.into_iter().zip(&mut used) {
-            let of_links = self.links_of(direction).filter_map(|l| l.class.as_deref());
-            let rules = self.rules.iter().filter(|rule| rule.is_for(direction));
-            let of_rules = rules.filter_map(|rule| rule.class.as_deref());
-            used.extend(of_links.chain(of_rules).map(|c| parts(c).0));
-        }
-        used[0].iter().any(|name| used[1].contains(name))
+        let [up, down] = crate::abi::DIRECTIONS.map(|direction| self.bottlenecks_of(direction));
+        up.iter().any(|name| down.contains(name))
+    }
+
+    /// Returns the names of the bottlenecks in which packets of a direction wait.
+    pub fn bottlenecks_of(&self, direction: u32) -> Vec<&str> {
+        let of_links = self.links_of(direction).filter_map(|l| l.class.as_deref());
+        let rules = self.rules.iter().filter(|rule| rule.is_for(direction));
+        let of_rules = rules.filter_map(|rule| rule.class.as_deref());
+        of_links.chain(of_rules).map(|c| parts(c).0).collect()
+    }
+
+    /// Returns the number of the first class of a bottleneck, as [`Profile::service`] gives it.
+    pub fn first_service(&self, of: &Bottleneck) -> u32 {
+        let before = self.bottlenecks.iter().take_while(|b| b.name != of.name);
+        1 + before.map(|b| b.services().count() as u32).sum::<u32>()
     }
 }
 

@@ -20,8 +20,11 @@ impl Host for Described {
         self.has_qdisc.map_err(str::to_owned)
     }
 
-    fn load_qdisc(&mut self, packets: u32) -> Result<(), String> {
-        self.asked.push(format!("qdisc for {packets}"));
+    fn load_qdisc(&mut self, packets: u32, classes: u32) -> Result<(), String> {
+        self.asked.push(match classes {
+            0 => format!("qdisc for {packets}"),
+            _ => format!("qdisc for {packets} and {classes} classes"),
+        });
         self.loads_qdisc.map_err(str::to_owned)
     }
 
@@ -56,7 +59,8 @@ const BARE: Described = Described {
 };
 
 const PLAIN: Needs = Needs {
-    classes: false,
+    classes: 0,
+    unserved: None,
     queues: 1,
     waiting: 20_000,
     longest_ns: 1_000_000_000,
@@ -129,11 +133,10 @@ fn no_engine_is_tried_in_vain() {
     assert_eq!(auto(&OLD, PLAIN).1, ["fq"]);
     let many = Needs { queues: 8, ..PLAIN };
     assert_eq!(auto(&NEW, many).1, ["fq"]);
-    let classes = Needs {
-        classes: true,
-        ..PLAIN
-    };
-    assert_eq!(auto(&NEW, classes).1, [""; 0]);
+    let served = Needs { classes: 3, ..PLAIN };
+    assert_eq!(auto(&NEW, served.clone()).1, ["qdisc for 20000 and 3 classes"]);
+    let unserved = Some("it has a manager".to_owned());
+    assert_eq!(auto(&NEW, Needs { unserved, ..served }).1, [""; 0]);
 }
 
 #[test]
@@ -143,12 +146,12 @@ fn many_transmit_queues_without_order_are_for_fq() {
                packets sent need no order";
     is(
         &NEW,
-        many,
+        many.clone(),
         Engine::Fq,
         &format!("this kernel supports it; ingress by bpf_redirect to an ifb; not qdisc: {why}"),
     );
     // The kernel is the reason where it has no qdisc in any case.
-    let (chosen, _) = auto(&OLD, many);
+    let (chosen, _) = auto(&OLD, many.clone());
     assert_eq!(
         chosen.passed_over,
         [(Engine::Qdisc, "no BPF qdiscs".to_owned())]
@@ -201,24 +204,28 @@ fn fq_holds_no_packet_for_more_than_71_minutes() {
 }
 
 #[test]
-fn classes_of_a_bottleneck_are_for_hold() {
-    let classes = Needs {
-        classes: true,
+fn classes_of_a_bottleneck_are_for_qdisc_or_hold() {
+    let served = Needs {
+        classes: 3,
         queues: 8,
         waiting: 1 << 30,
         ..PLAIN
     };
-    let why = "it sends a packet at a time that is fixed when it arrives, and a [bottleneck] decides \
-               later";
-    is(
-        &NEW,
-        classes,
-        Engine::Hold,
-        &format!("not qdisc or fq: {why}"),
-    );
-    for wanted in [EngineChoice::Fq, EngineChoice::Qdisc] {
+    is(&NEW, served.clone(), Engine::Qdisc, "this kernel supports it");
+    let fixed = "it sends a packet at a time that is fixed when it arrives, and a [bottleneck] decides \
+                 later";
+    let old = format!("not qdisc: no BPF qdiscs; not fq: {fixed}");
+    is(&OLD, served.clone(), Engine::Hold, &old);
+    let why = "it serves one [bottleneck] in a direction";
+    let unserved = Needs {
+        unserved: Some(why.to_owned()),
+        ..served
+    };
+    let reason = format!("not qdisc: {why}; not fq: {fixed}");
+    is(&NEW, unserved.clone(), Engine::Hold, &reason);
+    for (wanted, why) in [(EngineChoice::Fq, fixed), (EngineChoice::Qdisc, why)] {
         assert_eq!(
-            choose(wanted, &classes, &mut NEW.clone()),
+            choose(wanted, &unserved, &mut NEW.clone()),
             Err(why.to_owned())
         );
     }

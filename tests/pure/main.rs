@@ -14,6 +14,7 @@ mod log;
 mod medium;
 mod monitor;
 mod profiles;
+mod program;
 mod qdisc;
 mod report_page;
 mod reproduction;

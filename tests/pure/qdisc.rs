@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! emud's qdisc, compiled for this machine.
 
-use crate::monitor::finds_nothing;
+use crate::program::finds_nothing;
 
 #[test]
 fn no_packet_waits_without_a_timer() {

@@ -15,7 +15,7 @@ use crate::datapath::engine::{Engine, Kernel, qdisc};
 use crate::datapath::maps::{Loaded, Maps};
 use crate::datapath::saved::Saved;
 use crate::datapath::stage::compile::Compiled;
-use crate::datapath::stage::features;
+use crate::datapath::stage::{features, service};
 use crate::datapath::{
     LinkError, ahead, attachment, ending, held, pieces, plan, programs, restore, segments, undo,
 };
@@ -71,12 +71,19 @@ impl Session {
         saved.notes.splice(0..0, taken_over);
         place(&mut both, &saved, [0; 2]);
         let needed = features::of([&both[0], &both[1]]);
-        let mut loaded = Loaded::load(
-            &programs::of_link(saved.engine, saved.directions),
-            &saved.sizes,
-            needed,
-        )?;
+        let programs = programs::of_link(saved.engine, saved.directions);
+        let shares = saved.has_server();
+        let mut loaded = match kernel.loaded.as_ref().filter(|_| shares) {
+            Some(own) => {
+                let shared = own.shared().map_err(|e| LinkError::NoQdisc(e.to_string()))?;
+                Loaded::load_sharing(&programs, &saved.sizes, needed, shared)?
+            }
+            None => Loaded::load(&programs, &saved.sizes, needed)?,
+        };
         let mut maps = loaded.maps()?;
+        if shares {
+            maps.serve(service::compile(&request.profile).map_err(LinkError::NoQdisc)?);
+        }
         maps.init(link.index, netlink::identity()?.inode)?;
         if request.profile.names_answers() {
             let of_container = request.resolvers.as_deref();

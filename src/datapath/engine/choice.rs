@@ -20,10 +20,12 @@ pub enum EngineChoice {
 }
 
 /// Requirements of a link on its engine.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// Packets wait in the classes of a bottleneck.
-    pub classes: bool,
+    /// Classes of bottlenecks.
+    pub classes: u32,
+    /// Why the server of engine qdisc cannot serve them.
+    pub unserved: Option<String>,
     /// Transmit queues that CPUs may fill at the same time; 1 if a link of sent packets is in order, which
     /// then needs one queue with every engine.
     pub queues: u32,
@@ -41,11 +43,11 @@ pub trait Host {
     /// A sentence about the missing feature.
     fn has_qdisc(&mut self) -> Result<(), String>;
 
-    /// Loads emud's qdisc with room for `packets` that wait in a direction.
+    /// Loads emud's qdisc with room for `packets` that wait in a direction, and with `classes`.
     ///
     /// # Errors
     /// A sentence about the step that failed.
-    fn load_qdisc(&mut self, packets: u32) -> Result<(), String>;
+    fn load_qdisc(&mut self, packets: u32, classes: u32) -> Result<(), String>;
 
     /// Tries engine fq.
     ///
@@ -139,7 +141,7 @@ fn best(needs: &Needs, host: &mut impl Host) -> Chosen {
 /// Returns how ingress packets reach the ifb, or why an engine cannot be had.
 fn find(engine: Engine, needs: &Needs, host: &mut impl Host) -> Result<fq::ToIfb, String> {
     match engine {
-        Engine::Fq | Engine::Qdisc if needs.classes => Err(
+        Engine::Fq if needs.classes > 0 => Err(
             "it sends a packet at a time that is fixed when it arrives, and a [bottleneck] decides \
              later"
                 .to_owned(),
@@ -150,7 +152,10 @@ fn find(engine: Engine, needs: &Needs, host: &mut impl Host) -> Result<fq::ToIfb
         },
         Engine::Qdisc => {
             host.has_qdisc()?;
-            host.load_qdisc(qdisc::room(needs.waiting))?;
+            if let Some(why) = &needs.unserved {
+                return Err(why.clone());
+            }
+            host.load_qdisc(qdisc::room(needs.waiting), needs.classes)?;
             // Kernels with BPF qdiscs are newer than those whose ifb drops such packets.
             Ok(fq::ToIfb::Redirect)
         }
@@ -160,7 +165,7 @@ fn find(engine: Engine, needs: &Needs, host: &mut impl Host) -> Result<fq::ToIfb
 
 /// Returns why a link is better under fq than under qdisc, if it is.
 fn drawback(needs: &Needs) -> Option<String> {
-    if needs.classes {
+    if needs.classes > 0 {
         return None;
     }
     if needs.queues > 1 {
@@ -202,8 +207,8 @@ impl Host for Kernel {
         qdisc::supported()
     }
 
-    fn load_qdisc(&mut self, packets: u32) -> Result<(), String> {
-        let loaded = qdisc::Registered::new(packets, self.directions);
+    fn load_qdisc(&mut self, packets: u32, classes: u32) -> Result<(), String> {
+        let loaded = qdisc::Registered::new(packets, classes, self.directions);
         self.loaded = Some(loaded.map_err(|e| e.to_string())?);
         Ok(())
     }
@@ -227,7 +232,7 @@ impl Host for Known {
         self.qdisc.clone()
     }
 
-    fn load_qdisc(&mut self, _packets: u32) -> Result<(), String> {
+    fn load_qdisc(&mut self, _packets: u32, _classes: u32) -> Result<(), String> {
         self.qdisc.clone()
     }
 

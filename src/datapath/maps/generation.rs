@@ -86,6 +86,7 @@ impl Maps {
                 self.links.set(slot, link, 0).map_err(at("emud_links"))?;
             }
         }
+        self.write_plans(next)?;
         self.write_rules(next, rules)?;
         let own = both.map(|links| links.first().map(|own| &own.link));
         let all = both.map(|links| links.iter().map(|one| &one.link));
@@ -105,6 +106,24 @@ impl Maps {
         let queue = number * abi::EMUD_DIRECTIONS + direction;
         let begin = abi::emud_behind::default();
         (self.behinds.set(queue, begin, 0)).map_err(at("emud_behinds"))
+    }
+
+    /// Gives these bottlenecks to the server in the kernel, from the next generation on.
+    pub fn serve(&mut self, plans: [abi::emud_plan; 2]) {
+        self.next_plans = Some(Box::new(plans));
+    }
+
+    /// Writes the bottlenecks of a generation that is not active.
+    fn write_plans(&mut self, next: u32) -> Result<(), DatapathError> {
+        let in_force = of_links(self.control()?);
+        for direction in abi::DIRECTIONS {
+            let plan = match &self.next_plans {
+                Some(plans) => plans[direction as usize],
+                None => (self.plans.get(&slot(direction, in_force), 0)).map_err(at("emud_plans"))?,
+            };
+            (self.plans.set(slot(direction, next), plan, 0)).map_err(at("emud_plans"))?;
+        }
+        Ok(())
     }
 
     /// Activates a prepared generation, and waits until no packet still uses the previous one.
@@ -164,6 +183,7 @@ impl Maps {
                 .set(slot(direction, next), link, 0)
                 .map_err(at("emud_links"))?;
         }
+        self.write_plans(next)?;
         let own = both.each_ref();
         let bits = short::bits(own.map(Some)) | alter::bits(own.map(iter::once));
         self.turn(Prepared(next | bits))

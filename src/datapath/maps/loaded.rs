@@ -104,6 +104,20 @@ impl Loaded {
         Self::load_with(programs, sizes, features, false, &[])
     }
 
+    /// Does [`Self::load`] with maps that exist already, by name.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn load_sharing(
+        programs: &[Program],
+        sizes: &Sizes,
+        features: u32,
+        shared: Vec<(String, MapData)>,
+    ) -> Result<Self, DatapathError> {
+        let pins = Pins::new(shared)?;
+        Self::load_with(programs, sizes, features, false, pins.names())
+    }
+
     /// Loads the object with some of its programs, for all links.
     ///
     /// # Errors

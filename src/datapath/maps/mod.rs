@@ -43,6 +43,9 @@ pub struct Maps {
     states: Array<MapData, abi::emud_state>,
     holders: Array<MapData, abi::emud_holder>,
     classes: Array<MapData, abi::emud_class>,
+    plans: Array<MapData, abi::emud_plan>,
+    /// Those that come into force with the next generation; `None`: those in force.
+    next_plans: Option<Box<[abi::emud_plan; 2]>>,
     counts: PerCpuArray<MapData, abi::emud_counters>,
     saved: Record,
     patterns: Array<MapData, abi::emud_pattern>,
@@ -89,6 +92,8 @@ impl Maps {
             states: map!("emud_states"),
             holders: map!("emud_holders"),
             classes: map!("emud_classes"),
+            plans: map!("emud_plans"),
+            next_plans: None,
             counts: map!("emud_counts"),
             saved: Record::new(map!("emud_saved")),
             patterns: map!("emud_patterns"),

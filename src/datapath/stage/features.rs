@@ -56,6 +56,11 @@ fn of_link(link: &abi::emud_link) -> u32 {
         ),
         (abi::EMUD_FEATURE_SLOT, link.tdma.span_ns > 0),
         (abi::EMUD_FEATURE_BACKGROUND, link.background.count > 0),
+        // A rule may put packets in a class, too.
+        (
+            abi::EMUD_FEATURE_CLASSES,
+            link.service > 0 || flag(abi::EMUD_F_RULES),
+        ),
     ];
     let needed = needs.into_iter().filter(|(_, needed)| *needed);
     let release = (1 << link.release) & !(1 << abi::EMUD_RELEASE_NONE);

@@ -13,6 +13,7 @@ pub(crate) mod loss;
 pub mod queueing;
 pub(crate) mod rate;
 pub mod shapes;
+pub mod service;
 pub(crate) mod short;
 pub mod sizes;
 pub(crate) mod slot;

@@ -40,4 +40,5 @@ fn is_short(link: &abi::emud_link) -> bool {
         && link.queueing.aqm == abi::EMUD_AQM_NONE
         && link.timeline.count == 0
         && link.tdma.span_ns == 0
+        && link.service == 0
 }

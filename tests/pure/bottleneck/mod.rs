@@ -3,6 +3,7 @@
 
 mod bounds;
 mod fairness;
+mod in_kernel;
 mod managers;
 mod published;
 mod random;

@@ -121,7 +121,7 @@ pub fn supported() -> Result<(), String> {
 pub fn probe() -> Result<(), String> {
     supported()?;
     in_namespace(|| {
-        let registered = Registered::new(1, [true; 2]).map_err(|e| e.to_string())?;
+        let registered = Registered::new(1, 0, [true; 2]).map_err(|e| e.to_string())?;
         let mut nl = Netlink::open().map_err(|e| e.to_string())?;
         let ifb = fq::add_trial_ifb(&mut nl).map_err(|e| e.to_string())?;
         install(&mut nl, ifb, abi::EMUD_DOWN, registered.kind()).map_err(|e| e.to_string())

@@ -3,6 +3,8 @@
 
 use std::ffi::CStr;
 
+use aya::maps::MapData;
+
 /// Why emud's qdisc could not be loaded.
 #[derive(Debug, thiserror::Error)]
 #[error("this emud was built without engine qdisc")]
@@ -17,12 +19,24 @@ impl Registered {
     ///
     /// # Errors
     /// Always.
-    pub const fn new(_packets: u32, _directions: [bool; 2]) -> Result<Self, QdiscError> {
+    pub const fn new(
+        _packets: u32,
+        _classes: u32,
+        _directions: [bool; 2],
+    ) -> Result<Self, QdiscError> {
         Err(QdiscError)
     }
 
     /// Returns nothing: there is no value.
     pub const fn kind(&self) -> &CStr {
+        match *self {}
+    }
+
+    /// Returns nothing: there is no value.
+    ///
+    /// # Errors
+    /// Never.
+    pub const fn shared(&self) -> Result<Vec<(String, MapData)>, QdiscError> {
         match *self {}
     }
 }

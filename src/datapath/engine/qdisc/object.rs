@@ -5,8 +5,10 @@
 use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::size_of;
+use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 
+use aya::maps::MapData;
 use libbpf_sys as bpf;
 
 use crate::abi;
@@ -19,6 +21,14 @@ const NAMES: u32 = 8;
 
 /// Offset of the name in struct Qdisc_ops of bpf/kernel.h: after five pointers.
 const ID_AT: usize = 5 * size_of::<usize>();
+
+/// Maps of the qdisc and the classifier (bpf/shared.h).
+const SHARED: [&CStr; 4] = [
+    c"emud_classes",
+    c"emud_control",
+    c"emud_holders",
+    c"emud_plans",
+];
 
 /// Why emud's qdisc could not be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -42,20 +52,20 @@ pub enum QdiscError {
 pub struct Registered {
     // Dropped in this order.
     _link: Link,
-    _object: Object,
+    object: Object,
     kind: CString,
 }
 
 impl Registered {
-    /// Loads the object with room for `packets` that wait in each of `directions`, and registers
-    /// it.
+    /// Loads the object with room for `packets` that wait in each of `directions`, some of them in one of `classes`,
+    /// and registers it.
     ///
     /// # Errors
     /// The kernel returns an error; nothing remains in it.
-    pub fn new(packets: u32, directions: [bool; 2]) -> Result<Self, QdiscError> {
+    pub fn new(packets: u32, classes: u32, directions: [bool; 2]) -> Result<Self, QdiscError> {
         let mut attempt = 1;
         loop {
-            match Self::with_kind(random_kind(), packets, directions) {
+            match Self::with_kind(random_kind(), packets, classes, directions) {
                 Err(QdiscError::Load { source, .. })
                     if source.raw_os_error() == Some(libc::EEXIST) && attempt < NAMES =>
                 {
@@ -71,18 +81,45 @@ impl Registered {
         &self.kind
     }
 
-    fn with_kind(kind: CString, packets: u32, [up, down]: [bool; 2]) -> Result<Self, QdiscError> {
+    /// Returns the maps that it shares with the classifier if it has classes, by name.
+    ///
+    /// # Errors
+    /// The kernel returns an error.
+    pub fn shared(&self) -> Result<Vec<(String, MapData)>, QdiscError> {
+        let one = |name: &'static CStr| {
+            let map = self.object.map(name)?;
+            // SAFETY: a map of the object, which lives and is loaded.
+            let fd = unsafe { BorrowedFd::borrow_raw(bpf::bpf_map__fd(map.as_ptr())) };
+            let failed = |source| QdiscError::Load {
+                step: "share its map",
+                source,
+            };
+            let own = fd.try_clone_to_owned().map_err(failed)?;
+            let data = MapData::from_fd(own).map_err(|e| failed(io::Error::other(e)))?;
+            Ok((name.to_string_lossy().into_owned(), data))
+        };
+        SHARED.into_iter().map(one).collect()
+    }
+
+    fn with_kind(
+        kind: CString,
+        packets: u32,
+        classes: u32,
+        [up, down]: [bool; 2],
+    ) -> Result<Self, QdiscError> {
         let object = Object::open()?;
         let room = abi::emud_qdisc_room {
             packets,
             down_from: if up { packets } else { 0 },
+            classes: u32::from(classes > 0),
         };
-        let waiting = object.map(c"emud_waiting")?;
-        let both = u32::from(up) + u32::from(down);
-        // SAFETY: a map of `object`, which lives.
-        let done = unsafe { bpf::bpf_map__set_max_entries(waiting.as_ptr(), both * packets) };
-        check("size of its map", done)?;
-        let bytes = [room.packets.to_ne_bytes(), room.down_from.to_ne_bytes()].concat();
+        let all = (u32::from(up) + u32::from(down)) * packets;
+        object.resize(c"emud_waiting", all)?;
+        if classes > 0 {
+            object.resize(c"emud_customers", all)?;
+            object.resize(c"emud_classes", classes)?;
+        }
+        let bytes = [room.packets, room.down_from, room.classes].map(u32::to_ne_bytes).concat();
         object.write(c".rodata.room", 0, &bytes)?;
         object.write(c"emud_qdisc", ID_AT, kind.as_bytes_with_nul())?;
         // SAFETY: an object that lives.
@@ -93,7 +130,7 @@ impl Registered {
         let link = NonNull::new(link).ok_or_else(|| last("register"))?;
         Ok(Self {
             _link: Link(link),
-            _object: object,
+            object: object,
             kind,
         })
     }
@@ -136,6 +173,14 @@ impl Object {
         let map = unsafe { bpf::bpf_object__find_map_by_name(self.0.as_ptr(), name.as_ptr()) };
         let name = name.to_str().unwrap_or_default();
         NonNull::new(map).ok_or(QdiscError::Lacks(name))
+    }
+
+    /// Sets the number of a map's values, before it is loaded.
+    fn resize(&self, name: &'static CStr, values: u32) -> Result<(), QdiscError> {
+        let map = self.map(name)?;
+        // SAFETY: a map of an object that lives.
+        let done = unsafe { bpf::bpf_map__set_max_entries(map.as_ptr(), values) };
+        check("size of its map", done)
     }
 
     /// Writes into what a map holds when it is loaded.

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bottlenecks as the server in the kernel runs them (bpf/server.h), and which ones it can run.
+
+use crate::abi;
+use crate::abi::DIRECTIONS;
+use crate::bottleneck::{Class, Plan, Schedule, Signals};
+use crate::profile::{Bottleneck, Profile};
+
+const NODES: usize = abi::EMUD_NODES as usize;
+const DEPTH: usize = abi::EMUD_DEPTH as usize;
+
+/// Compiles the bottleneck of each direction; one without has no nodes.
+///
+/// # Errors
+/// A sentence about what the server in the kernel cannot do.
+pub fn compile(profile: &Profile) -> Result<[abi::emud_plan; 2], String> {
+    if profile.joins_directions() {
+        return Err("packets of both directions wait in one [bottleneck]".to_owned());
+    }
+    if profile.rules.iter().any(|rule| rule.per.is_some()) || profile.matrix.is_some() {
+        return Err(
+            "with classes, its packets of a rule with `per` or of a pair would lose their order"
+                .to_owned(),
+        );
+    }
+    let mut plans = [abi::emud_plan::default(); 2];
+    for (direction, plan) in DIRECTIONS.into_iter().zip(&mut plans) {
+        let names = profile.bottlenecks_of(direction);
+        let mut used = profile.bottlenecks.iter().filter(|b| names.contains(&&*b.name));
+        let Some(bottleneck) = used.next() else {
+            continue;
+        };
+        if used.next().is_some() {
+            return Err("it serves one [bottleneck] in a direction".to_owned());
+        }
+        let copies = |link: &crate::profile::Link| link.duplicate.probability > 0.0;
+        if profile.links_of(direction).any(copies) {
+            return Err("a copy (`duplicate`) would take time of the [bottleneck]".to_owned());
+        }
+        *plan = of_bottleneck(bottleneck)?;
+        plan.first = profile.first_service(bottleneck);
+    }
+    Ok(plans)
+}
+
+fn of_bottleneck(bottleneck: &Bottleneck) -> Result<abi::emud_plan, String> {
+    let plan = bottleneck.plan();
+    let name = &bottleneck.name;
+    if plan.classes.iter().any(|class| class.signals != Signals::None) {
+        return Err(format!("[bottleneck.{name}] has an `aqm` or `ecn`, which it lacks"));
+    }
+    if plan.classes.len() >= NODES {
+        return Err(format!(
+            "[bottleneck.{name}] has {} classes, and it serves {} at most",
+            plan.classes.len(),
+            NODES - 1
+        ));
+    }
+    if plan.deepest() >= DEPTH {
+        return Err(format!(
+            "[bottleneck.{name}] has {} levels of classes, and it serves {DEPTH} at most",
+            plan.deepest() + 1
+        ));
+    }
+    Ok(encode(&plan))
+}
+
+/// Returns a plan as the kernel has it: at most [`NODES`] - 1 classes, no signals.
+pub fn encode(plan: &Plan) -> abi::emud_plan {
+    let mut out = abi::emud_plan {
+        rate: plan.rate,
+        schedule: match plan.schedule {
+            Schedule::Fifo => abi::EMUD_SCHEDULE_FIFO,
+            Schedule::Priority => abi::EMUD_SCHEDULE_PRIORITY,
+            Schedule::Drr => abi::EMUD_SCHEDULE_DRR,
+            Schedule::Htb => abi::EMUD_SCHEDULE_HTB,
+        },
+        nodes: 1 + plan.classes.len() as u32,
+        leaves: (0..plan.classes.len()).filter(|i| plan.is_leaf(*i)).count() as u32,
+        first: 1,
+        ..Default::default()
+    };
+    for (index, class) in plan.classes.iter().enumerate() {
+        out.node[index + 1] = node(plan, index, class);
+    }
+    out
+}
+
+fn node(plan: &Plan, index: usize, class: &Class) -> abi::emud_node_plan {
+    abi::emud_node_plan {
+        rate: plan.guarantee(class).unwrap_or(0),
+        ceil: plan.ceil(class).unwrap_or(0),
+        quantum: plan.quantum(class),
+        limit_bytes: class.limits.bytes.unwrap_or(u64::MAX),
+        limit_ns: class.limits.time_ns.unwrap_or(u64::MAX),
+        limit_packets: class.limits.packets.unwrap_or(u32::MAX),
+        parent: class.parent.map_or(0, |parent| parent as u16 + 1),
+        level: plan.level(index) as u8,
+        priority: plan.priority(class),
+        is_leaf: u32::from(plan.is_leaf(index)),
+        node: index as u32 + 1,
+    }
+}
