@@ -163,9 +163,13 @@ struct sk_buff *BPF_PROG(emud_dequeue, struct Qdisc *sch)
 	if (!number || !value)
 		return NULL;
 	skb = bpf_kptr_xchg(&value->skb, NULL);
+	due = value->due & ~EMUD_QDISC_MARKS;
 	emud_give_back(w, number, value);
 	if (!skb)
 		return NULL;
+	/* The monitor takes it for the departure time. */
+	if (emud_room.classes)
+		skb->tstamp = due;
 	sch->q.qlen--;
 	sch->qstats.backlog -= emud_len(skb);
 	bpf_qdisc_bstats_update(sch, skb);

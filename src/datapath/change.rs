@@ -367,7 +367,7 @@ pub(crate) fn make_room(
     let mut pairs = there.maps.pairs_in_force()?;
     pairs.extend(new);
     match there.saved.engine {
-        Engine::Qdisc => note_room(&mut there.saved, both, &pairs),
+        Engine::Qdisc => note_room(there, both, &pairs)?,
         _ => resize_fq(nl, link, &mut there.saved, both, &pairs)?,
     }
     Ok(())
@@ -408,9 +408,16 @@ fn resize_fq(
 }
 
 /// Notes whether changed links may need more room than the qdisc was made with.
-fn note_room(saved: &mut Saved, links: &[Vec<Compiled>; 2], pairs: &[Pair]) {
-    let waiting = qdisc::waiting(links, saved.directions, saved.sizes.instances, pairs);
+fn note_room(
+    there: &mut Attachment,
+    links: &[Vec<Compiled>; 2],
+    pairs: &[Pair],
+) -> Result<(), LinkError> {
+    let (saved, plans) = (&mut there.saved, there.maps.next_plans()?);
+    let instances = saved.sizes.instances;
+    let waiting = qdisc::waiting(links, &plans, saved.directions, instances, pairs);
     let notes = &mut saved.notes;
     notes.retain(|old| !old.starts_with(qdisc::LACKS_ROOM));
     notes.extend(qdisc::lacks_room(saved.qdisc_room, waiting));
+    Ok(())
 }

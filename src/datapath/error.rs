@@ -125,7 +125,9 @@ pub enum LinkError {
         interface: String,
         what: &'static str,
     },
-    #[error("{interface}: engine qdisc cannot serve it: {why}; detach it, and attach the new profile")]
+    #[error(
+        "{interface}: engine qdisc cannot serve it: {why}; detach it, and attach the new profile"
+    )]
     NotServed { interface: String, why: String },
     #[error(
         "{interface} has no matrix: attach a profile with a table [matrix], such as capacity = 1000"

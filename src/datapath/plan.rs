@@ -72,11 +72,15 @@ pub(super) fn needs(
         false => 1,
     };
     let instances = Sizes::of(profile).instances;
+    let (plans, unserved) = match service::compile(profile) {
+        Ok(plans) => (plans, None),
+        Err(why) => (Default::default(), Some(why)),
+    };
     Needs {
         classes: profile.services() as u32,
-        unserved: service::compile(profile).err(),
+        unserved,
         queues,
-        waiting: qdisc::waiting(links, directions, instances, profile.pairs()),
+        waiting: qdisc::waiting(links, &plans, directions, instances, profile.pairs()),
         longest_ns: (links.iter().zip(directions))
             .filter(|(_, emulated)| *emulated)
             .map(|(links, _)| fq::longest_ns(links, instances, profile.pairs()))

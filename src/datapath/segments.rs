@@ -61,7 +61,8 @@ pub(crate) fn plan(
         let any = profile
             .links_of(d)
             .any(|link| one_by_one(saved.engine, link));
-        // Pairs may get a rate and a loss at any time.
+        // A class decides on each packet. Pairs may get a rate and a loss at any time.
+        let any = any || !profile.bottlenecks_of(d).is_empty();
         saved.directions[d as usize] && (any || profile.matrix.is_some())
     });
     let mut more = false;

@@ -133,8 +133,14 @@ fn no_engine_is_tried_in_vain() {
     assert_eq!(auto(&OLD, PLAIN).1, ["fq"]);
     let many = Needs { queues: 8, ..PLAIN };
     assert_eq!(auto(&NEW, many).1, ["fq"]);
-    let served = Needs { classes: 3, ..PLAIN };
-    assert_eq!(auto(&NEW, served.clone()).1, ["qdisc for 20000 and 3 classes"]);
+    let served = Needs {
+        classes: 3,
+        ..PLAIN
+    };
+    assert_eq!(
+        auto(&NEW, served.clone()).1,
+        ["qdisc for 20000 and 3 classes"]
+    );
     let unserved = Some("it has a manager".to_owned());
     assert_eq!(auto(&NEW, Needs { unserved, ..served }).1, [""; 0]);
 }
@@ -211,7 +217,12 @@ fn classes_of_a_bottleneck_are_for_qdisc_or_hold() {
         waiting: 1 << 30,
         ..PLAIN
     };
-    is(&NEW, served.clone(), Engine::Qdisc, "this kernel supports it");
+    is(
+        &NEW,
+        served.clone(),
+        Engine::Qdisc,
+        "this kernel supports it",
+    );
     let fixed = "it sends a packet at a time that is fixed when it arrives, and a [bottleneck] decides \
                  later";
     let old = format!("not qdisc: no BPF qdiscs; not fq: {fixed}");

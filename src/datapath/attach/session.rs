@@ -75,7 +75,9 @@ impl Session {
         let shares = saved.has_server();
         let mut loaded = match kernel.loaded.as_ref().filter(|_| shares) {
             Some(own) => {
-                let shared = own.shared().map_err(|e| LinkError::NoQdisc(e.to_string()))?;
+                let shared = own
+                    .shared()
+                    .map_err(|e| LinkError::NoQdisc(e.to_string()))?;
                 Loaded::load_sharing(&programs, &saved.sizes, needed, shared)?
             }
             None => Loaded::load(&programs, &saved.sizes, needed)?,

@@ -26,7 +26,7 @@ pub const ROOT_HANDLE: u32 = 0xe3d0_0000;
 /// Packets/s to reserve space for on a link without a rate: the maximum of one CPU.
 pub(super) const PACKETS_PER_S_MAX: f64 = 2e6;
 /// The shortest frame, bytes: UDP without data over IPv4, on a veth. Only a NIC makes it longer.
-const FRAME_MIN: f64 = 42.0;
+pub(super) const FRAME_MIN: f64 = 42.0;
 /// The longest frame, for a queue in packets, bytes.
 const FRAME_MAX: f64 = 1538.0;
 /// Any user can hold packets back for up to 10 s (SO_TXTIME), 277 in the usual send buffer: with 10,000 some 40

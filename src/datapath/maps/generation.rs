@@ -113,15 +113,25 @@ impl Maps {
         self.next_plans = Some(Box::new(plans));
     }
 
+    /// Returns the bottlenecks of the next generation, by direction: those given to [`Self::serve`], or those in
+    /// force.
+    pub fn next_plans(&self) -> Result<[abi::emud_plan; 2], DatapathError> {
+        if let Some(plans) = &self.next_plans {
+            return Ok(**plans);
+        }
+        let in_force = of_links(self.control()?);
+        let one = |direction| self.plans.get(&slot(direction, in_force), 0);
+        Ok([
+            one(abi::EMUD_UP).map_err(at("emud_plans"))?,
+            one(abi::EMUD_DOWN).map_err(at("emud_plans"))?,
+        ])
+    }
+
     /// Writes the bottlenecks of a generation that is not active.
     fn write_plans(&mut self, next: u32) -> Result<(), DatapathError> {
-        let in_force = of_links(self.control()?);
-        for direction in abi::DIRECTIONS {
-            let plan = match &self.next_plans {
-                Some(plans) => plans[direction as usize],
-                None => (self.plans.get(&slot(direction, in_force), 0)).map_err(at("emud_plans"))?,
-            };
-            (self.plans.set(slot(direction, next), plan, 0)).map_err(at("emud_plans"))?;
+        for (direction, plan) in (0..).zip(self.next_plans()?) {
+            let written = self.plans.set(slot(direction, next), plan, 0);
+            written.map_err(at("emud_plans"))?;
         }
         Ok(())
     }

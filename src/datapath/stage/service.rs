@@ -15,7 +15,10 @@ const DEPTH: usize = abi::EMUD_DEPTH as usize;
 /// A sentence about what the server in the kernel cannot do.
 pub fn compile(profile: &Profile) -> Result<[abi::emud_plan; 2], String> {
     if profile.joins_directions() {
-        return Err("packets of both directions wait in one [bottleneck]".to_owned());
+        return Err(
+            "packets of both directions wait in one [bottleneck] (a rule without `direction` matches both)"
+                .to_owned(),
+        );
     }
     if profile.rules.iter().any(|rule| rule.per.is_some()) || profile.matrix.is_some() {
         return Err(
@@ -26,7 +29,10 @@ pub fn compile(profile: &Profile) -> Result<[abi::emud_plan; 2], String> {
     let mut plans = [abi::emud_plan::default(); 2];
     for (direction, plan) in DIRECTIONS.into_iter().zip(&mut plans) {
         let names = profile.bottlenecks_of(direction);
-        let mut used = profile.bottlenecks.iter().filter(|b| names.contains(&&*b.name));
+        let mut used = profile
+            .bottlenecks
+            .iter()
+            .filter(|b| names.contains(&&*b.name));
         let Some(bottleneck) = used.next() else {
             continue;
         };
@@ -43,11 +49,28 @@ pub fn compile(profile: &Profile) -> Result<[abi::emud_plan; 2], String> {
     Ok(plans)
 }
 
+/// Returns how many packets may wait in the classes of a direction, each of `least_bytes` at least.
+pub fn waiting(plan: &abi::emud_plan, least_bytes: f64) -> f64 {
+    let nodes = plan.node.iter().take(plan.nodes as usize);
+    let of_one = |node: &abi::emud_node_plan| {
+        let in_time = node.limit_ns as f64 * plan.rate as f64 / 8e9;
+        let bytes = in_time.min(node.limit_bytes as f64);
+        (bytes / least_bytes).min(f64::from(node.limit_packets))
+    };
+    nodes.filter(|node| node.is_leaf != 0).map(of_one).sum()
+}
+
 fn of_bottleneck(bottleneck: &Bottleneck) -> Result<abi::emud_plan, String> {
     let plan = bottleneck.plan();
     let name = &bottleneck.name;
-    if plan.classes.iter().any(|class| class.signals != Signals::None) {
-        return Err(format!("[bottleneck.{name}] has an `aqm` or `ecn`, which it lacks"));
+    if plan
+        .classes
+        .iter()
+        .any(|class| class.signals != Signals::None)
+    {
+        return Err(format!(
+            "[bottleneck.{name}] has an `aqm` or `ecn`, which it lacks"
+        ));
     }
     if plan.classes.len() >= NODES {
         return Err(format!(

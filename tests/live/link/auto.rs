@@ -32,11 +32,22 @@ pub fn first(engines: &[Engine]) {
         .collect();
     assert_eq!(announced["engines"], serde_json::json!(works));
 
-    // Only hold serves classes.
+    // Only hold and qdisc serve classes, and qdisc none of both directions.
     if engines.contains(&Engine::Hold) && engines.len() > 1 {
-        let classes = lab.profile("[up]\nclass = \"b\"\n[bottleneck.b]\nrate = \"1Mbit\"\n");
-        let said = lab.emud(&["attach", "va", "-p", &classes]).expect(0).out;
-        assert!(said.contains("engine hold: not qdisc or fq: "), "{said}");
-        lab.detach();
+        let bottleneck = "[bottleneck.b]\nrate = \"1Mbit\"\n";
+        let said = |links: &str| {
+            let file = lab.profile(&format!("{links}{bottleneck}"));
+            let said = lab.emud(&["attach", "va", "-p", &file]).expect(0).out;
+            lab.detach();
+            said
+        };
+        let classes = said("[up]\nclass = \"b\"\n");
+        let expected = match engines.contains(&Engine::Qdisc) {
+            true => "engine qdisc: ",
+            false => "engine hold: not qdisc",
+        };
+        assert!(classes.contains(expected), "{classes}");
+        let joined = said("[link]\nclass = \"b\"\n");
+        assert!(joined.contains("engine hold: not qdisc: "), "{joined}");
     }
 }

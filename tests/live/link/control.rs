@@ -119,13 +119,13 @@ fn compare<const N: usize>(
 const CEIL_BORROWED: [f64; 3] = [1.5, 3.1875, 5.3125];
 
 /// Guaranteed rates, borrowing in proportion, and a ceil; the tree is emud's own export.
-pub fn htb() {
+pub fn htb(engine: Engine) {
     if !has("htb") {
         return;
     }
     let class = |n: u16, keys: &str| {
         format!(
-            "[bottleneck.t.class.c{n}]\nqueue = \"50p\"\n{keys}\n[[rule]]\nmatch = {{ protocol = \"udp\", \
+            "[bottleneck.t.class.c{n}]\nqueue = \"50p\"\n{keys}\n[[rule]]\ndirection = \"up\"\nmatch = {{ protocol = \"udp\", \
              destination = \"{}/32\", destination-port = {} }}\nclass = \"t.c{n}\"\n",
             Lab::B4,
             PORT + n
@@ -177,7 +177,7 @@ pub fn htb() {
         let text = format!("{rest}{}", tables_first(classes));
         let lab = Lab::new();
         let file = lab.profile(&text);
-        lab.attach(Engine::Hold, &text, &[]);
+        lab.attach(engine, &text, &[]);
         let ours = rates(&lab, greedy);
         lab.detach();
         let script = lab
@@ -254,7 +254,7 @@ fn tables_first(classes: impl Iterator<Item = String>) -> String {
 }
 
 /// Strict priority: the winner has its load, the loser what is left of the rate.
-pub fn prio() {
+pub fn prio(engine: Engine) {
     if !(has("htb") && has("prio")) {
         return;
     }
@@ -265,9 +265,9 @@ pub fn prio() {
         "[up]\nclass = \"hub.second\"\n[bottleneck.hub]\nrate = \"10Mbit\"\nschedule = \"priority\"\n\
          [bottleneck.hub.class.first]\npriority = 0\nqueue = \"50p\"\n\
          [bottleneck.hub.class.second]\npriority = 1\nqueue = \"50p\"\n\
-         [[rule]]\nmatch = {{ destination-port = {PORT} }}\nclass = \"hub.first\"\n"
+         [[rule]]\ndirection = \"up\"\nmatch = {{ destination-port = {PORT} }}\nclass = \"hub.first\"\n"
     );
-    lab.attach(Engine::Hold, &text, &[]);
+    lab.attach(engine, &text, &[]);
     let ours = rates(&lab, loads);
     lab.detach();
     // prio has no rate: that of the only class of an htb.

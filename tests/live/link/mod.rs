@@ -201,15 +201,49 @@ pub fn tests() -> Vec<Trial> {
         let test = || senders::a_flood_of_stamps_stops_nobody(Engine::Qdisc);
         add(When::Full, name, test);
     }
+    for engine in [Engine::Hold, Engine::Qdisc] {
+        let served: [(When, &str, Test); 9] = [
+            (When::Always, "bottleneck::priority", bottleneck::priority),
+            (
+                When::HereAndFull,
+                "bottleneck::weights",
+                bottleneck::weights,
+            ),
+            (
+                When::HereAndFull,
+                "bottleneck::one_fate",
+                bottleneck::one_fate,
+            ),
+            (When::HereAndFull, "bottleneck::phases", bottleneck::phases),
+            (When::HereAndFull, "bottleneck::trains", bottleneck::trains),
+            (When::Full, "bottleneck::verified", bottleneck::verified),
+            (
+                When::Full,
+                "bottleneck::classes_verified",
+                bottleneck::classes_verified,
+            ),
+            (When::Full, "control::htb", control::htb),
+            (When::Full, "control::prio", control::prio),
+        ];
+        for (when, name, test) in served {
+            // The holder's is the same on every kernel.
+            let when = match (engine, when) {
+                (Engine::Hold, When::Always) => When::HereAndFull,
+                _ => when,
+            };
+            if engines.contains(&engine) {
+                let name = format!("link::{}::{name}", engine.name());
+                trials.push(trial::test(when, name, move || test(engine)));
+            }
+        }
+    }
+    let mut add = |when, name: &str, test: fn()| trials.push(trial::test(when, name, test));
     if engines.contains(&Engine::Hold) {
         let name = "link::hold::senders::a_flood_of_stamps_stops_nobody";
         let test = || senders::a_flood_of_stamps_stops_nobody(Engine::Hold);
         add(When::HereAndFull, name, test);
         // What packets wait for is measured on every kernel; the rest is the same, or about many CPUs.
-        let bottlenecks: [(When, &str, fn()); 11] = [
-            (When::HereAndFull, "priority", bottleneck::priority),
-            (When::HereAndFull, "weights", bottleneck::weights),
-            (When::HereAndFull, "one_fate", bottleneck::one_fate),
+        let bottlenecks: [(When, &str, fn()); 5] = [
             (
                 When::HereAndFull,
                 "both_directions",
@@ -217,22 +251,11 @@ pub fn tests() -> Vec<Trial> {
             ),
             (When::Here, "engines", bottleneck::engines),
             (When::Here, "flood", bottleneck::flood),
-            (When::HereAndFull, "phases", bottleneck::phases),
-            (When::HereAndFull, "trains", bottleneck::trains),
             (When::HereAndFull, "marks", ecn::marks_in_a_class),
-            (When::Full, "verified", bottleneck::verified),
-            (When::Full, "classes_verified", bottleneck::classes_verified),
+            (When::Full, "managers", control::managers),
         ];
         for (when, name, test) in bottlenecks {
             add(when, &format!("link::hold::bottleneck::{name}"), test);
-        }
-        let controls: [(&str, fn()); 3] = [
-            ("htb", control::htb),
-            ("prio", control::prio),
-            ("managers", control::managers),
-        ];
-        for (name, test) in controls {
-            add(When::Full, &format!("link::hold::control::{name}"), test);
         }
         let name = "link::hold::emulated::holder_tells_monitors";
         add(When::Here, name, emulated::holder_tells_monitors);

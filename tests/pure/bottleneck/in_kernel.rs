@@ -31,7 +31,13 @@ fn put_plan(out: &mut String, plan: &Plan) {
         put(out, number);
     }
     for node in &plan.node[1..plan.nodes as usize] {
-        for number in [node.rate, node.ceil, node.quantum, node.limit_bytes, node.limit_ns] {
+        for number in [
+            node.rate,
+            node.ceil,
+            node.quantum,
+            node.limit_bytes,
+            node.limit_ns,
+        ] {
             put(out, number);
         }
         put(out, node.limit_packets);
@@ -112,7 +118,10 @@ fn service_is_that_of_engine_hold() {
     let rounds = (0..300).map(|_| {
         let plan = plan(&mut random);
         let packets = packets(&mut random, &plan, 500);
-        (plan, packets.into_iter().map(|packet| (None, packet)).collect())
+        (
+            plan,
+            packets.into_iter().map(|packet| (None, packet)).collect(),
+        )
     });
     let sent = compare(&rounds.collect::<Vec<Round>>());
     assert!(sent > 60_000, "{sent}");
@@ -145,7 +154,10 @@ fn changes_are_those_of_engine_hold() {
         (first, with_changes)
     });
     let sent = compare(&rounds.collect::<Vec<Round>>());
-    assert!(sent > 30_000 && changes > 3_000, "{sent} sent, {changes} changes");
+    assert!(
+        sent > 30_000 && changes > 3_000,
+        "{sent} sent, {changes} changes"
+    );
 }
 
 /// Other figures for the same classes.
@@ -163,7 +175,11 @@ fn like(random: &mut Random, tree: &Plan) -> Plan {
     });
     Plan {
         rate: other.rate,
-        schedule: if random.one_in(4) { other.schedule } else { tree.schedule },
+        schedule: if random.one_in(4) {
+            other.schedule
+        } else {
+            tree.schedule
+        },
         seed: tree.seed,
         classes: classes.collect(),
     }

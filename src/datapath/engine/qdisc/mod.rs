@@ -12,6 +12,7 @@ use super::fq;
 use crate::abi;
 use crate::abi::QDISC_OBJECT;
 use crate::datapath::stage::compile::Compiled;
+use crate::datapath::stage::service;
 use crate::host::{btf, in_namespace};
 use crate::netlink::{Netlink, NetlinkError, OWN_KIND, Qdisc, ROOT};
 use crate::profile::Pair;
@@ -43,26 +44,26 @@ pub fn is_handle(wanted: u32) -> bool {
     abi::DIRECTIONS.map(handle).contains(&wanted)
 }
 
-/// Returns how many packets of these links, by direction, may wait in one of the directions that are
-/// emulated; see [`fq::options`] for the other arguments.
+/// Returns how many packets of these links and in these classes, by direction, may wait in one of the directions
+/// that are emulated; see [`fq::options`] for the other arguments.
 pub fn waiting(
     links: &[Vec<Compiled>; 2],
+    plans: &[abi::emud_plan; 2],
     directions: [bool; 2],
     instances: u32,
     pairs: &[Pair],
 ) -> u64 {
-    let emulated = links
-        .iter()
-        .zip(directions)
-        .filter(|(_, emulated)| *emulated);
-    let of_one = |links: &[Compiled]| {
+    let emulated = links.iter().zip(plans).zip(directions);
+    let emulated = emulated.filter(|(_, emulated)| *emulated);
+    let of_one = |links: &[Compiled], plan: &abi::emud_plan| {
         let (held, longest_s) = fq::waiting(links, instances, pairs);
         // One queue, of which one CPU at a time has the lock, takes no more, whatever the number of links.
         let held = held.min(fq::PACKETS_PER_S_MAX * longest_s);
+        let held = held + service::waiting(plan, fq::FRAME_MIN);
         // The rest may be full of what senders hold back.
         (held / (1.0 - OF_SENDERS)).ceil() as u64
     };
-    let all = emulated.map(|(links, _)| of_one(links));
+    let all = emulated.map(|((links, plan), _)| of_one(links, plan));
     all.max().unwrap_or(0)
 }
 

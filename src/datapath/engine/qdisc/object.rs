@@ -119,7 +119,9 @@ impl Registered {
             object.resize(c"emud_customers", all)?;
             object.resize(c"emud_classes", classes)?;
         }
-        let bytes = [room.packets, room.down_from, room.classes].map(u32::to_ne_bytes).concat();
+        let bytes = [room.packets, room.down_from, room.classes]
+            .map(u32::to_ne_bytes)
+            .concat();
         object.write(c".rodata.room", 0, &bytes)?;
         object.write(c"emud_qdisc", ID_AT, kind.as_bytes_with_nul())?;
         // SAFETY: an object that lives.
