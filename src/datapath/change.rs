@@ -8,9 +8,8 @@ use super::maps::{DatapathError, Loaded, Prepared};
 use super::saved::Saved;
 use super::stage::compile::Compiled;
 use super::stage::sizes::Sizes;
-use super::stage::{features, service, timeline};
-use super::{LinkError, attachment, filters, held, notes, plan, programs, segments, undo};
-use crate::abi;
+use super::stage::{features, timeline};
+use super::{LinkError, attachment, filters, held, notes, plan, programs, segments, served, undo};
 use crate::abi::{DIRECTIONS, direction_name};
 use crate::host::{interface, now_ns};
 use crate::netlink::{Link, Netlink};
@@ -195,9 +194,7 @@ fn has_room(
     before: &Profile,
     after: &Profile,
 ) -> Result<(), LinkError> {
-    if saved.has_server() {
-        served(before, after).map_err(|why| not_served(link, why))?;
-    }
+    served::check(link, saved, before, after)?;
     let joins = after.joins_directions() && !before.joins_directions();
     let joins = joins.then_some("a bottleneck that both directions share");
     match saved.sizes.lacks(&Sizes::of(after)).or(joins) {
@@ -207,23 +204,6 @@ fn has_room(
         }),
         None => Ok(()),
     }
-}
-
-/// Checks that the server in the kernel can serve the changed profile: the bottleneck of a direction stays.
-fn served(before: &Profile, after: &Profile) -> Result<(), String> {
-    let (before, after) = (service::compile(before)?, service::compile(after)?);
-    let differs = |(a, b): (&abi::emud_plan, &abi::emud_plan)| {
-        a.nodes > 0 && b.nodes > 0 && a.first != b.first
-    };
-    match before.iter().zip(&after).any(differs) {
-        true => Err("packets of a direction would wait in another [bottleneck]".to_owned()),
-        false => Ok(()),
-    }
-}
-
-fn not_served(link: &Link, why: String) -> LinkError {
-    let interface = link.name.clone();
-    LinkError::NotServed { interface, why }
 }
 
 /// Rejects an assignment to a direction that is not emulated, which would have no effect.
@@ -284,10 +264,7 @@ fn prepare(
         // Last: a change that was interrupted is repeated. With the maps of the new features.
         there.maps = again.maps()?;
     }
-    if there.saved.has_server() {
-        let failed = |why| not_served(link, why);
-        there.maps.serve(service::compile(profile).map_err(failed)?);
-    }
+    served::hand_over(link, there, profile)?;
     Ok(there.maps.prepare(both, &rules)?)
 }
 

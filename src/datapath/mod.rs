@@ -31,6 +31,7 @@ pub mod saved;
 mod segmenter;
 mod segments;
 pub mod serve;
+mod served;
 pub mod show;
 pub mod space;
 pub mod stage;

@@ -4,10 +4,12 @@
  * come, are taken out, and the timer goes off in any order, as on several CPUs. While one
  * CPU sends, the timer of another one takes out nothing, and leaves it to the first. Nothing
  * leaves early, nothing that is due stays without a timer, and of packets that are due in the
- * same 4 us the one that came first leaves first, however long they waited.
+ * same 4 us the one that came first leaves first, however long they waited. So it is with
+ * packets that wait in classes before, and each of those is counted once.
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <linux/bpf.h>
 
 #define EMUD_KERNEL_H
@@ -15,6 +17,7 @@
 #define __uint(name, value) int(*name)[value]
 #define __type(name, value) value *name
 #define __kptr
+#define __noinline
 #define BPF_PROG(name, arguments...) name(arguments)
 #define likely(x) (x)
 #define unlikely(x) (x)
@@ -28,6 +31,7 @@ struct sk_buff {
 
 struct qdisc_skb_cb {
 	unsigned int pkt_len;
+	unsigned char data[20];
 };
 
 struct Qdisc {
@@ -50,16 +54,17 @@ struct Qdisc_ops {
 
 #define PACKETS 1024
 
+static void free_skb(struct sk_buff *skb);
 static __u64 clock_ns = 1000000000;
 static __u64 timer_ns; /* 0: not set */
-static void *value_at(__u32 index);
+static void *value_at(void *map, __u32 index);
 
-#define bpf_map_lookup_elem(map, index) value_at(*(index))
+#define bpf_map_lookup_elem(map, index) value_at(map, *(index))
 #define bpf_ktime_get_ns() clock_ns
 #define bpf_qdisc_watchdog_schedule(sch, expire, delta) (timer_ns = (expire))
 #define bpf_qdisc_bstats_update(sch, skb) (void)(skb)
 #define bpf_qdisc_skb_drop(skb, to_free) (void)(skb)
-#define bpf_kfree_skb(skb) (void)(skb)
+#define bpf_kfree_skb(skb) free_skb(skb)
 #define bpf_loop(n, step, context, flags)                          \
 	({                                                         \
 		__u32 i_ = 0, n_ = (n);                            \
@@ -77,11 +82,28 @@ static void *value_at(__u32 index);
 #define const /* the test is the loader */
 #include "../../bpf/qdisc.bpf.c"
 
-static struct emud_waiting values[PACKETS];
+#define CLASSES 4
 
-static void *value_at(__u32 index)
+static struct emud_waiting values[PACKETS];
+static struct emud_customer customers[PACKETS];
+static struct emud_class classes[CLASSES];
+static struct emud_holder holders[EMUD_DIRECTIONS];
+static struct emud_control control;
+static struct emud_plan plans[EMUD_SLOTS];
+
+static void *value_at(void *map, __u32 index)
 {
-	return index < PACKETS ? &values[index] : NULL;
+	if (map == &emud_waiting)
+		return index < PACKETS ? &values[index] : NULL;
+	if (map == &emud_customers)
+		return index < PACKETS ? &customers[index] : NULL;
+	if (map == &emud_classes)
+		return index < CLASSES ? &classes[index] : NULL;
+	if (map == &emud_holders)
+		return index < EMUD_DIRECTIONS ? &holders[index] : NULL;
+	if (map == &emud_plans)
+		return index < EMUD_SLOTS ? &plans[index] : NULL;
+	return map == &emud_control && !index ? &control : NULL;
 }
 
 static __u64 random_below(__u64 n)
@@ -97,6 +119,12 @@ static struct sk_buff packets[PACKETS];
 static int waits[PACKETS];
 static unsigned int arrival[PACKETS], arrivals;
 static int by_senders;
+
+/* Those of classes leave so, too: they have waited too long, or are lost behind the server. */
+static void free_skb(struct sk_buff *skb)
+{
+	waits[skb - packets] = 0;
+}
 
 static void fails(const char *what)
 {
@@ -158,6 +186,150 @@ static void run(int only_timer)
 	for (int i = 0; i < PACKETS; i++)
 		if (waits[i] && packets[i].tstamp + 4096 < clock_ns && timer_ns > clock_ns)
 			fails("left behind");
+}
+
+/* 100 Mbit/s: a third of them by priority, the others by weight, one of these with a ceil. */
+static void make_plan(struct emud_plan *plan, __u64 rate)
+{
+	static const struct emud_node_plan leaf = {
+		.quantum = 1600,
+		.limit_bytes = ~0ULL,
+		.limit_ns = ~0ULL,
+		.limit_packets = 40,
+		.is_leaf = 1,
+	};
+
+	plan->rate = rate;
+	plan->schedule = EMUD_SCHEDULE_PRIORITY;
+	plan->nodes = 5;
+	plan->leaves = 3;
+	plan->first = 1;
+	for (int i = 1; i < 5; i++) {
+		plan->node[i] = leaf;
+		plan->node[i].node = i;
+	}
+	plan->node[2].is_leaf = 0;
+	plan->node[2].priority = 1;
+	plan->node[3].parent = plan->node[4].parent = 2;
+	plan->node[3].limit_ns = 3000000;
+	plan->node[4].ceil = rate / 5;
+	plan->node[4].quantum = 3200;
+}
+
+static __u64 offered[CLASSES + 1];
+static __u64 earliest[PACKETS]; /* at which a packet of a class may leave */
+
+static void enqueue_classed(__u32 class, __u64 delay_ns)
+{
+	for (int i = 0; i < PACKETS; i++) {
+		struct emud_classed *told = (void *)((struct qdisc_skb_cb *)packets[i].cb)->data;
+
+		if (waits[i])
+			continue;
+		packets[i].tstamp = ((clock_ns + delay_ns) & ~EMUD_QDISC_MARKS) |
+				    EMUD_QDISC_CLASSED;
+		*told = (struct emud_classed){
+			.magic = EMUD_CLASSED,
+			.service = class,
+			.bytes = 64 + random_below(1450),
+			.flags = random_below(10) ? 0 : EMUD_SERVICE_LOST,
+			.packets = 1,
+		};
+		offered[class]++;
+		earliest[i] = clock_ns + told->bytes * 80 + delay_ns;
+		waits[i] = 1;
+		if (emud_enqueue(&packets[i], &sch, NULL))
+			waits[i] = 0;
+		return;
+	}
+}
+
+/* Takes out what is due: the qdisc writes into the packet when that is. */
+static void run_classed(int only_timer)
+{
+	static __u64 last;
+	struct sk_buff *skb;
+
+	while ((skb = emud_dequeue(&sch))) {
+		if (skb->tstamp > clock_ns + 2 * EMUD_EARLY_NS)
+			fails("early");
+		if (skb->tstamp < last)
+			fails("packets of one path out of order");
+		last = skb->tstamp;
+		if (earliest[skb - packets] > clock_ns + 2 * EMUD_EARLY_NS)
+			fails("before its transmission");
+		if (only_timer && skb->tstamp + 2 * EMUD_EARLY_NS < clock_ns)
+			fails("late");
+		waits[skb - packets] = 0;
+	}
+	if (sch.q.qlen && !timer_ns)
+		fails("nothing will take out the rest");
+}
+
+static void to_timer(void)
+{
+	if (timer_ns > clock_ns)
+		clock_ns = timer_ns;
+	timer_ns = 0;
+}
+
+static void with_classes(void)
+{
+	__u64 sent = 0;
+
+	make_plan(&plans[0], 100000000);
+	make_plan(&plans[1], 90000000);
+	emud_room.classes = 1;
+	for (int i = 0; i < 200000; i++) {
+		clock_ns += random_below(60000);
+		if (timer_ns && clock_ns >= timer_ns) {
+			timer_ns = 0;
+			run_classed(0);
+		}
+		/* More than it can send, and nothing for a while. */
+		if (i % 2000 < 1500 && random_below(3))
+			enqueue_classed((__u32[]){1, 3, 4}[random_below(3)],
+					random_below(4) * 500000);
+		if (random_below(500) == 0)
+			control.generation += EMUD_CHANGE + 1;
+		if (random_below(2))
+			run_classed(0);
+		for (int n = 0; i % 1000 == 0 && n < 50 && timer_ns; n++) {
+			to_timer();
+			run_classed(n > 0);
+		}
+	}
+	while (sch.q.qlen) {
+		if (!timer_ns)
+			fails("no timer");
+		to_timer();
+		run_classed(0);
+	}
+	for (__u32 i = 1; i <= CLASSES; i++) {
+		const struct emud_class *c = &classes[i - 1];
+
+		if (offered[i] != c->sent_packets + c->full + c->expired)
+			fails("counted twice or not at all");
+		if (c->backlog_packets || c->backlog_bytes)
+			fails("a backlog of nothing");
+		if (offered[i] && !c->sent_packets)
+			fails("a class without load");
+		sent += c->sent_packets;
+	}
+	if (!classes[2].expired || !classes[3].full)
+		fails("no limit was met");
+	if (sent != holders[0].served[0].sent_packets + holders[0].served[0].lost ||
+	    !holders[0].served[0].lost)
+		fails("a packet of no link");
+
+	for (int i = 0; i < 100; i++)
+		enqueue_classed(1 + i % 4, 1000000);
+	emud_reset(&sch);
+	for (int i = 0; i < PACKETS; i++)
+		if (values[i].skb)
+			fails("a packet of a class is not freed");
+	if (sch.q.qlen || classes[0].backlog_packets || emud_servers[0].node[2].filled)
+		fails("a class is not empty");
 }
 
 int main(void)
@@ -242,5 +414,7 @@ int main(void)
 			fails("not freed");
 	if (emud_wheels[0].far || emud_next_due(&emud_wheels[0]) != EMUD_NEVER)
 		fails("not empty");
+	memset(waits, 0, sizeof(waits));
+	with_classes();
 	return 0;
 }

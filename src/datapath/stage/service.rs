@@ -39,14 +39,32 @@ pub fn compile(profile: &Profile) -> Result<[abi::emud_plan; 2], String> {
         if used.next().is_some() {
             return Err("it serves one [bottleneck] in a direction".to_owned());
         }
-        let copies = |link: &crate::profile::Link| link.duplicate.probability > 0.0;
-        if profile.links_of(direction).any(copies) {
-            return Err("a copy (`duplicate`) would take time of the [bottleneck]".to_owned());
-        }
+        can_precede(profile, direction)?;
         *plan = of_bottleneck(bottleneck)?;
         plan.first = profile.first_service(bottleneck);
     }
     Ok(plans)
+}
+
+/// Checks the links whose packets wait in a class.
+fn can_precede(profile: &Profile, direction: u32) -> Result<(), String> {
+    let mut rules = profile.rules.iter().filter(|rule| rule.is_for(direction));
+    let by_rule = rules.any(|rule| rule.class.is_some());
+    for link in profile.links_of(direction) {
+        if link.class.is_none() && !by_rule {
+            continue;
+        }
+        if link.duplicate.probability > 0.0 {
+            return Err("a copy (`duplicate`) would take time of the [bottleneck]".to_owned());
+        }
+        if link.rate.is_some() || link.trace.is_some() {
+            return Err(
+                "packets would come to the [bottleneck] before the link has sent them at its own `rate`"
+                    .to_owned(),
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Returns how many packets may wait in the classes of a direction, each of `least_bytes` at least.
@@ -122,5 +140,94 @@ fn node(plan: &Plan, index: usize, class: &Class) -> abi::emud_node_plan {
         priority: plan.priority(class),
         is_leaf: u32::from(plan.is_leaf(index)),
         node: index as u32 + 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SERVER: &str = "[bottleneck.b]\nrate = \"8Mbit\"\n";
+
+    fn of(text: &str) -> Result<[abi::emud_plan; 2], String> {
+        compile(&Profile::parse(text, "x").unwrap_or_else(|e| panic!("{e}")))
+    }
+
+    #[test]
+    fn each_direction_has_its_bottleneck() {
+        let text = "[up]\nclass = \"a.x\"\n[down]\nclass = \"b\"\n\
+                    [bottleneck.a]\nrate = \"1Mbit\"\nschedule = \"htb\"\n\
+                    [bottleneck.a.class.x]\nrate = \"1Mbit\"\n[bottleneck.a.class.y]\nrate = \"2Mbit\"\n";
+        let [up, down] = of(&format!("{text}{SERVER}")).unwrap();
+        assert_eq!((up.nodes, up.first, up.rate), (3, 1, 1_000_000));
+        assert_eq!((down.nodes, down.first, down.rate), (2, 3, 8_000_000));
+        assert_eq!((up.node[2].rate, up.node[2].quantum), (2_000_000, 3_200));
+        let [up, down] = of(&format!("[down]\nclass = \"b\"\n{SERVER}")).unwrap();
+        assert_eq!((up.nodes, down.nodes), (0, 2));
+    }
+
+    #[test]
+    fn what_it_cannot_serve_has_a_reason() {
+        let class = |n| format!("[bottleneck.b.class.c{n}]\n");
+        let below = |n: u32| format!("{}parent = \"c{}\"\n", class(n), n - 1);
+        let all = |n: u32| (0..n).map(class).collect::<String>();
+        let deep = |n: u32| class(0) + &(1..n).map(below).collect::<String>();
+        let up = |links: &str, rest: &str| {
+            let more = if rest.is_empty() { "b" } else { "b.c0" };
+            of(&format!("[up]\nclass = \"{more}\"\n{links}{SERVER}{rest}"))
+        };
+        let tree = |rest: String| {
+            let leaf = rest.matches("[bottleneck").count() - 1;
+            let drr = SERVER.replace("8Mbit\"", "8Mbit\"\nschedule = \"drr\"");
+            of(&format!("[up]\nclass = \"b.c{leaf}\"\n{drr}{rest}"))
+        };
+        assert!(up("", "").is_ok());
+        assert!(tree(all(31)).is_ok() && tree(deep(8)).is_ok());
+        for (result, why) in [
+            (tree(all(32)), "32 classes"),
+            (tree(deep(9)), "9 levels"),
+            (up("duplicate = \"1%\"\n", ""), "duplicate"),
+            (up("rate = \"1Mbit\"\n", ""), "own `rate`"),
+            (up("[down]\nclass = \"b\"\n", ""), "both directions"),
+            (
+                up(
+                    "[[rule]]\nmatch = { protocol = \"udp\" }\nclass = \"b\"\n",
+                    "",
+                ),
+                "a rule without `direction`",
+            ),
+            (
+                of(&format!(
+                    "[up]\nclass = \"b\"\n[[rule]]\ndirection = \"up\"\nmatch = {{ protocol = \"udp\" }}\n\
+                     class = \"d\"\n{SERVER}[bottleneck.d]\nrate = \"1Mbit\"\n"
+                )),
+                "one [bottleneck] in a direction",
+            ),
+            (
+                of(
+                    "[up]\nclass = \"b\"\n[bottleneck.b]\nrate = \"1Mbit\"\nqueue = { limit = \"9p\", ecn = \"1ms\" }\n",
+                ),
+                "`aqm` or `ecn`",
+            ),
+        ] {
+            let said = result.unwrap_err();
+            assert!(said.contains(why), "{said}");
+        }
+    }
+
+    #[test]
+    fn the_least_limit_says_how_many_wait() {
+        let queue = |queue: &str| {
+            let text = format!("[up]\nclass = \"b\"\n{SERVER}queue = {queue}\n");
+            waiting(&of(&text).unwrap()[0], 50.0)
+        };
+        assert_eq!(queue("\"300p\"") as u64, 300);
+        assert_eq!(queue("\"5kB\"") as u64, 100);
+        // 8 Mbit/s are 1000 bytes in 1 ms.
+        assert_eq!(queue("\"10ms\"") as u64, 200);
+        assert_eq!(
+            queue("{ limit = \"300p\", bytes = \"5kB\", time = \"10ms\" }") as u64,
+            100
+        );
     }
 }

@@ -20,20 +20,25 @@ const BOTTLENECKS: &str = "\
 
 /// A link as engine hold has it, and a holder that lives.
 fn held(link: &str) -> Bench {
-    let profile = Profile::parse(&format!("{link}{BOTTLENECKS}"), "x.toml");
-    let profile = profile.unwrap_or_else(|error| panic!("{error}"));
-    let mut bench = bench_of(&profile);
-    bench.place = PacketTarget {
-        release: abi::EMUD_RELEASE_HOLD,
-        ifindex: 1,
-        l3: false,
-    };
-    set(&mut bench, &profile);
+    let mut bench = placed(link, abi::EMUD_RELEASE_HOLD);
     let holder = abi::emud_holder {
         lease_ns: u64::MAX,
         ..Default::default()
     };
     bench.maps.set_holder(abi::EMUD_UP, &holder).unwrap();
+    bench
+}
+
+fn placed(link: &str, release: u32) -> Bench {
+    let profile = Profile::parse(&format!("{link}{BOTTLENECKS}"), "x.toml");
+    let profile = profile.unwrap_or_else(|error| panic!("{error}"));
+    let mut bench = bench_of(&profile);
+    bench.place = PacketTarget {
+        release,
+        ifindex: 1,
+        l3: false,
+    };
+    set(&mut bench, &profile);
     bench
 }
 
@@ -169,4 +174,43 @@ fn jitter_per_packet_overtakes() {
         size_of::<emud_hold_hdr>() + size_of::<emud_hold_service>(),
         frame::FRONT_LEN
     );
+}
+
+/// The packet itself waits in emud's qdisc, and skb->cb says in which class.
+#[test]
+fn the_qdisc_gets_all_it_needs() {
+    for (release, direction) in [
+        (abi::EMUD_RELEASE_QDISC, abi::EMUD_UP),
+        (abi::EMUD_RELEASE_QDISC_IFB, abi::EMUD_DOWN),
+    ] {
+        let link = "[link]\nclass = \"hub.b\"\ndelay = \"20ms\"\noverhead = 24\nloss = \"100%\"\n";
+        let b = placed(link, release);
+        let mut ctx = arriving(b.start + MS);
+        ctx[rules::SKB_CB..][..4].copy_from_slice(&direction.to_ne_bytes());
+        let left = run(&b.loaded, &udp4(1514, 1), &ctx);
+        let cb = &left.ctx[rules::SKB_CB..][..size_of::<abi::emud_classed>()];
+        // SAFETY: as many bytes as the structure has, which takes any.
+        let told: abi::emud_classed = unsafe { std::ptr::read_unaligned(cb.as_ptr().cast()) };
+        let want = abi::emud_classed {
+            magic: abi::EMUD_CLASSED as u16,
+            service: 2,
+            path: direction,
+            bytes: 1538,
+            own_bytes: 1514,
+            link: 0,
+            flags: abi::EMUD_SERVICE_LOST as u8,
+            packets: 1,
+        };
+        assert_eq!(format!("{told:?}"), format!("{want:?}"));
+        let due = b.start + 21 * MS;
+        let marks = u64::from(abi::EMUD_QDISC_MARKS);
+        assert_eq!(
+            left.departure(),
+            (due & !marks) | u64::from(abi::EMUD_QDISC_CLASSED)
+        );
+    }
+    // A packet of no class is told apart.
+    let b = placed("[link]\ndelay = \"20ms\"\n", abi::EMUD_RELEASE_QDISC);
+    let left = run(&b.loaded, &udp4(100, 1), &arriving(b.start));
+    assert_eq!(left.departure() & u64::from(abi::EMUD_QDISC_CLASSED), 0);
 }
