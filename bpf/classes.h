@@ -40,6 +40,47 @@ static __always_inline void emud_count_queue(struct emud_class *count,
 	count->backlog_bytes = n->backlog;
 }
 
+/* The number of the packet that the token of this CPU follows; 0: of none. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} emud_held SEC(".maps");
+
+/* Keeps a token until its packet has left the class; if it has by now, frees it. Nothing of this CPU
+ * comes between the two (__dev_queue_xmit() disables bottom halves), except with PREEMPT_RT, where a
+ * sender may then not wait. */
+static __always_inline void emud_keep_token(struct sk_buff *token)
+{
+	struct emud_customer *c = NULL;
+	__u32 zero = 0, *held = bpf_map_lookup_elem(&emud_held, &zero);
+
+	if (held && *held)
+		c = emud_customer_at(*held);
+	if (held)
+		*held = 0;
+	if (c && c->waits) {
+		token = bpf_kptr_xchg(&c->token, token);
+		if (!token)
+			return;
+	}
+	bpf_kfree_skb(token);
+}
+
+/* A packet leaves its class: its sender may go on. */
+static __always_inline void emud_free_token(struct emud_customer *c)
+{
+	struct sk_buff *token;
+
+	c->waits = 0;
+	if (likely(!(c->classed.flags & EMUD_SERVICE_HELD)))
+		return;
+	token = bpf_kptr_xchg(&c->token, NULL);
+	if (token)
+		bpf_kfree_skb(token);
+}
+
 /* Frees a packet that waited in a class, and its value. */
 static __always_inline void emud_free_classed(struct emud_server *s, struct emud_wheel *w,
 					      __u32 number, struct emud_waiting *value)
@@ -67,6 +108,7 @@ static __noinline int emud_sent(__u32 direction, __u32 node, __u32 number)
 
 	if (!c || !value)
 		return 0;
+	emud_free_token(c);
 	wait = s->now - c->arrival;
 	if (count) {
 		count->sent_packets += c->classed.packets;
@@ -108,13 +150,14 @@ static __noinline int emud_expired(__u32 direction, __u32 node, __u32 number)
 {
 	struct emud_wheel *w = &emud_wheels[emud_wheel_bound(direction, EMUD_DIRECTIONS)];
 	struct emud_server *s = emud_server_at(direction);
-	const struct emud_customer *c = emud_customer_at(number);
+	struct emud_customer *c = emud_customer_at(number);
 	struct emud_waiting *value = emud_waiting_at(number);
 	struct emud_class *count = emud_account(s, node);
 	struct emud_served *served;
 
 	if (!c || !value)
 		return 0;
+	emud_free_token(c);
 	if (count) {
 		count->expired += c->classed.packets;
 		emud_count_queue(count, emud_node_at(s, node));
@@ -216,8 +259,11 @@ emud_enter(struct emud_server *s, const struct emud_classed *classed, __u64 now)
 		return EMUD_ENTRY_FOREIGN;
 	/* Two packets do not come at one time if the server has gone on in between. */
 	s->now = s->now < now ? now : s->now + 1;
-	return emud_is_full(s, emud_node_at(s, node), classed->bytes) ? EMUD_ENTRY_DROPPED
-								      : EMUD_ENTRY_WAITS;
+	/* The buffer of the sender is what limits its packets. */
+	if (classed->flags & EMUD_SERVICE_HELD ||
+	    !emud_is_full(s, emud_node_at(s, node), classed->bytes))
+		return EMUD_ENTRY_WAITS;
+	return EMUD_ENTRY_DROPPED;
 }
 
 /* A packet finds no room in its class, or none in the qdisc. */
@@ -241,15 +287,29 @@ static __always_inline void emud_put_in_class(__u32 direction, struct emud_serve
 	const __u32 node = classed->service - s->first + 1;
 	struct emud_customer *c = emud_customer_at(number);
 	struct emud_class *count = emud_account(s, node);
+	__u32 zero = 0, *held;
 
 	if (!c)
 		return;
+	if (unlikely(classed->flags & EMUD_SERVICE_HELD)) {
+		held = bpf_map_lookup_elem(&emud_held, &zero);
+		if (held)
+			*held = number;
+	}
 	c->arrival = s->now;
 	c->delay = (__s64)((stamp & ~EMUD_QDISC_MARKS) - s->now);
 	c->classed = *classed;
 	emud_admit(direction, s, node, number, c);
 	if (count)
 		emud_count_queue(count, emud_node_at(s, node));
+}
+
+static __always_inline void emud_forget_token(__u32 number)
+{
+	struct emud_customer *c = emud_customer_at(number);
+
+	if (c)
+		emud_free_token(c);
 }
 
 /* Takes a packet out of a class, to free it: in no order of time. Returns its number, 0: none

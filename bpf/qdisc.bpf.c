@@ -53,8 +53,12 @@ int BPF_PROG(emud_enqueue, struct sk_buff *skb, struct Qdisc *sch,
 	struct emud_waiting *value = NULL;
 
 	if (emud_room.classes && stamp & EMUD_QDISC_CLASSED) {
-		emud_serve_all(sch, direction, now, 1);
 		emud_read_class(skb, &classed);
+		if (unlikely(classed.magic == EMUD_TOKEN)) {
+			emud_keep_token(skb);
+			return NET_XMIT_SUCCESS;
+		}
+		emud_serve_all(sch, direction, now, 1);
 		entry = emud_enter(s, &classed, now);
 		if (entry == EMUD_ENTRY_DROPPED)
 			goto drop;
@@ -217,6 +221,7 @@ static long emud_free_next(__u32 i, struct emud_frees *frees)
 			frees->node++;
 			return 0;
 		}
+		emud_forget_token(number);
 		value = emud_waiting_at(number);
 	} else {
 		span = emud_span_at(w, frees->span);

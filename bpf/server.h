@@ -23,7 +23,8 @@ struct emud_customer {
 	__u64 number; /* in the order of arrival */
 	__s64 delay; /* from the end of its transmission to its departure, ns */
 	struct emud_classed classed;
-	__u32 reserved; /* 0 */
+	__u32 waits; /* in a class */
+	struct sk_buff __kptr *token; /* EMUD_TOKEN, if its sender waits */
 };
 
 struct {
@@ -183,6 +184,7 @@ static __always_inline void emud_admit(__u32 direction, struct emud_server *s, _
 	struct emud_node *n = emud_node_at(s, node);
 
 	c->number = ++s->admitted;
+	c->waits = 1;
 	emud_list_push(&n->queue, number);
 	n->backlog += c->classed.bytes;
 	if (!n->waiting++)

@@ -81,6 +81,7 @@ enum emud_service_flags {
 	EMUD_SERVICE_OVERTAKES = 1 << 1, /* it may */
 	EMUD_SERVICE_CORRUPTED = 1 << 2,
 	EMUD_SERVICE_L3 = 1 << 3, /* emud has added the Ethernet header */
+	EMUD_SERVICE_HELD = 1 << 4, /* its sender waits for it (EMUD_TOKEN) */
 };
 #define EMUD_HOLD_MAGIC 0x656d7564
 /* Corrupted: a checksum left to the device must be computed, or a receiver on

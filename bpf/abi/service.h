@@ -51,9 +51,12 @@ struct emud_plan {
 	struct emud_node_plan node[EMUD_NODES];
 };
 
+/* In the number of a class: when it is full, senders of this host wait. */
+#define EMUD_SERVICE_BLOCKS (1U << 31)
+
 /* What the classifier tells the qdisc of a packet that waits in a class: skb->cb. */
 struct emud_classed {
-	__u16 magic; /* EMUD_CLASSED */
+	__u16 magic; /* EMUD_CLASSED, EMUD_TOKEN */
 	__u16 service; /* number of the class */
 	__u32 path; /* packets of one path keep their order */
 	__u32 bytes; /* on the wire */
@@ -63,6 +66,9 @@ struct emud_classed {
 	__u16 packets; /* of a super-packet */
 };
 #define EMUD_CLASSED 0xe3d5
+/* The packet that a sender waits for: that one is a clone, without the socket, and this one
+ * is freed when the server sends it. */
+#define EMUD_TOKEN 0xe3d6
 _Static_assert(sizeof(struct emud_classed) == 20, "what a qdisc has of skb->cb");
 
 #endif

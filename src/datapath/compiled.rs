@@ -135,7 +135,7 @@ pub fn matching(profile: &Profile, direction: u32, links: &mut [Compiled]) {
     for ((number, link), of) in (0..).zip(links.iter_mut()).zip(profile.links_of(direction)) {
         link.link.bottleneck = profile.bottleneck(direction, number);
         let class = of.class.as_deref();
-        link.link.service = class.and_then(|c| profile.service(c)).unwrap_or(0);
+        link.link.service = class.and_then(|c| profile.service_word(c)).unwrap_or(0);
     }
     let Some(own) = links.first_mut() else { return };
     if profile.rules.iter().any(|rule| rule.is_for(direction)) {
@@ -158,7 +158,9 @@ pub fn matching(profile: &Profile, direction: u32, links: &mut [Compiled]) {
 /// Compiles the rules of a profile.
 pub fn compile_rules(profile: &Profile) -> Result<rule_keys::Compiled, rule_keys::RulesError> {
     let number_of = |name: &str| profile.number_of(name);
-    rule_keys::compile(&profile.rules, number_of, |class| profile.service(class))
+    rule_keys::compile(&profile.rules, number_of, |class| {
+        profile.service_word(class)
+    })
 }
 
 #[cfg(test)]

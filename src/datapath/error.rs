@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
+use super::engine::Engine;
 use super::engine::hold::HoldError;
 use super::maps::DatapathError;
 use super::maps::pairs::Full;
@@ -82,6 +83,15 @@ pub enum LinkError {
     HeldLoopback { interface: String },
     #[error("engine fq: {0}; --engine hold works without it")]
     NoFq(String),
+    #[error(
+        "{interface}: `full = \"block\"` needs engine qdisc, and the link would get {engine}: {reason}; \
+         write full = \"drop\""
+    )]
+    CannotBlock {
+        interface: String,
+        engine: Engine,
+        reason: String,
+    },
     #[error("engine qdisc: {0}; --engine auto works without it")]
     NoQdisc(String),
     #[error(
@@ -125,9 +135,7 @@ pub enum LinkError {
         interface: String,
         what: &'static str,
     },
-    #[error(
-        "{interface}: engine qdisc cannot serve it: {why}; detach it, and attach the new profile"
-    )]
+    #[error("{interface}: {why}: detach it, and attach the new profile")]
     NotServed { interface: String, why: String },
     #[error(
         "{interface} has no matrix: attach a profile with a table [matrix], such as capacity = 1000"
@@ -210,6 +218,7 @@ impl LinkError {
             | Self::NoInterface => 66,
             Self::NoFq(_)
             | Self::NoQdisc(_)
+            | Self::CannotBlock { .. }
             | Self::HeldLoopback { .. }
             | Self::NoBtf { .. }
             | Self::NoMemory { .. }

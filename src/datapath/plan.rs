@@ -106,6 +106,13 @@ pub(super) fn choose(
             EngineChoice::Qdisc => LinkError::NoQdisc(why),
             _ => LinkError::NoFq(why),
         })?;
+    if request.profile.blocks() && chosen.engine != Engine::Qdisc {
+        return Err(LinkError::CannotBlock {
+            interface: link.name.clone(),
+            engine: chosen.engine,
+            reason: chosen.reason(),
+        });
+    }
     if chosen.engine == Engine::Hold && link.loopback {
         return Err(LinkError::HeldLoopback {
             interface: link.name.clone(),

@@ -17,7 +17,9 @@ pub(super) fn check(
     after: &Profile,
 ) -> Result<(), LinkError> {
     if !saved.has_server() {
-        return Ok(());
+        let fails = after.blocks();
+        let why = "`full = \"block\"` needs engine qdisc";
+        return not_served(link, if fails { Err(why.to_owned()) } else { Ok(()) });
     }
     let [before, after] = [before, after].map(service::compile);
     let (before, after) = (not_served(link, before)?, not_served(link, after)?);

@@ -4,6 +4,7 @@
 use super::kinds::{BitRate, Count, OneOf};
 use super::queueing::QueueDraft;
 use super::{Profile, Queue};
+use crate::abi;
 use crate::bottleneck::Schedule;
 use crate::text::{Kind, Located, Mistake, Value, Word, table};
 
@@ -136,6 +137,34 @@ impl Profile {
         place.map(|(number, _)| number)
     }
 
+    /// Returns the same with what the classifier has to know of the class.
+    pub(crate) fn service_word(&self, class: &str) -> Option<u32> {
+        let number = self.service(class)?;
+        Some(
+            match self.queue_of(class).is_some_and(|queue| queue.blocks) {
+                true => number | abi::EMUD_SERVICE_BLOCKS,
+                false => number,
+            },
+        )
+    }
+
+    /// Returns whether some class holds back its senders.
+    pub fn blocks(&self) -> bool {
+        let names = self.bottlenecks.iter().flat_map(Bottleneck::services);
+        names
+            .into_iter()
+            .any(|name| self.queue_of(&name).is_some_and(|queue| queue.blocks))
+    }
+
+    pub(crate) fn queue_of(&self, class: &str) -> Option<&Queue> {
+        let (name, class) = parts(class);
+        let bottleneck = self.bottlenecks.iter().find(|b| b.name == name)?;
+        match class {
+            None => Some(&bottleneck.queue),
+            Some(class) => Some(&bottleneck.classes.iter().find(|c| c.name == class)?.queue),
+        }
+    }
+
     /// Returns how many numbers [`Profile::service`] gives.
     pub fn services(&self) -> usize {
         self.bottlenecks.iter().map(|b| b.services().count()).sum()
@@ -143,7 +172,7 @@ impl Profile {
 
     /// Returns whether packets of both directions wait in one bottleneck.
     pub fn joins_directions(&self) -> bool {
-        let [up, down] = crate::abi::DIRECTIONS.map(|direction| self.bottlenecks_of(direction));
+        let [up, down] = abi::DIRECTIONS.map(|direction| self.bottlenecks_of(direction));
         up.iter().any(|name| down.contains(name))
     }
 
@@ -164,7 +193,7 @@ impl Profile {
 
 impl Bottleneck {
     /// Returns the names that packets may have, in the order of a plan's classes.
-    fn services(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn services(&self) -> impl Iterator<Item = String> {
         let classes = self.classes.iter();
         let classes = classes.map(|class| format!("{}.{}", self.name, class.name));
         let alone = self.classes.is_empty().then(|| self.name.clone());

@@ -43,9 +43,13 @@ table! {
         ecn_above_ns: Option<u64> = None;
         #[serde(skip)]
         aqm: Option<Aqm> = None;
+        /// A full queue holds back senders of this host instead of dropping their packets; only of a class.
+        #[serde(skip)]
+        blocks: bool = false;
     }
     struct QueueDraft {
         ecn: Option<Located<Ecn>>;
+        blocks: Option<Located<bool>>;
         aqm: AqmDraft;
     }
 }
@@ -105,7 +109,7 @@ impl Queue {
 impl fmt::Display for Queue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut keys = self.keys_text();
-        if let ([one], None, None) = (&keys[..], self.ecn_above_ns, self.aqm)
+        if let ([one], None, None, false) = (&keys[..], self.ecn_above_ns, self.aqm, self.blocks)
             && let Some((_, limit)) = one.split_once(" = ")
         {
             return f.write_str(limit);
@@ -115,6 +119,7 @@ impl fmt::Display for Queue {
                 .map(|ns| format!("ecn = \"{}\"", Time(ns))),
         );
         keys.extend(self.aqm.map(|aqm| aqm.keys()));
+        keys.extend(self.blocks.then(|| "full = \"block\"".to_owned()));
         write!(f, "{{ {} }}", keys.join(", "))
     }
 }
@@ -126,6 +131,7 @@ impl QueueDraft {
         limits
             .or(self.aqm.as_ref().map(|aqm| &aqm.at))
             .or(self.ecn.as_ref().map(|ecn| &ecn.at))
+            .or(self.blocks.as_ref().map(|blocks| &blocks.at))
     }
 }
 
@@ -170,7 +176,7 @@ impl Reader {
         for entry in entries {
             match entry.key.value.as_str() {
                 "aqm" => {}
-                "full" => self.full(&entry.value),
+                "full" => self.put_or_remove(&mut draft.blocks, &entry.value, blocks),
                 "ecn" => self.put_or_remove(&mut draft.ecn, &entry.value, ecn),
                 _ if draft.key(self, entry) || self.aqm_key(&mut draft.aqm, entry) => {}
                 _ => self.mistakes.push(keys::unknown(&entry.key, &keys::QUEUE)),
@@ -178,35 +184,45 @@ impl Reader {
         }
     }
 
-    /// Reads `full`, the treatment of a packet that finds no room: only "drop" exists.
-    fn full(&mut self, value: &Located<Value>) {
-        let (title, help) = match &value.value {
-            Value::Text(text) if text == "drop" => return,
-            Value::Text(text) if text == "block" => (
-                "not built: a full queue that holds back local senders",
-                "it takes a qdisc that keeps packets with their sockets, one queue for each class; emud has none, \
-                 and drops what finds no room (docs/queues.md#senders-do-not-wait): write full = \"drop\", or \
-                 leave it out",
-            ),
-            _ => ("`full` is \"drop\"", "it is the default: leave it out"),
-        };
-        self.mistake(&value.at, title, help);
-    }
-
     /// Returns the finished queue; meaningless if that adds a mistake.
     pub(super) fn finish_queue(&mut self, link: &LinkDraft, wire: &Wire) -> Queue {
         self.holds_a_packet(link, wire);
+        if let Some(Located { value: true, at }) = &link.queue.blocks {
+            let help = "the queue of a link decides when a packet arrives, and never holds one: put the packets in a \
+                        class of a [bottleneck] (docs/queues.md#senders-that-wait)";
+            self.mistake(at, "`full = \"block\"` of a link", help);
+        }
         self.managed_queue(&link.queue)
     }
 
     /// Returns the queue with its manager, without a check of its limits.
     pub(super) fn managed_queue(&mut self, draft: &QueueDraft) -> Queue {
         let (above_ns, wanted) = self.finish_ecn(draft);
-        Queue {
+        let queue = Queue {
             ecn_above_ns: above_ns,
             aqm: self.finish_aqm(&draft.aqm, wanted),
+            blocks: draft.blocks.as_ref().is_some_and(|blocks| blocks.value),
             ..draft.values()
-        }
+        };
+        self.can_block(draft, &queue);
+        queue
+    }
+
+    fn can_block(&mut self, draft: &QueueDraft, queue: &Queue) {
+        let Some(Located { value: true, at }) = &draft.blocks else {
+            return;
+        };
+        let beside = match queue {
+            _ if draft.aqm.is_some() => "`aqm`",
+            _ if draft.ecn.is_some() => "`ecn`",
+            Queue {
+                time_ns: Some(_), ..
+            } => "a limit in time",
+            _ => return,
+        };
+        let title = format!("`full = \"block\"` beside {beside}");
+        let help = "its senders wait until there is room in packets or bytes: give it a limit such as \"100p\" alone";
+        self.mistake(at, title, help);
     }
 
     fn finish_ecn(&mut self, draft: &QueueDraft) -> (Option<u64>, bool) {
@@ -279,6 +295,22 @@ impl Kind for TimeLimit {
 
     fn text(ns: &u64) -> String {
         format!("\"{}\"", Time(*ns))
+    }
+}
+
+/// Reads whether a full queue holds back senders.
+fn blocks(value: &Located<Value>) -> Result<bool, Mistake> {
+    match &value.value {
+        Value::Text(text) if text == "drop" => Ok(false),
+        Value::Text(text) if text == "block" => Ok(true),
+        _ => {
+            let help = "a packet that finds no room is dropped, or its sender waits";
+            Err(Mistake::new(
+                &value.at,
+                "`full` is \"drop\" or \"block\"",
+                help,
+            ))
+        }
     }
 }
 

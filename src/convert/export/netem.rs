@@ -193,6 +193,8 @@ impl Options {
             time_ns,
             ecn_above_ns,
             aqm,
+            // Of a class alone.
+            blocks: _,
         } = queue;
         let of_bytes = |bytes: u64| (bytes / u64::from(PACKET_BYTES)).clamp(1, u32::MAX.into());
         let mut limits: Vec<_> = packets.iter().map(|n| u64::from(*n)).collect();

@@ -30,6 +30,8 @@ pub(super) fn qdisc(queue: &Queue, rate: u64) -> Result<Qdisc, Vec<String>> {
         time_ns,
         ecn_above_ns,
         aqm,
+        // What waits in a qdisc is charged to its socket.
+        blocks: _,
     } = queue;
     let mut reasons = vec![];
     if time_ns.is_some() {

@@ -102,6 +102,7 @@ pub(crate) fn decode_queue(link: &abi::emud_link) -> Queue {
         time_ns: set(link.queue_wait_ns),
         ecn_above_ns: (q.ecn != 0 && aqm.is_none()).then_some(q.mark_ns),
         aqm,
+        blocks: false,
     }
 }
 

@@ -40,6 +40,12 @@ pub fn compile(profile: &Profile) -> Result<[abi::emud_plan; 2], String> {
             return Err("it serves one [bottleneck] in a direction".to_owned());
         }
         can_precede(profile, direction)?;
+        let blocks = |class: &str| profile.queue_of(class).is_some_and(|queue| queue.blocks);
+        if direction == abi::EMUD_DOWN && bottleneck.services().any(|class| blocks(&class)) {
+            return Err(
+                "`full = \"block\"` holds what this host sends, not what it receives".to_owned(),
+            );
+        }
         *plan = of_bottleneck(bottleneck)?;
         plan.first = profile.first_service(bottleneck);
     }

@@ -5,6 +5,7 @@ use std::net::UdpSocket;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::net::sockopt;
 use serde_json::Value;
 use support::bulk::{self, Bulk};
 use support::full;
@@ -435,4 +436,80 @@ pub fn classes_verified(engine: Engine) {
         lab.emud(&["verify", "va", "--classes"]).code,
     );
     verdict.end();
+}
+
+/// With `full = "block"` a sender waits while its class is full, as long as its packets would take, and loses none; the
+/// delay behind the class does not count in its buffer.
+pub fn senders_wait() {
+    const PACKETS: u32 = 300;
+    let mut verdict = Verdict::default();
+    let text = "[up]\ndelay = \"50ms\"\nclass = \"b\"\n[bottleneck.b]\nrate = \"2Mbit\"\n\
+                queue = { limit = \"10p\", full = \"block\" }\n";
+    let lab = Lab::new();
+    lab.attach(Engine::Qdisc, text, &[]);
+    let receiver = inside(&lab.b, move || {
+        let socket = UdpSocket::bind((Lab::B4, PORTS[0])).unwrap();
+        let wait = Duration::from_secs(3);
+        socket.set_read_timeout(Some(wait)).unwrap();
+        let mut data = [0; 2048];
+        let mut count = 0;
+        while next(&socket, &mut data).is_some() {
+            count += 1;
+        }
+        count
+    });
+    thread::sleep(Duration::from_millis(300));
+    let sender = inside(&lab.a, move || {
+        let socket = UdpSocket::bind((Lab::A4, 0)).unwrap();
+        // The kernel doubles it, and a packet takes some 2,300 bytes of it.
+        sockopt::set_socket_send_buffer_size(&socket, 16 << 10).unwrap();
+        let start = Instant::now();
+        for _ in 0..PACKETS {
+            socket.send_to(&[0; 1000], (Lab::B4, PORTS[0])).unwrap();
+        }
+        start.elapsed().as_secs_f64()
+    });
+    let took = sender.join().unwrap();
+    verdict.same("arrived", PACKETS, receiver.join().unwrap());
+    let wire = 8.0 * 1042.0 / 2e6;
+    verdict.at_least("waited, s", wire * f64::from(PACKETS - 30), took);
+    verdict.at_most("waited, s", wire * f64::from(PACKETS), took);
+    let goodput = Bulk {
+        from: lab.a.clone(),
+        to: lab.b.clone(),
+        address: Lab::B4.parse().unwrap(),
+        warm_up: Duration::from_secs(1),
+        duration: Duration::from_secs(3),
+        window: None,
+    }
+    .goodput_bit_s();
+    verdict.near(
+        "payload bit/s",
+        2e6 * bulk::SEGMENT / bulk::FRAME,
+        goodput,
+        0.05 * 2e6,
+    );
+    verdict.same(
+        "dropped",
+        0,
+        lab.shown("/bottlenecks/0/classes/0/dropped_full"),
+    );
+    lab.detach();
+    verdict.end();
+}
+
+/// No other engine can hold a sender back, and none pretends to.
+pub fn senders_do_not_wait() {
+    let lab = Lab::new();
+    let text = "[up]\nclass = \"b\"\n[bottleneck.b]\nrate = \"2Mbit\"\n\
+                queue = { limit = \"10p\", full = \"block\" }\n";
+    let file = lab.profile(text);
+    let attach = ["attach", "va", "--profile", &file, "--engine", "hold"];
+    let refused = lab.emud(&attach).expect(69).err;
+    assert!(refused.contains("needs engine qdisc"), "{refused}");
+    lab.attach(Engine::Hold, &text.replace("block", "drop"), &[]);
+    let set = ["set", "va", "bottleneck.b.queue.full=block"];
+    let refused = lab.emud(&set).expect(73).err;
+    assert!(refused.contains("needs engine qdisc"), "{refused}");
+    lab.detach();
 }

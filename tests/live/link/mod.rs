@@ -197,6 +197,8 @@ pub fn tests() -> Vec<Trial> {
     add(When::Full, "link::malformed::check", malformed::check);
     add(When::Here, "link::odd::swept_together", odd::swept_together);
     if engines.contains(&Engine::Qdisc) {
+        let name = "link::qdisc::bottleneck::senders_wait";
+        add(When::Always, name, bottleneck::senders_wait);
         let name = "link::qdisc::senders::a_flood_of_stamps_stops_nobody";
         let test = || senders::a_flood_of_stamps_stops_nobody(Engine::Qdisc);
         add(When::Full, name, test);
@@ -243,7 +245,12 @@ pub fn tests() -> Vec<Trial> {
         let test = || senders::a_flood_of_stamps_stops_nobody(Engine::Hold);
         add(When::HereAndFull, name, test);
         // What packets wait for is measured on every kernel; the rest is the same, or about many CPUs.
-        let bottlenecks: [(When, &str, fn()); 5] = [
+        let bottlenecks: [(When, &str, fn()); 6] = [
+            (
+                When::Here,
+                "senders_do_not_wait",
+                bottleneck::senders_do_not_wait,
+            ),
             (
                 When::HereAndFull,
                 "both_directions",

@@ -112,6 +112,7 @@ fn a_queue_may_be_a_table() {
     assert_eq!(
         queue(r#"{ limit = "50p", bytes = "64kB", time = "200ms", ecn = "20ms" }"#),
         Queue {
+            blocks: false,
             packets: Some(50),
             bytes: Some(64_000),
             time_ns: Some(200 * MS),
@@ -512,6 +513,7 @@ pub fn queues(packet: u64) -> impl Strategy<Value = Queue> {
         prop::option::of(managers()),
     )
         .prop_map(|(packets, bytes, time_ns, ecn_above_ns, aqm)| Queue {
+            blocks: false,
             packets,
             bytes,
             time_ns,
