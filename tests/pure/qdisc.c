@@ -89,6 +89,7 @@ static struct emud_customer customers[PACKETS];
 static struct emud_class classes[CLASSES];
 static struct emud_holder holders[EMUD_DIRECTIONS];
 static struct emud_control control;
+static __u32 held;
 static struct emud_plan plans[EMUD_SLOTS];
 
 static void *value_at(void *map, __u32 index)
@@ -103,6 +104,8 @@ static void *value_at(void *map, __u32 index)
 		return index < EMUD_DIRECTIONS ? &holders[index] : NULL;
 	if (map == &emud_plans)
 		return index < EMUD_SLOTS ? &plans[index] : NULL;
+	if (map == &emud_held)
+		return &held;
 	return map == &emud_control && !index ? &control : NULL;
 }
 
@@ -219,7 +222,35 @@ static void make_plan(struct emud_plan *plan, __u64 rate)
 static __u64 offered[CLASSES + 1];
 static __u64 earliest[PACKETS]; /* at which a packet of a class may leave */
 
-static void enqueue_classed(__u32 class, __u64 delay_ns)
+static void run_classed(int only_timer);
+
+/* The packet with the socket of the one before: it stays until that one is sent. */
+static void enqueue_token(void)
+{
+	for (int i = 0; i < PACKETS; i++) {
+		struct emud_classed *told = (void *)((struct qdisc_skb_cb *)packets[i].cb)->data;
+
+		if (waits[i])
+			continue;
+		packets[i].tstamp = EMUD_QDISC_CLASSED;
+		told->magic = EMUD_TOKEN;
+		waits[i] = 1;
+		if (emud_enqueue(&packets[i], &sch, NULL))
+			fails("a token is dropped");
+		return;
+	}
+}
+
+static int tokens(void)
+{
+	int n = 0;
+
+	for (int i = 0; i < PACKETS; i++)
+		n += customers[i].token != NULL;
+	return n;
+}
+
+static void enqueue_classed(__u32 class, __u64 delay_ns, int is_held)
 {
 	for (int i = 0; i < PACKETS; i++) {
 		struct emud_classed *told = (void *)((struct qdisc_skb_cb *)packets[i].cb)->data;
@@ -232,7 +263,8 @@ static void enqueue_classed(__u32 class, __u64 delay_ns)
 			.magic = EMUD_CLASSED,
 			.service = class,
 			.bytes = 64 + random_below(1450),
-			.flags = random_below(10) ? 0 : EMUD_SERVICE_LOST,
+			.flags = (random_below(10) ? 0 : EMUD_SERVICE_LOST) |
+				 (is_held ? EMUD_SERVICE_HELD : 0),
 			.packets = 1,
 		};
 		offered[class]++;
@@ -240,6 +272,15 @@ static void enqueue_classed(__u32 class, __u64 delay_ns)
 		waits[i] = 1;
 		if (emud_enqueue(&packets[i], &sch, NULL))
 			waits[i] = 0;
+		if (is_held && !waits[i])
+			fails("one whose sender waits is dropped");
+		/* Another CPU sends it before the token comes. */
+		if (is_held && random_below(4) == 0) {
+			clock_ns += 1000000;
+			run_classed(0);
+		}
+		if (is_held)
+			enqueue_token();
 		return;
 	}
 }
@@ -289,7 +330,11 @@ static void with_classes(void)
 		/* More than it can send, and nothing for a while. */
 		if (i % 2000 < 1500 && random_below(3))
 			enqueue_classed((__u32[]){1, 3, 4}[random_below(3)],
-					random_below(4) * 500000);
+					random_below(4) * 500000,
+					i % 2000 < 100 && random_below(8) == 0);
+		if (tokens() > classes[0].backlog_packets + classes[2].backlog_packets +
+				       classes[3].backlog_packets)
+			fails("a sender waits for nothing");
 		if (random_below(500) == 0)
 			control.generation += EMUD_CHANGE + 1;
 		if (random_below(2))
@@ -323,10 +368,10 @@ static void with_classes(void)
 		fails("a packet of no link");
 
 	for (int i = 0; i < 100; i++)
-		enqueue_classed(1 + i % 4, 1000000);
+		enqueue_classed(1 + i % 4, 1000000, i % 4 == 3);
 	emud_reset(&sch);
 	for (int i = 0; i < PACKETS; i++)
-		if (values[i].skb)
+		if (values[i].skb || customers[i].token || waits[i])
 			fails("a packet of a class is not freed");
 	if (sch.q.qlen || classes[0].backlog_packets || emud_servers[0].node[2].filled)
 		fails("a class is not empty");

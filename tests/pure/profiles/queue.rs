@@ -27,13 +27,40 @@ fn a_full_queue_drops() {
     assert_eq!(parse(&with("\"drop\"")).up.queue, nine);
     let found = mistakes(Profile::parse(&with("\"block\""), "x.toml")).to_string();
     for part in [
-        "not built: a full queue that holds back local senders\n --> x.toml:2:32",
-        "docs/queues.md#senders-do-not-wait",
+        "`full = \"block\"` of a link\n --> x.toml:2:32",
+        "docs/queues.md#senders-that-wait",
     ] {
         assert!(found.contains(part), "{found}");
     }
     let found = mistakes(Profile::parse(&with("1"), "x.toml")).to_string();
-    assert!(found.contains("`full` is \"drop\""), "{found}");
+    assert!(found.contains("`full` is \"drop\" or \"block\""), "{found}");
+}
+
+#[test]
+fn a_full_class_may_hold_its_senders() {
+    let with = |queue: &str| {
+        format!(
+            "[up]\nclass = \"b\"\n[bottleneck.b]\nrate = \"1Mbit\"\nqueue = {{ {queue}, full = \"block\" }}\n"
+        )
+    };
+    let profile = parse(&with("limit = \"9p\""));
+    let queue = profile.bottlenecks[0].queue;
+    assert!(queue.blocks && profile.blocks());
+    assert_eq!(queue.to_string(), "{ limit = \"9p\", full = \"block\" }");
+    assert_eq!(parse(&profile.to_toml()), profile);
+    let changed = |set: &str| profile.with_changes(&[set.to_owned()]).unwrap();
+    assert!(!changed("bottleneck.b.queue.full=drop").blocks());
+    assert!(!changed("bottleneck.b.queue.full=none").blocks());
+    assert!(changed("bottleneck.b.queue.limit=20p").blocks());
+    for (queue, beside) in [
+        ("time = \"9ms\"", "a limit in time"),
+        ("limit = \"9p\", ecn = \"1ms\"", "`ecn`"),
+        ("aqm = \"codel\"", "`aqm`"),
+    ] {
+        let found = mistakes(Profile::parse(&with(queue), "x.toml")).to_string();
+        let title = format!("`full = \"block\"` beside {beside}");
+        assert!(found.contains(&title), "{found}");
+    }
 }
 
 #[test]
