@@ -368,7 +368,7 @@ static void with_classes(void)
 		fails("a packet of no link");
 
 	for (int i = 0; i < 100; i++)
-		enqueue_classed(1 + i % 4, 1000000, i % 4 == 3);
+		enqueue_classed((__u32[]){1, 3, 4}[i % 3], 1000000, i % 4 == 3);
 	emud_reset(&sch);
 	for (int i = 0; i < PACKETS; i++)
 		if (values[i].skb || customers[i].token || waits[i])
