@@ -434,8 +434,10 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 		return TC_ACT_UNSPEC;
 	}
 	scratch = emud_scratch(skb, direction);
-	if (scratch == EMUD_NO_SCRATCH)
+	if (scratch == EMUD_NO_SCRATCH) {
+		emud_unstamp(skb, direction, emud_now(skb));
 		return TC_ACT_UNSPEC;
+	}
 	verdict = emud_first(skb, direction, scratch, control);
 	emud_leave(scratch);
 	return verdict;

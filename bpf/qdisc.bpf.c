@@ -60,8 +60,13 @@ int BPF_PROG(emud_enqueue, struct sk_buff *skb, struct Qdisc *sch,
 		}
 		emud_serve_all(sch, direction, now, 1);
 		entry = emud_enter(s, &classed, now);
-		if (entry == EMUD_ENTRY_DROPPED)
-			goto drop;
+		if (entry == EMUD_ENTRY_DROPPED) {
+			/* Like a wire, without a notification to the sender; the monitor takes
+			 * SKB_DROP_REASON_QDISC_DROP for a failure of the engine. */
+			emud_count_full(direction, s, &classed);
+			bpf_kfree_skb(skb);
+			return NET_XMIT_SUCCESS;
+		}
 	}
 	/* Any user can hold packets back for 10 s, and would take the room of all. */
 	if (by_sender && w->by_sender >= emud_room.packets >> EMUD_QDISC_BY_SENDER_SHIFT)

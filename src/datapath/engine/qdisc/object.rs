@@ -132,7 +132,7 @@ impl Registered {
         let link = NonNull::new(link).ok_or_else(|| last("register"))?;
         Ok(Self {
             _link: Link(link),
-            object: object,
+            object,
             kind,
         })
     }
