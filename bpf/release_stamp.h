@@ -125,15 +125,15 @@ static __always_inline int emud_is_held(const struct emud_exit *e)
 	       e->link->release == EMUD_RELEASE_QDISC && e->skb->sk;
 }
 
-/* Tells the qdisc how the packet waits in its class. */
-static __always_inline void emud_tell_class(const struct emud_exit *e)
+/* Writes for the qdisc how the packet waits in its class. */
+static __always_inline void emud_put_class(const struct emud_exit *e)
 {
 	const struct emud_packet *p = e->p;
 	const int overtakes = e->link->flags & EMUD_F_DRAWN || p->held;
 	const union {
 		struct emud_classed classed;
 		__u32 word[5];
-	} told = {
+	} to = {
 		.classed =
 			{
 				.magic = EMUD_CLASSED,
@@ -150,11 +150,11 @@ static __always_inline void emud_tell_class(const struct emud_exit *e)
 			},
 	};
 
-	e->skb->cb[0] = told.word[0];
-	e->skb->cb[1] = told.word[1];
-	e->skb->cb[2] = told.word[2];
-	e->skb->cb[3] = told.word[3];
-	e->skb->cb[4] = told.word[4];
+	e->skb->cb[0] = to.word[0];
+	e->skb->cb[1] = to.word[1];
+	e->skb->cb[2] = to.word[2];
+	e->skb->cb[3] = to.word[3];
+	e->skb->cb[4] = to.word[4];
 }
 
 /* Sets what the qdisc needs. Returns non-zero if the packet is not IP, which the
@@ -348,7 +348,7 @@ static __always_inline int emud_release_stamped(const struct emud_exit *e)
 	const __u32 release = e->link->release;
 
 	if (emud_by_qdisc() && emud_uses(CLASSES) && unlikely(e->p->service))
-		emud_tell_class(e);
+		emud_put_class(e);
 	if (emud_uses_any(1 << EMUD_RELEASE_STAMP | 1 << EMUD_RELEASE_QDISC) &&
 	    (release == EMUD_RELEASE_STAMP || release == EMUD_RELEASE_QDISC))
 		return emud_release_stamp(e);

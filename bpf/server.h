@@ -218,7 +218,7 @@ static __always_inline __u32 emud_send(__u32 direction, struct emud_server *s, _
 	return number;
 }
 
-/* What becomes of a packet, for whoever includes this: it is on the wire until s->wire, or has
+/* What becomes of a packet, by the file that includes this: it is on the wire until s->wire, or has
  * waited too long. */
 static int emud_sent(__u32 direction, __u32 node, __u32 number);
 static int emud_expired(__u32 direction, __u32 node, __u32 number);

@@ -54,7 +54,7 @@ struct emud_plan {
 /* In the number of a class: when it is full, senders of this host wait. */
 #define EMUD_SERVICE_BLOCKS (1U << 31)
 
-/* What the classifier tells the qdisc of a packet that waits in a class: skb->cb. */
+/* What the classifier writes for the qdisc about a packet that waits in a class: skb->cb. */
 struct emud_classed {
 	__u16 magic; /* EMUD_CLASSED, EMUD_TOKEN */
 	__u16 service; /* number of the class */

@@ -112,7 +112,7 @@ fn of_bottleneck(bottleneck: &Bottleneck) -> Result<abi::emud_plan, String> {
     Ok(encode(&plan))
 }
 
-/// Returns a plan as the kernel has it: at most [`NODES`] - 1 classes, no signals.
+/// Returns a plan as the kernel has it: at most `EMUD_NODES` - 1 classes, no signals.
 pub fn encode(plan: &Plan) -> abi::emud_plan {
     let mut out = abi::emud_plan {
         rate: plan.rate,

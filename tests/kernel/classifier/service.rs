@@ -190,7 +190,7 @@ fn the_qdisc_gets_all_it_needs() {
         let left = run(&b.loaded, &udp4(1514, 1), &ctx);
         let cb = &left.ctx[rules::SKB_CB..][..size_of::<abi::emud_classed>()];
         // SAFETY: as many bytes as the structure has, which takes any.
-        let told: abi::emud_classed = unsafe { std::ptr::read_unaligned(cb.as_ptr().cast()) };
+        let put: abi::emud_classed = unsafe { std::ptr::read_unaligned(cb.as_ptr().cast()) };
         let want = abi::emud_classed {
             magic: abi::EMUD_CLASSED as u16,
             service: 2,
@@ -201,7 +201,7 @@ fn the_qdisc_gets_all_it_needs() {
             flags: abi::EMUD_SERVICE_LOST as u8,
             packets: 1,
         };
-        assert_eq!(format!("{told:?}"), format!("{want:?}"));
+        assert_eq!(format!("{put:?}"), format!("{want:?}"));
         let due = b.start + 21 * MS;
         let marks = u64::from(abi::EMUD_QDISC_MARKS);
         assert_eq!(
@@ -209,7 +209,7 @@ fn the_qdisc_gets_all_it_needs() {
             (due & !marks) | u64::from(abi::EMUD_QDISC_CLASSED)
         );
     }
-    // A packet of no class is told apart.
+    // A packet of no class is put apart.
     let b = placed("[link]\ndelay = \"20ms\"\n", abi::EMUD_RELEASE_QDISC);
     let left = run(&b.loaded, &udp4(100, 1), &arriving(b.start));
     assert_eq!(left.departure() & u64::from(abi::EMUD_QDISC_CLASSED), 0);
