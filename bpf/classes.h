@@ -304,30 +304,49 @@ static __always_inline void emud_put_in_class(__u32 direction, struct emud_serve
 		emud_count_queue(count, emud_node_at(s, node));
 }
 
-static __always_inline void emud_forget_token(__u32 number)
+/* Frees a packet of the class of the event, in no order of time, or goes on to the next class. */
+static long emud_free_next_classed(__u32 i, __u32 *direction)
 {
-	struct emud_customer *c = emud_customer_at(number);
+	struct emud_wheel *w =
+		&emud_wheels[emud_wheel_bound(*direction, EMUD_DIRECTIONS)];
+	struct emud_server *s = emud_server_at(*direction);
+	const __u32 node = s->event_node;
+	struct emud_node *n = emud_node_at(s, node);
+	struct emud_waiting *value;
+	struct emud_customer *c;
+	struct emud_class *count;
+	__u32 number;
 
-	if (c)
-		emud_free_token(c);
+	if (node >= s->nodes)
+		return 1;
+	number = emud_queue_pop(n, 0);
+	if (!number) {
+		s->event_node++;
+		n->backlog = 0;
+		count = emud_account(s, node);
+		if (count)
+			emud_count_queue(count, n);
+		emud_new_head(*direction, node);
+		return 0;
+	}
+	value = emud_waiting_at(number);
+	c = emud_customer_at(number);
+	if (!value || !c)
+		return 1;
+	emud_free_token(c);
+	emud_free_classed(s, w, number, value);
+	return 0;
 }
 
-/* Takes a packet out of a class, to free it: in no order of time. Returns its number, 0: none
- * is left. */
-static __always_inline __u32 emud_leave_class(__u32 direction, __u32 node)
+/* Frees what waits in classes, at most so many packets. */
+static __always_inline void emud_free_classes(__u32 direction, __u32 packets)
 {
 	struct emud_server *s = emud_server_at(direction);
-	struct emud_node *n = emud_node_at(s, node);
-	struct emud_class *count = emud_account(s, node);
-	__u32 number = emud_queue_pop(n, 0);
 
-	if (number)
-		return number;
-	n->backlog = 0;
-	if (count)
-		emud_count_queue(count, n);
-	emud_new_head(direction, node);
-	return 0;
+	s->event_node = 1;
+	bpf_loop(packets + EMUD_NODES, emud_free_next_classed, &direction, 0);
+	s->freed = 0;
+	s->freed_bytes = 0;
 }
 
 #endif

@@ -201,16 +201,12 @@ int BPF_PROG(emud_init, struct Qdisc *sch, struct nlattr *options,
 	return 0;
 }
 
-struct emud_frees {
-	__u32 direction;
-	__u32 span;
-	__u32 node;
-};
-
-/* Frees all packets of the line and the buckets, then of the spans, then of the classes. */
-static long emud_free_next(__u32 i, struct emud_frees *frees)
+/* Frees all waiting packets, then the spans, each as the near one: a counter of this loop would be
+ * one that the verifier follows. */
+static long emud_free_next(__u32 i, __u32 *direction)
 {
-	struct emud_wheel *w = &emud_wheels[frees->direction & (EMUD_DIRECTIONS - 1)];
+	struct emud_wheel *w =
+		&emud_wheels[emud_wheel_bound(*direction, EMUD_DIRECTIONS)];
 	struct emud_waiting *value = NULL;
 	struct emud_list *span;
 	struct sk_buff *skb;
@@ -218,21 +214,13 @@ static long emud_free_next(__u32 i, struct emud_frees *frees)
 
 	if (emud_next_due(w) != EMUD_NEVER) {
 		number = emud_pop(w, &value);
-	} else if (!w->far) {
-		if (!emud_room.classes || frees->node >= EMUD_NODES)
-			return 1;
-		number = emud_leave_class(frees->direction, frees->node);
-		if (!number) {
-			frees->node++;
-			return 0;
-		}
-		emud_forget_token(number);
-		value = emud_waiting_at(number);
 	} else {
-		span = emud_span_at(w, frees->span);
+		if (!w->far)
+			return 1;
+		span = emud_span_at(w, w->near);
 		number = span->first;
 		if (!number) {
-			frees->span++;
+			w->near++;
 			return 0;
 		}
 		value = emud_waiting_at(number);
@@ -253,13 +241,14 @@ static long emud_free_next(__u32 i, struct emud_frees *frees)
 SEC("struct_ops/emud_reset")
 void BPF_PROG(emud_reset, struct Qdisc *sch)
 {
-	struct emud_frees frees = {emud_direction(sch), 0, 1};
-	struct emud_wheel *w = &emud_wheels[frees.direction];
+	__u32 direction = emud_direction(sch);
+	struct emud_wheel *w = &emud_wheels[direction];
 
 	if (w->owner != (__u64)sch)
 		return;
-	bpf_loop(emud_room.packets + EMUD_SPANS + EMUD_NODES + 1, emud_free_next, &frees,
-		 0);
+	bpf_loop(emud_room.packets + EMUD_SPANS + 1, emud_free_next, &direction, 0);
+	if (emud_room.classes)
+		emud_free_classes(emud_direction(sch), emud_room.packets);
 	w->now = 0;
 	sch->q.qlen = 0;
 	sch->qstats.backlog = 0;
