@@ -338,7 +338,7 @@ static long emud_free_next_classed(__u32 i, __u32 *direction)
 	return 0;
 }
 
-/* Frees what waits in classes, at most so many packets. */
+/* Frees what waits in classes: `packets` at most. */
 static __always_inline void emud_free_classes(__u32 direction, __u32 packets)
 {
 	struct emud_server *s = emud_server_at(direction);
