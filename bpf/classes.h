@@ -40,32 +40,42 @@ static __always_inline void emud_count_queue(struct emud_class *count,
 	count->backlog_bytes = n->backlog;
 }
 
-/* The number of the packet that the token of this CPU follows; 0: of none. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u32);
-} emud_held SEC(".maps");
+/* By token: the number of the packet that came before it; 0: none is expected. */
+EMUD_MAP(emud_tokens, ARRAY, 1, __u32); /* the loader sets the length */
 
-/* Keeps a token until its packet has left the class; if it has by now, frees it. Nothing of this CPU
- * comes between the two (__dev_queue_xmit() disables bottom halves), except with PREEMPT_RT, where a
- * sender may then not wait. */
-static __always_inline void emud_keep_token(struct sk_buff *token)
+static __always_inline void emud_expect_token(const struct emud_classed *classed,
+					      __u32 number)
 {
-	struct emud_customer *c = NULL;
-	__u32 zero = 0, *held = bpf_map_lookup_elem(&emud_held, &zero);
+	const __u32 token = classed->token;
+	__u32 *expected;
 
-	if (held && *held)
-		c = emud_customer_at(*held);
-	if (held)
-		*held = 0;
-	if (c && c->waits) {
-		token = bpf_kptr_xchg(&c->token, token);
-		if (!token)
+	if (likely(!(classed->flags & EMUD_SERVICE_HELD)))
+		return;
+	expected = bpf_map_lookup_elem(&emud_tokens, &token);
+	if (expected)
+		*expected = number;
+}
+
+/* Keeps a token until its packet has left the class; if it has by now, frees it. Packets of other
+ * senders may come between the two (since 6.19 __dev_xmit_skb() has one CPU enqueue those of all),
+ * so they are found by a random number. */
+static __always_inline void emud_keep_token(const struct emud_classed *classed,
+					    struct sk_buff *skb)
+{
+	const __u32 token = classed->token;
+	__u32 *expected = bpf_map_lookup_elem(&emud_tokens, &token);
+	struct emud_customer *c = NULL;
+
+	if (expected && *expected) {
+		c = emud_customer_at(*expected);
+		*expected = 0;
+	}
+	if (c && c->waits && c->classed.token == classed->token) {
+		skb = bpf_kptr_xchg(&c->token, skb);
+		if (!skb)
 			return;
 	}
-	bpf_kfree_skb(token);
+	bpf_kfree_skb(skb);
 }
 
 /* A packet leaves its class: its sender may go on. */
@@ -273,6 +283,7 @@ static __always_inline void emud_count_full(__u32 direction, const struct emud_s
 	struct emud_class *count = emud_account(s, classed->service - s->first + 1);
 	struct emud_served *served = emud_served_of(direction, classed->link);
 
+	emud_expect_token(classed, 0);
 	if (count)
 		count->full += classed->packets;
 	if (served)
@@ -287,15 +298,10 @@ static __always_inline void emud_put_in_class(__u32 direction, struct emud_serve
 	const __u32 node = classed->service - s->first + 1;
 	struct emud_customer *c = emud_customer_at(number);
 	struct emud_class *count = emud_account(s, node);
-	__u32 zero = 0, *held;
 
 	if (!c)
 		return;
-	if (unlikely(classed->flags & EMUD_SERVICE_HELD)) {
-		held = bpf_map_lookup_elem(&emud_held, &zero);
-		if (held)
-			*held = number;
-	}
+	emud_expect_token(classed, number);
 	c->arrival = s->now;
 	c->delay = (__s64)((stamp & ~EMUD_QDISC_MARKS) - s->now);
 	c->classed = *classed;

@@ -55,7 +55,7 @@ int BPF_PROG(emud_enqueue, struct sk_buff *skb, struct Qdisc *sch,
 	if (emud_room.classes && stamp & EMUD_QDISC_CLASSED) {
 		emud_read_class(skb, &classed);
 		if (unlikely(classed.magic == EMUD_TOKEN)) {
-			emud_keep_token(skb);
+			emud_keep_token(&classed, skb);
 			return NET_XMIT_SUCCESS;
 		}
 		emud_serve_all(sch, direction, now, 1);

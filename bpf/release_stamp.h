@@ -139,6 +139,7 @@ static __always_inline void emud_put_class(const struct emud_exit *e)
 				.magic = EMUD_CLASSED,
 				.service = p->service,
 				.path = p->path,
+				.token = emud_is_held(e) ? bpf_get_prandom_u32() : 0,
 				.bytes = emud_on_wire(p, e->link),
 				.own_bytes = p->wire_len,
 				.link = p->number,

@@ -58,7 +58,8 @@ struct emud_plan {
 struct emud_classed {
 	__u16 magic; /* EMUD_CLASSED, EMUD_TOKEN */
 	__u16 service; /* number of the class */
-	__u32 path; /* packets of one path keep their order */
+	__u16 path; /* packets of one path keep their order */
+	__u16 token; /* random, the same for a packet and its token */
 	__u32 bytes; /* on the wire */
 	__u32 own_bytes; /* without overhead */
 	__u8 link; /* number */
@@ -69,6 +70,7 @@ struct emud_classed {
 /* The packet that a sender waits for: that one is a clone, without the socket, and this one
  * is freed when the server sends it. */
 #define EMUD_TOKEN 0xe3d6
+#define EMUD_TOKENS 65536
 _Static_assert(sizeof(struct emud_classed) == 20, "what a qdisc has of skb->cb");
 
 #endif

@@ -89,7 +89,7 @@ static struct emud_customer customers[PACKETS];
 static struct emud_class classes[CLASSES];
 static struct emud_holder holders[EMUD_DIRECTIONS];
 static struct emud_control control;
-static __u32 held;
+static __u32 expected[EMUD_TOKENS];
 static struct emud_plan plans[EMUD_SLOTS];
 
 static void *value_at(void *map, __u32 index)
@@ -104,8 +104,8 @@ static void *value_at(void *map, __u32 index)
 		return index < EMUD_DIRECTIONS ? &holders[index] : NULL;
 	if (map == &emud_plans)
 		return index < EMUD_SLOTS ? &plans[index] : NULL;
-	if (map == &emud_held)
-		return &held;
+	if (map == &emud_tokens)
+		return &expected[index];
 	return map == &emud_control && !index ? &control : NULL;
 }
 
@@ -225,7 +225,7 @@ static __u64 earliest[PACKETS]; /* at which a packet of a class may leave */
 static void run_classed(int only_timer);
 
 /* The packet with the socket of the one before: it stays until that one is sent. */
-static void enqueue_token(void)
+static void enqueue_token(__u16 token)
 {
 	for (int i = 0; i < PACKETS; i++) {
 		struct emud_classed *told = (void *)((struct qdisc_skb_cb *)packets[i].cb)->data;
@@ -234,6 +234,7 @@ static void enqueue_token(void)
 			continue;
 		packets[i].tstamp = EMUD_QDISC_CLASSED;
 		told->magic = EMUD_TOKEN;
+		told->token = token;
 		waits[i] = 1;
 		if (emud_enqueue(&packets[i], &sch, NULL))
 			fails("a token is dropped");
@@ -252,6 +253,8 @@ static int tokens(void)
 
 static void enqueue_classed(__u32 class, __u64 delay_ns, int is_held)
 {
+	__u16 token = random_below(EMUD_TOKENS);
+
 	for (int i = 0; i < PACKETS; i++) {
 		struct emud_classed *told = (void *)((struct qdisc_skb_cb *)packets[i].cb)->data;
 
@@ -266,6 +269,7 @@ static void enqueue_classed(__u32 class, __u64 delay_ns, int is_held)
 			.flags = (random_below(10) ? 0 : EMUD_SERVICE_LOST) |
 				 (is_held ? EMUD_SERVICE_HELD : 0),
 			.packets = 1,
+			.token = token,
 		};
 		offered[class]++;
 		earliest[i] = clock_ns + told->bytes * 80 + delay_ns;
@@ -280,7 +284,7 @@ static void enqueue_classed(__u32 class, __u64 delay_ns, int is_held)
 			run_classed(0);
 		}
 		if (is_held)
-			enqueue_token();
+			enqueue_token(token);
 		return;
 	}
 }

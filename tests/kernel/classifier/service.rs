@@ -194,7 +194,8 @@ fn the_qdisc_gets_all_it_needs() {
         let want = abi::emud_classed {
             magic: abi::EMUD_CLASSED as u16,
             service: 2,
-            path: direction,
+            path: direction as u16,
+            token: 0,
             bytes: 1538,
             own_bytes: 1514,
             link: 0,

@@ -276,7 +276,10 @@ pub fn one_fate(engine: Engine) {
         Engine::Hold => 0.1,
         Engine::Fq | Engine::Qdisc => 0.0,
     };
-    let text = text.replace("[up]\n", &format!("[up]\nduplicate = \"{}%\"\n", 100.0 * copied));
+    let text = text.replace(
+        "[up]\n",
+        &format!("[up]\nduplicate = \"{}%\"\n", 100.0 * copied),
+    );
     let (lab, counts) = both_held(engine, &text);
     // The holder reports every 50 ms.
     thread::sleep(Duration::from_millis(200));

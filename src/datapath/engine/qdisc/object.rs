@@ -118,6 +118,7 @@ impl Registered {
         if classes > 0 {
             object.resize(c"emud_customers", all)?;
             object.resize(c"emud_classes", classes)?;
+            object.resize(c"emud_tokens", abi::EMUD_TOKENS)?;
         }
         let bytes = [room.packets, room.down_from, room.classes]
             .map(u32::to_ne_bytes)
