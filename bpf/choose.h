@@ -33,14 +33,14 @@ static long emud_descend(__u32 i, struct emud_descent *d)
 /* A new turn adds a quantum at least, so a class that owes a super-packet needs 41 of them. */
 #define EMUD_TURNS (64 * EMUD_NODES * EMUD_DEPTH)
 
-/* Returns the leaf that is next, and sets its lender. */
-__noinline __u32 emud_choose(__u32 direction)
+/* Returns the class that lends; 0: the wire, as with a schedule without guarantees. */
+static __always_inline __u32 emud_lender(struct emud_server *s)
 {
-	struct emud_server *s = emud_server_at(direction);
-	struct emud_descent d = {.direction = direction};
 	struct emud_due best = {};
 	__u32 i;
 
+	if (s->schedule != EMUD_SCHEDULE_HTB)
+		return 0;
 	emud_each(i, 1, EMUD_NODES)
 	{
 		struct emud_node *n = emud_node_at(s, i);
@@ -50,7 +50,16 @@ __noinline __u32 emud_choose(__u32 direction)
 		if (!n->plan.parent && emud_due_before(&n->offered, &best))
 			best = n->offered;
 	}
-	s->lender = d.node = best.node;
+	return best.node;
+}
+
+/* Returns the leaf that is next, and sets its lender. */
+__noinline __u32 emud_choose(__u32 direction)
+{
+	struct emud_server *s = emud_server_at(direction);
+	struct emud_descent d = {.direction = direction, .node = emud_lender(s)};
+
+	s->lender = d.node;
 	bpf_loop(EMUD_TURNS, emud_descend, &d, 0);
 	return emud_node_at(s, d.node)->plan.is_leaf ? d.node : 0;
 }

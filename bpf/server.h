@@ -115,6 +115,7 @@ __noinline int emud_find_event(__u32 direction)
 		if (n->is_ready && !n->plan.parent)
 			send = s->wire.at > s->now ? s->wire.at : s->now;
 	}
+	s->event_known = 1;
 	s->least_after = after;
 	s->event = EMUD_EVENT_EXPIRY;
 	s->event_at = expiry;
@@ -229,15 +230,23 @@ struct emud_serving {
 	int arrives;
 };
 
+/* Returns whether the next event is one to decide on. */
+static __always_inline int emud_is_due(struct emud_server *s,
+				       const struct emud_serving *of)
+{
+	if (!s->event_known)
+		emud_find_event(of->direction);
+	if (s->event_at == EMUD_NEVER || s->event_at > of->until)
+		return 0;
+	return s->event != EMUD_EVENT_SEND || s->event_at != of->until || !of->arrives;
+}
+
 static long emud_serve_next(__u32 i, struct emud_serving *of)
 {
 	struct emud_server *s = emud_server_at(of->direction);
 	__u32 node, number;
 
-	emud_find_event(of->direction);
-	if (s->event_at == EMUD_NEVER || s->event_at > of->until)
-		return 1;
-	if (s->event == EMUD_EVENT_SEND && s->event_at == of->until && of->arrives)
+	if (!emud_is_due(s, of))
 		return 1;
 	if (s->now < s->event_at)
 		s->now = s->event_at;
@@ -265,8 +274,11 @@ static long emud_serve_next(__u32 i, struct emud_serving *of)
 static __always_inline int emud_serve(__u32 direction, __u64 until, int arrives)
 {
 	struct emud_serving of = {until, direction, arrives};
+	struct emud_server *s = emud_server_at(direction);
 
-	emud_server_at(direction)->until = until;
+	s->until = until;
+	if (!emud_is_due(s, &of))
+		return 0;
 	return bpf_loop(EMUD_EVENTS, emud_serve_next, &of, 0) == EMUD_EVENTS;
 }
 

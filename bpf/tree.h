@@ -72,6 +72,7 @@ struct emud_server {
 	__u32 event; /* enum emud_event: the next one, */
 	__u32 event_node; /* of which class, */
 	__u64 event_at; /* and when; EMUD_NEVER: there is none */
+	__u32 event_known; /* nothing has changed since it was searched */
 	__u64 least_after; /* the least head_after */
 	__u64 until; /* what is decided on now happens until then */
 	__u32 lender; /* of the packet that is being sent */
@@ -283,6 +284,7 @@ __noinline int emud_refresh(__u32 direction, __u32 node, __u64 now)
 {
 	__u32 i;
 
+	emud_server_at(direction)->event_known = 0;
 	emud_each(i, 0, EMUD_DEPTH)
 	{
 		if (!node)
