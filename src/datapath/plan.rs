@@ -72,7 +72,7 @@ pub(super) fn needs(
         false => 1,
     };
     let instances = Sizes::of(profile).instances;
-    let (plans, unserved) = match service::compile(profile) {
+    let (plans, unserved) = match service::compile(profile, directions) {
         Ok(plans) => (plans, None),
         Err(why) => (Default::default(), Some(why)),
     };

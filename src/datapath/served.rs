@@ -21,7 +21,7 @@ pub(super) fn check(
         let why = "`full = \"block\"` needs engine qdisc";
         return not_served(link, if fails { Err(why.to_owned()) } else { Ok(()) });
     }
-    let [before, after] = [before, after].map(service::compile);
+    let [before, after] = [before, after].map(|p| service::compile(p, saved.directions));
     let (before, after) = (not_served(link, before)?, not_served(link, after)?);
     let differs = |(a, b): (&abi::emud_plan, &abi::emud_plan)| {
         a.nodes > 0 && b.nodes > 0 && a.first != b.first
@@ -38,7 +38,7 @@ pub(super) fn hand_over(
     profile: &Profile,
 ) -> Result<(), LinkError> {
     if there.saved.has_server() {
-        let plans = service::compile(profile);
+        let plans = service::compile(profile, there.saved.directions);
         there.maps.serve(not_served(link, plans)?);
     }
     Ok(())

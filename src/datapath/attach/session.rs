@@ -84,7 +84,8 @@ impl Session {
         };
         let mut maps = loaded.maps()?;
         if shares {
-            maps.serve(service::compile(&request.profile).map_err(LinkError::NoQdisc)?);
+            let plans = service::compile(&request.profile, request.directions);
+            maps.serve(plans.map_err(LinkError::NoQdisc)?);
         }
         maps.init(link.index, netlink::identity()?.inode)?;
         if request.profile.names_answers() {

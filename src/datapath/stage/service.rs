@@ -9,12 +9,12 @@ use crate::profile::{Bottleneck, Profile};
 const NODES: usize = abi::EMUD_NODES as usize;
 const DEPTH: usize = abi::EMUD_DEPTH as usize;
 
-/// Compiles the bottleneck of each direction; one without has no nodes.
+/// Compiles the bottleneck of each direction that is emulated; one without has no nodes.
 ///
 /// # Errors
 /// A sentence about what the server in the kernel cannot do.
-pub fn compile(profile: &Profile) -> Result<[abi::emud_plan; 2], String> {
-    if profile.joins_directions() {
+pub fn compile(profile: &Profile, emulated: [bool; 2]) -> Result<[abi::emud_plan; 2], String> {
+    if emulated == [true; 2] && profile.joins_directions() {
         return Err(
             "packets of both directions wait in one [bottleneck] (a rule without `direction` matches both)"
                 .to_owned(),
@@ -28,6 +28,9 @@ pub fn compile(profile: &Profile) -> Result<[abi::emud_plan; 2], String> {
     }
     let mut plans = [abi::emud_plan::default(); 2];
     for (direction, plan) in DIRECTIONS.into_iter().zip(&mut plans) {
+        if !emulated[direction as usize] {
+            continue;
+        }
         let names = profile.bottlenecks_of(direction);
         let mut used = profile
             .bottlenecks
@@ -156,7 +159,12 @@ mod tests {
     const SERVER: &str = "[bottleneck.b]\nrate = \"8Mbit\"\n";
 
     fn of(text: &str) -> Result<[abi::emud_plan; 2], String> {
-        compile(&Profile::parse(text, "x").unwrap_or_else(|e| panic!("{e}")))
+        in_directions(text, [true; 2])
+    }
+
+    fn in_directions(text: &str, emulated: [bool; 2]) -> Result<[abi::emud_plan; 2], String> {
+        let profile = Profile::parse(text, "x").unwrap_or_else(|e| panic!("{e}"));
+        compile(&profile, emulated)
     }
 
     #[test]
@@ -170,6 +178,14 @@ mod tests {
         assert_eq!((up.node[2].rate, up.node[2].quantum), (2_000_000, 3_200));
         let [up, down] = of(&format!("[down]\nclass = \"b\"\n{SERVER}")).unwrap();
         assert_eq!((up.nodes, down.nodes), (0, 2));
+    }
+
+    #[test]
+    fn a_direction_that_is_not_emulated_has_no_packets() {
+        let joined = format!("[link]\nclass = \"b\"\n{SERVER}");
+        assert!(of(&joined).is_err());
+        let [up, down] = in_directions(&joined, [true, false]).unwrap();
+        assert_eq!((up.nodes, down.nodes), (2, 0));
     }
 
     #[test]

@@ -193,9 +193,10 @@ pub fn exchange(engine: Engine) {
     lab.ping("-c 3 -i 0.2 -W 2");
     let nowhere =
         "[link]\ndelay = \"9ms\"\n[[rule]]\nmatch = { cgroup = \"/emud-none\" }\nlink = \"none\"";
-    // Only hold serves both directions together.
-    let joined = "[link]\nclass = \"b\"\n[bottleneck.b]\nrate = \"1Mbit\"\n";
-    let examined = [(66, lab.profile(nowhere)), (69, lab.profile(joined))];
+    // Only hold has managers of classes.
+    let managed =
+        "[up]\nclass = \"b\"\n[bottleneck.b]\nrate = \"1Mbit\"\nqueue = { aqm = \"codel\" }\n";
+    let examined = [(66, lab.profile(nowhere)), (69, lab.profile(managed))];
     for (code, profile) in &examined[..if engine == Engine::Hold { 1 } else { 2 }] {
         take(profile).expect(*code);
         assert!(keeps_all(5_000_000) >= 3);
