@@ -14,6 +14,10 @@ const DEPTH: usize = abi::EMUD_DEPTH as usize;
 /// # Errors
 /// A sentence about what the server in the kernel cannot do.
 pub fn compile(profile: &Profile, emulated: [bool; 2]) -> Result<[abi::emud_plan; 2], String> {
+    let mut plans = [abi::emud_plan::default(); 2];
+    if profile.bottlenecks.is_empty() {
+        return Ok(plans);
+    }
     if emulated == [true; 2] && profile.joins_directions() {
         return Err(
             "packets of both directions wait in one [bottleneck] (a rule without `direction` matches both)"
@@ -26,7 +30,6 @@ pub fn compile(profile: &Profile, emulated: [bool; 2]) -> Result<[abi::emud_plan
                 .to_owned(),
         );
     }
-    let mut plans = [abi::emud_plan::default(); 2];
     for (direction, plan) in DIRECTIONS.into_iter().zip(&mut plans) {
         if !emulated[direction as usize] {
             continue;
@@ -178,6 +181,19 @@ mod tests {
         assert_eq!((up.node[2].rate, up.node[2].quantum), (2_000_000, 3_200));
         let [up, down] = of(&format!("[down]\nclass = \"b\"\n{SERVER}")).unwrap();
         assert_eq!((up.nodes, down.nodes), (0, 2));
+    }
+
+    #[test]
+    fn without_a_bottleneck_there_is_nothing_to_serve() {
+        for links in [
+            "[link]\nduplicate = \"1%\"\nrate = \"1Mbit\"\n",
+            "[matrix]\ncapacity = 10\n",
+            "[links.a]\ndelay = \"1ms\"\n[[rule]]\nlink = \"a\"\nper = \"flow\"\n",
+        ] {
+            assert_eq!(of(links).unwrap().map(|plan| plan.nodes), [0; 2]);
+            let served = of(&format!("{links}{SERVER}"));
+            assert_eq!(served.is_err(), !links.contains("rate"), "{links}");
+        }
     }
 
     #[test]
