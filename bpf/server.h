@@ -76,9 +76,9 @@ __noinline int emud_new_head(__u32 direction, __u32 node)
 	n->head_bytes = c ? c->classed.bytes : 0;
 	emud_watch(s, n);
 	if (!before && n->head_number)
-		emud_fill(s, node);
+		emud_fill(s, node, 1);
 	else if (before && !n->head_number)
-		emud_drain(s, node);
+		emud_fill(s, node, -1);
 	if (s->schedule == EMUD_SCHEDULE_FIFO && before != n->head_number) {
 		n->is_ready = 0;
 		emud_give_up(n);

@@ -294,8 +294,9 @@ __noinline int emud_refresh(__u32 direction, __u32 node, __u64 now)
 	return 0;
 }
 
-/* A leaf has packets again: time without packets earns no guarantee. */
-static __always_inline void emud_fill(struct emud_server *s, __u32 node)
+/* A leaf has packets again (`by` is 1), or none any more (-1): time without packets earns no
+ * guarantee. */
+static __always_inline void emud_fill(struct emud_server *s, __u32 node, int by)
 {
 	__u32 i;
 
@@ -307,22 +308,7 @@ static __always_inline void emud_fill(struct emud_server *s, __u32 node)
 			break;
 		if (!n->filled)
 			emud_raise(&n->guarantee, s->now);
-		n->filled++;
-		node = n->plan.parent;
-	}
-}
-
-static __always_inline void emud_drain(struct emud_server *s, __u32 node)
-{
-	__u32 i;
-
-	emud_each(i, 0, EMUD_DEPTH)
-	{
-		struct emud_node *n = emud_node_at(s, node);
-
-		if (!node)
-			break;
-		n->filled--;
+		n->filled += by;
 		node = n->plan.parent;
 	}
 }

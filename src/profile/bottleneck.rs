@@ -150,10 +150,8 @@ impl Profile {
 
     /// Returns whether some class holds back its senders.
     pub fn blocks(&self) -> bool {
-        let names = self.bottlenecks.iter().flat_map(Bottleneck::services);
-        names
-            .into_iter()
-            .any(|name| self.queue_of(&name).is_some_and(|queue| queue.blocks))
+        let mut names = self.bottlenecks.iter().flat_map(Bottleneck::services);
+        names.any(|name| self.queue_of(&name).is_some_and(|queue| queue.blocks))
     }
 
     pub(crate) fn queue_of(&self, class: &str) -> Option<&Queue> {

@@ -11,16 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <linux/bpf.h>
-
-#define EMUD_KERNEL_H
-#define SEC(name)
-#define __uint(name, value) int(*name)[value]
-#define __type(name, value) value *name
-#define __kptr
-#define __noinline
+#include "kernel.h"
 #define BPF_PROG(name, arguments...) name(arguments)
-#define likely(x) (x)
-#define unlikely(x) (x)
 #define NET_XMIT_SUCCESS 0
 #define NET_XMIT_DROP 1
 
@@ -65,13 +57,6 @@ static void *value_at(void *map, __u32 index);
 #define bpf_qdisc_bstats_update(sch, skb) (void)(skb)
 #define bpf_qdisc_skb_drop(skb, to_free) (void)(skb)
 #define bpf_kfree_skb(skb) free_skb(skb)
-#define bpf_loop(n, step, context, flags)                          \
-	({                                                         \
-		__u32 i_ = 0, n_ = (n);                            \
-		while (i_ < n_ && !step(i_++, context))            \
-			;                                          \
-		i_;                                                \
-	})
 #define bpf_kptr_xchg(at, new)                \
 	({                                    \
 		struct sk_buff *was_ = *(at); \

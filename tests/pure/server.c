@@ -10,22 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <linux/bpf.h>
-
-#define EMUD_KERNEL_H
-#define SEC(name)
-#define __uint(name, value) int(*name)[value]
-#define __type(name, value) value *name
-#define __kptr
-#define __noinline
-#define likely(x) (x)
-#define unlikely(x) (x)
-#define bpf_loop(n, step, context, flags)               \
-	({                                              \
-		__u32 i_ = 0, n_ = (n);                 \
-		while (i_ < n_ && !step(i_++, context)) \
-			;                               \
-		i_;                                     \
-	})
+#include "kernel.h"
 
 struct sk_buff;
 static void *value_at(const void *map, __u32 index);

@@ -2,7 +2,7 @@
 //! Real queues: two senders in front of one server.
 
 use std::net::UdpSocket;
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt;
@@ -32,23 +32,24 @@ fn profile(schedule: &str, classes: [&str; 2]) -> String {
     )
 }
 
+/// Counts the packets that arrive at a port, until none has for so long.
+fn arrivals(lab: &Lab, port: u16, patience: Duration) -> JoinHandle<u64> {
+    inside(&lab.b, move || {
+        let socket = UdpSocket::bind((Lab::B4, port)).unwrap();
+        support::probe::set_buffer(&socket, libc::SO_RCVBUFFORCE);
+        socket.set_read_timeout(Some(patience)).unwrap();
+        let mut data = [0; 2048];
+        let mut count = 0;
+        while next(&socket, &mut data).is_some() {
+            count += 1;
+        }
+        count
+    })
+}
+
 /// Packets that each sender sent and that arrived, while both send at a constant rate.
 fn both(lab: &Lab, seconds: f64) -> [(u64, u64); 2] {
-    let receivers = PORTS.map(|port| {
-        inside(&lab.b, move || {
-            let socket = UdpSocket::bind((Lab::B4, port)).unwrap();
-            support::probe::set_buffer(&socket, libc::SO_RCVBUFFORCE);
-            socket
-                .set_read_timeout(Some(Duration::from_millis(1500)))
-                .unwrap();
-            let mut data = [0; 2048];
-            let mut count = 0;
-            while next(&socket, &mut data).is_some() {
-                count += 1;
-            }
-            count
-        })
-    });
+    let receivers = PORTS.map(|port| arrivals(lab, port, Duration::from_millis(1500)));
     thread::sleep(Duration::from_millis(300));
     let sent = inside(&lab.a, move || {
         let socket = UdpSocket::bind((Lab::A4, 0)).unwrap();
@@ -444,23 +445,13 @@ pub fn classes_verified(engine: Engine) {
 /// With `full = "block"` a sender waits while its class is full, as long as its packets would take, and loses none; the
 /// delay behind the class does not count in its buffer.
 pub fn senders_wait() {
-    const PACKETS: u32 = 300;
+    const PACKETS: u16 = 300;
     let mut verdict = Verdict::default();
     let text = "[up]\ndelay = \"50ms\"\nclass = \"b\"\n[bottleneck.b]\nrate = \"2Mbit\"\n\
                 queue = { limit = \"10p\", full = \"block\" }\n";
     let lab = Lab::new();
     lab.attach(Engine::Qdisc, text, &[]);
-    let receiver = inside(&lab.b, move || {
-        let socket = UdpSocket::bind((Lab::B4, PORTS[0])).unwrap();
-        let wait = Duration::from_secs(3);
-        socket.set_read_timeout(Some(wait)).unwrap();
-        let mut data = [0; 2048];
-        let mut count = 0;
-        while next(&socket, &mut data).is_some() {
-            count += 1;
-        }
-        count
-    });
+    let receiver = arrivals(&lab, PORTS[0], Duration::from_secs(3));
     thread::sleep(Duration::from_millis(300));
     let sender = inside(&lab.a, move || {
         let socket = UdpSocket::bind((Lab::A4, 0)).unwrap();
@@ -473,7 +464,7 @@ pub fn senders_wait() {
         start.elapsed().as_secs_f64()
     });
     let took = sender.join().unwrap();
-    verdict.same("arrived", PACKETS, receiver.join().unwrap());
+    verdict.same("arrived", u64::from(PACKETS), receiver.join().unwrap());
     let wire = 8.0 * 1042.0 / 2e6;
     verdict.at_least("waited, s", wire * f64::from(PACKETS - 30), took);
     verdict.at_most("waited, s", wire * f64::from(PACKETS), took);
