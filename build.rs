@@ -23,6 +23,12 @@ const CLASSIFIERS: [(&str, &str); 7] = [
     ("all", "EMUD_FEATURES"),
 ];
 
+/// emud's qdiscs, without and with classes.
+const QDISCS: [(&str, &str); 2] = [
+    ("qdisc", "EMUD_SERVES=0"),
+    ("qdisc-serves", "EMUD_SERVES=1"),
+];
+
 fn main() -> anyhow::Result<()> {
     let out = bpf::out_dir(&["bpf"])?;
     if bpf::is_compiled(&out)? {
@@ -33,7 +39,7 @@ fn main() -> anyhow::Result<()> {
         bpf::compile(Path::new(&source), &out.join(format!("{name}.bpf.o")))?;
     }
     compile_classifiers(&out)?;
-    compile_kptr(Path::new("bpf/qdisc.bpf.c"), &out.join("qdisc.bpf.o"))?;
+    compile_qdiscs(&out)?;
     bpf::bind(Path::new("bpf/emud.h"), &out.join("emud.rs"))
 }
 
@@ -68,27 +74,43 @@ fn compile_classifiers(out: &Path) -> anyhow::Result<()> {
     )?)
 }
 
-/// Compiles `source` to `object` by the first clang that is new enough for kptrs. The object is empty
-/// if there is none, or nothing to load it.
-fn compile_kptr(source: &Path, object: &Path) -> anyhow::Result<()> {
-    if env::var_os("CARGO_FEATURE_QDISC").is_none() {
-        return Ok(fs::write(object, [])?);
+/// Compiles bpf/qdisc.bpf.c once for each of [`QDISCS`] by the first clang that is new enough for kptrs. The
+/// objects are empty if there is none, or nothing to load them.
+fn compile_qdiscs(out: &Path) -> anyhow::Result<()> {
+    let clang = if env::var_os("CARGO_FEATURE_QDISC").is_some() {
+        kptr_clang()
+    } else {
+        None
+    };
+    for (name, defined) in QDISCS {
+        let object = out.join(format!("{name}.bpf.o"));
+        match &clang {
+            Some(clang) => bpf::compile_by(
+                clang,
+                Path::new("bpf/qdisc.bpf.c"),
+                &object,
+                &[defined.to_owned()],
+            )?,
+            None => fs::write(object, [])?,
+        }
     }
+    Ok(())
+}
+
+/// Returns the first clang that is new enough for kptrs, and prints a warning if there is none.
+fn kptr_clang() -> Option<String> {
     let named = (KPTR_CLANG..=KPTR_CLANG + 9)
         .rev()
         .map(|n| format!("clang-{n}"));
     let found = std::iter::once(bpf::clang())
         .chain(named)
         .find(|clang| version(clang) >= KPTR_CLANG);
-    match found {
-        Some(clang) => bpf::compile_by(&clang, source, object, &[]),
-        None => {
-            println!(
-                "cargo:warning=no clang {KPTR_CLANG} or later: emud is built without engine qdisc"
-            );
-            Ok(fs::write(object, [])?)
-        }
+    if found.is_none() {
+        println!(
+            "cargo:warning=no clang {KPTR_CLANG} or later: emud is built without engine qdisc"
+        );
     }
+    found
 }
 
 /// Returns the major version of a clang; 0 if it does not run.

@@ -22,6 +22,9 @@
 #define EMUD_GSO_BY_FRAGS 0xffff /* GSO_BY_FRAGS: packets of any lengths */
 #define EMUD_PTP_EVENT 319 /* IEEE 1588: the UDP port of messages with a time stamp */
 
+/* Above any offset of a header, for the verifier. */
+#define EMUD_OFF_MASK 0x3fff
+
 /* Enough for two tags, an IPv6 header and TCP's first 20 bytes. */
 #define EMUD_PULL_LEN (ETH_HLEN + 4 * EMUD_VLAN_DEPTH + 40 + 20)
 
@@ -69,22 +72,27 @@ static __always_inline void emud_is_flow(struct emud_packet *p, __u64 addresses,
  * gso_segs is not valid on ingress, gso_size is. In a tunnel the inner headers are on
  * each packet, too: what is too long for the payload of gso_segs packets is header.
  * Those of SCTP can differ in length: the mean counts. */
-static __always_inline void emud_train(const struct __sk_buff *skb, struct emud_packet *p,
-				       struct emud_cursor *c)
+__noinline int emud_train(struct __sk_buff *skb, struct emud_packet *p)
 {
-	__u32 segs = p->direction == EMUD_UP ? skb->gso_segs : 0;
-	__u32 len = skb->len, size = skb->gso_size, header_len = c->off + 8;
-	struct tcphdr *tcp = emud_at(c, sizeof(*tcp));
+	__u32 segs, len = skb->len, size = skb->gso_size, header_len;
+	struct emud_cursor c;
+	struct tcphdr *tcp;
 
+	if (!p)
+		return 0;
+	c = emud_cursor(skb, p->l4_off & EMUD_OFF_MASK);
+	segs = p->direction == EMUD_UP ? skb->gso_segs : 0;
+	header_len = c.off + 8;
+	tcp = emud_at(&c, sizeof(*tcp));
 	if (tcp && p->l4_proto == IPPROTO_TCP)
-		header_len = c->off + tcp->doff * 4;
+		header_len = c.off + tcp->doff * 4;
 	if (size == EMUD_GSO_BY_FRAGS) {
-		header_len = c->off + EMUD_SCTP_HEADER;
+		header_len = c.off + EMUD_SCTP_HEADER;
 		size = segs && len > header_len ? (len - header_len + segs - 1) / segs
 						: 0;
 	}
 	if (!size || len <= header_len)
-		return;
+		return 0;
 	p->segments = (len - header_len + size - 1) / size;
 	if (segs && (segs - 1) * size < len - header_len) {
 		p->segments = segs;
@@ -95,6 +103,7 @@ static __always_inline void emud_train(const struct __sk_buff *skb, struct emud_
 	p->wire_len += (p->segments - 1) * header_len;
 	p->full_len = header_len + size;
 	p->last_len = p->wire_len - (p->segments - 1) * p->full_len;
+	return 1;
 }
 
 static __always_inline void emud_parse_l4(struct __sk_buff *skb, struct emud_packet *p,
@@ -120,7 +129,7 @@ static __always_inline void emud_parse_l4(struct __sk_buff *skb, struct emud_pac
 			p->is_neighbour = 1;
 	}
 	if (unlikely(skb->gso_size))
-		emud_train(skb, p, c);
+		emud_train(skb, p);
 	emud_is_flow(p, addresses, proto, ports);
 }
 
@@ -153,12 +162,38 @@ static __always_inline struct emud_cursor emud_cursor_l3(const struct __sk_buff 
 	return emud_cursor(skb, p->l3_off & 31);
 }
 
-/* A global function: IPv6 has up to four extension headers. */
+static __always_inline int emud_is_ip6_ext(__u8 proto)
+{
+	return proto == IPPROTO_HOPOPTS || proto == IPPROTO_ROUTING ||
+	       proto == IPPROTO_DSTOPTS;
+}
+
+/* Skips up to four extension headers, of which `proto` is the first, at `off`. Returns the offset
+ * behind them, and in the lower byte the protocol there. A global function, whose result the verifier
+ * does not follow: it would check all that comes after for each number of headers. */
+__noinline __u32 emud_ip6_skip(struct __sk_buff *skb, __u32 off, __u32 proto)
+{
+	struct emud_cursor c = emud_cursor(skb, off & 127);
+	int i;
+
+	for (i = 0; i < EMUD_IP6_EXT_DEPTH && emud_is_ip6_ext(proto); i++) {
+		struct ipv6_opt_hdr *ext = emud_at(&c, sizeof(*ext));
+
+		if (!ext)
+			break;
+		proto = ext->nexthdr;
+		c.off += (ext->hdrlen + 1) * 8;
+	}
+	return c.off << 8 | (proto & 255);
+}
+
+/* A global function: the verifier checks it once. */
 __noinline int emud_parse_ip6(struct __sk_buff *skb, struct emud_packet *p)
 {
 	struct emud_cursor cursor, *c = &cursor;
 	struct ipv6hdr *ip;
 	__u64 addresses = 6, *word;
+	__u32 behind;
 	__u8 proto;
 	int i;
 
@@ -174,17 +209,10 @@ __noinline int emud_parse_ip6(struct __sk_buff *skb, struct emud_packet *p)
 		addresses = emud_absorb(addresses, word[i]);
 	proto = ip->nexthdr;
 	c->off += sizeof(*ip);
-	for (i = 0; i < EMUD_IP6_EXT_DEPTH; i++) {
-		struct ipv6_opt_hdr *ext;
-
-		if (likely(proto != IPPROTO_HOPOPTS && proto != IPPROTO_ROUTING &&
-			   proto != IPPROTO_DSTOPTS))
-			break;
-		ext = emud_at(c, sizeof(*ext));
-		if (!ext)
-			break;
-		proto = ext->nexthdr;
-		c->off += (ext->hdrlen + 1) * 8;
+	if (unlikely(emud_is_ip6_ext(proto))) {
+		behind = emud_ip6_skip(skb, c->off, proto);
+		cursor = emud_cursor(skb, behind >> 8 & EMUD_OFF_MASK);
+		proto = behind;
 	}
 	if (proto == IPPROTO_FRAGMENT) {
 		struct ipv6_opt_hdr *fragment = emud_at(c, sizeof(*fragment));
@@ -244,6 +272,8 @@ static __always_inline int emud_parse(struct __sk_buff *skb, struct emud_packet 
 	p->last_len = p->wire_len;
 	p->l3_off = c.off;
 
+	/* From memory, so that the verifier checks the rest once, not for each number of tags. */
+	c.off = *(volatile __u32 *)&p->l3_off & 31;
 	if (likely(c.proto == bpf_htons(ETH_P_IP)))
 		emud_parse_ip4(skb, p, &c);
 	else if (c.proto == bpf_htons(ETH_P_IPV6))

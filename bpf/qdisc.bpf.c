@@ -11,6 +11,12 @@
 #include "wheel.h"
 #include "classes.h"
 
+/* 1: packets may wait in classes. Compiled with and without: code that the kernel finds dead and removes
+ * makes attach a third longer. */
+#ifndef EMUD_SERVES
+#define EMUD_SERVES 1
+#endif
+
 /* Set by the loader. */
 SEC(".rodata.room") const volatile struct emud_qdisc_room emud_room;
 
@@ -52,7 +58,7 @@ int BPF_PROG(emud_enqueue, struct sk_buff *skb, struct Qdisc *sch,
 	struct emud_classed classed = {};
 	struct emud_waiting *value = NULL;
 
-	if (emud_room.classes && stamp & EMUD_QDISC_CLASSED) {
+	if (EMUD_SERVES && stamp & EMUD_QDISC_CLASSED) {
 		emud_read_class(skb, &classed);
 		if (unlikely(classed.magic == EMUD_TOKEN)) {
 			emud_keep_token(&classed, skb);
@@ -139,7 +145,7 @@ struct sk_buff *BPF_PROG(emud_dequeue, struct Qdisc *sch)
 	struct sk_buff *skb;
 
 	w->now = 0;
-	if (emud_room.classes) {
+	if (EMUD_SERVES) {
 		if (!now)
 			now = bpf_ktime_get_ns();
 		emud_serve_all(sch, direction, now, 0);
@@ -177,7 +183,7 @@ struct sk_buff *BPF_PROG(emud_dequeue, struct Qdisc *sch)
 	if (!skb)
 		return NULL;
 	/* The monitor takes it for the departure time. */
-	if (emud_room.classes)
+	if (EMUD_SERVES)
 		skb->tstamp = due;
 	sch->q.qlen--;
 	sch->qstats.backlog -= emud_len(skb);
@@ -247,7 +253,7 @@ void BPF_PROG(emud_reset, struct Qdisc *sch)
 	if (w->owner != (__u64)sch)
 		return;
 	bpf_loop(emud_room.packets + EMUD_SPANS + 1, emud_free_next, &direction, 0);
-	if (emud_room.classes)
+	if (EMUD_SERVES)
 		emud_free_classes(emud_direction(sch), emud_room.packets);
 	w->now = 0;
 	sch->q.qlen = 0;

@@ -47,12 +47,13 @@ compile() {
 }
 # BUILT may be built without engine qdisc; what is built from the crate has it.
 kptr=$(kptr_clang)
-qdisc=$scratch/tree/bpf/compiled/qdisc.bpf.o
-if [ ! -s "$qdisc" ] && [ -n "$kptr" ]; then
+qdisc=$scratch/tree/bpf/compiled/qdisc
+if [ ! -s "$qdisc.bpf.o" ] && [ -n "$kptr" ]; then
     # Here, as what BUILT has: the type information names the folder.
-    compile "$kptr" bpf/qdisc.bpf.c "$qdisc"
+    compile "$kptr" bpf/qdisc.bpf.c "$qdisc.bpf.o" -DEMUD_SERVES=0
+    compile "$kptr" bpf/qdisc.bpf.c "$qdisc-serves.bpf.o" -DEMUD_SERVES=1
 fi
-[ -s "$qdisc" ] || echo "crates.sh: no clang 15 or later: the crates are without engine qdisc" >&2
+[ -s "$qdisc.bpf.o" ] || echo "crates.sh: no clang 15 or later: the crates are without engine qdisc" >&2
 compiled emud-monitor monitor.bpf.o "$scratch/tree/monitor/bpf/compiled"
 # A crate has the licences beside its Cargo.toml.
 cp -r "$scratch"/tree/LICENSE* "$scratch/tree/monitor/"
@@ -67,7 +68,7 @@ version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 same() {
     local object=$scratch/crates/$1-$version/bpf/compiled/$3
     local by=$clang
-    if [ "$3" = qdisc.bpf.o ]; then
+    if [ "$4" = qdisc.bpf.c ]; then
         [ -s "$object" ] || return 0
         by=$kptr
     fi
@@ -79,9 +80,14 @@ same() {
 for pair in emud:. emud-monitor:monitor; do
     for source in "${pair#*:}"/bpf/*.bpf.c; do
         source=$(basename "$source")
-        [ "$source" = link.bpf.c ] || same "${pair%:*}" "${pair#*:}" "${source%.c}.o" "$source"
+        case $source in
+            link.bpf.c | qdisc.bpf.c) ;;
+            *) same "${pair%:*}" "${pair#*:}" "${source%.c}.o" "$source" ;;
+        esac
     done
 done
+same emud . qdisc.bpf.o qdisc.bpf.c -DEMUD_SERVES=0
+same emud . qdisc-serves.bpf.o qdisc.bpf.c -DEMUD_SERVES=1
 for object in "$scratch/crates/emud-$version"/bpf/compiled/link-*.bpf.o; do
     object=$(basename "$object")
     name=${object#link-}

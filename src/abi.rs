@@ -22,9 +22,11 @@ pub static SEGMENT_OBJECT: &[u8] =
 pub static STAMP_OBJECT: &[u8] =
     aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/stamp.bpf.o"));
 
-/// The object file of bpf/qdisc.bpf.c; empty if no clang was new enough.
-pub static QDISC_OBJECT: &[u8] =
-    aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/qdisc.bpf.o"));
+/// The object files of bpf/qdisc.bpf.c, without and with classes; empty if no clang was new enough.
+pub static QDISC_OBJECTS: [&[u8]; 2] = [
+    aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/qdisc.bpf.o")),
+    aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/qdisc-serves.bpf.o")),
+];
 
 /// Both directions, `EMUD_UP` and `EMUD_DOWN`.
 pub const DIRECTIONS: [u32; 2] = [EMUD_UP, EMUD_DOWN];

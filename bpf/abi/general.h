@@ -154,7 +154,6 @@ enum emud_release {
 struct emud_qdisc_room {
 	__u32 packets; /* that can wait, in each direction */
 	__u32 down_from; /* the first of `down` in the map */
-	__u32 classes; /* packets may wait in classes */
 };
 
 #endif

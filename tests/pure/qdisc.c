@@ -64,6 +64,9 @@ static void *value_at(void *map, __u32 index);
 		was_;                         \
 	})
 
+static int serves;
+
+#define EMUD_SERVES serves
 #define const /* the test is the loader */
 #include "../../bpf/qdisc.bpf.c"
 
@@ -307,9 +310,9 @@ static void with_classes(void)
 {
 	__u64 sent = 0;
 
+	serves = 1;
 	make_plan(&plans[0], 100000000);
 	make_plan(&plans[1], 90000000);
-	emud_room.classes = 1;
 	for (int i = 0; i < 200000; i++) {
 		clock_ns += random_below(60000);
 		if (timer_ns && clock_ns >= timer_ns) {

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::fq;
 use crate::abi;
-use crate::abi::QDISC_OBJECT;
+use crate::abi::QDISC_OBJECTS;
 use crate::datapath::stage::compile::Compiled;
 use crate::datapath::stage::service;
 use crate::host::{btf, in_namespace};
@@ -98,7 +98,7 @@ pub fn install(
 /// # Errors
 /// A sentence about the missing feature.
 pub fn supported() -> Result<(), String> {
-    if QDISC_OBJECT.is_empty() {
+    if QDISC_OBJECTS.iter().any(|object| object.is_empty()) {
         let missing = match cfg!(feature = "qdisc") {
             true => "build it with clang 15 or later (`make build`), or from a crate that was",
             false => "the feature `qdisc` of the crate was off",

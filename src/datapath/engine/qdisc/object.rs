@@ -12,7 +12,7 @@ use aya::maps::MapData;
 use libbpf_sys as bpf;
 
 use crate::abi;
-use crate::abi::QDISC_OBJECT;
+use crate::abi::QDISC_OBJECTS;
 use crate::host::random;
 use crate::netlink::OWN_KIND;
 
@@ -107,11 +107,10 @@ impl Registered {
         classes: u32,
         [up, down]: [bool; 2],
     ) -> Result<Self, QdiscError> {
-        let object = Object::open()?;
+        let object = Object::open(classes > 0)?;
         let room = abi::emud_qdisc_room {
             packets,
             down_from: if up { packets } else { 0 },
-            classes: u32::from(classes > 0),
         };
         let all = (u32::from(up) + u32::from(down)) * packets;
         object.resize(c"emud_waiting", all)?;
@@ -120,7 +119,7 @@ impl Registered {
             object.resize(c"emud_classes", classes)?;
             object.resize(c"emud_tokens", abi::EMUD_TOKENS)?;
         }
-        let bytes = [room.packets, room.down_from, room.classes]
+        let bytes = [room.packets, room.down_from]
             .map(u32::to_ne_bytes)
             .concat();
         object.write(c".rodata.room", 0, &bytes)?;
@@ -151,7 +150,9 @@ fn random_kind() -> CString {
 struct Object(NonNull<bpf::bpf_object>);
 
 impl Object {
-    fn open() -> Result<Self, QdiscError> {
+    /// Opens the object with or without classes.
+    fn open(classes: bool) -> Result<Self, QdiscError> {
+        let file = QDISC_OBJECTS[usize::from(classes)];
         // Its messages would go to standard error.
         // SAFETY: no callback.
         unsafe { bpf::libbpf_set_print(None) };
@@ -163,8 +164,8 @@ impl Object {
         // SAFETY: the bytes and the options outlive the call; libbpf copies what it keeps.
         let object = unsafe {
             bpf::bpf_object__open_mem(
-                QDISC_OBJECT.as_ptr().cast(),
-                QDISC_OBJECT.len() as bpf::size_t,
+                file.as_ptr().cast(),
+                file.len() as bpf::size_t,
                 &raw const options,
             )
         };
