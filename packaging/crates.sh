@@ -92,7 +92,7 @@ for object in "$scratch/crates/emud-$version"/bpf/compiled/link-*.bpf.o; do
     object=$(basename "$object")
     name=${object#link-}
     # The table of build.rs.
-    has=$(sed -n "s/^    (\"${name%.bpf.o}\", \"\(.*\)\"),\$/\1/p" build.rs)
+    has=$(sed -n "s/^    (\"${name%.bpf.o}\", \"\([^=]*\)\"),\$/\1/p" build.rs)
     [ -n "$has" ] || { echo "crates.sh: build.rs does not list $object" >&2; exit 1; }
     same emud . "$object" link.bpf.c "-DEMUD_BUILT=($has)"
 done
