@@ -152,13 +152,21 @@ fn ip6_is_matched_as_ip4_is() {
         assert_eq!(took(&b, &yes), 10, "{matches}");
         assert_eq!(took(&b, &no), 1, "not {matches}");
     }
-    // Extension headers are before the matched fields.
-    let mut options = tcp6(|f| f[20] = 0);
-    options.splice(54..54, [6, 0, 1, 4, 0, 0, 0, 0]);
-    assert_eq!(
-        took(&one("protocol = \"tcp\", destination-port = 80"), &options),
-        10
-    );
+    // Up to four extension headers of any length are before the matched fields, and tags before them.
+    let b = one("protocol = \"tcp\", destination-port = 80");
+    for headers in 1..=4 {
+        let mut frame = tcp6(|f| f[20] = 0);
+        let mut chain = Vec::new();
+        for (next, eights) in [(60, 0), (43, 9), (60, 2), (6, 1)][4 - headers..].iter() {
+            chain.extend([*next, *eights, 1, 4 + eights * 8, 0, 0, 0, 0]);
+            chain.resize(chain.len() + usize::from(*eights) * 8, 0);
+        }
+        frame[20] = [43, 60, 43, 0][headers - 1];
+        frame.splice(54..54, chain);
+        assert_eq!(took(&b, &frame), 10, "{headers} headers");
+        frame.splice(12..12, [0x81, 0, 0, 7]);
+        assert_eq!(took(&b, &frame), 10, "{headers} headers, tagged");
+    }
     // 0/0 is every packet of its family, and no other.
     assert_eq!(took(&one("source = \"::/0\""), &yes), 10);
     assert_eq!(took(&one("source = \"::/0\""), &udp(|_| {})), 1);
