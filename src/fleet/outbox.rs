@@ -76,8 +76,13 @@ pub(super) async fn keep(
                 match client.txn(&[], &ops).await {
                     Ok(_) => break,
                     Err(FleetError::Unreachable(_)) => sleep(AGAIN).await,
-                    // Better a lost host than a run that waits for its report without end.
                     Err(e) => {
+                        let gone = async { matches!(client.renew(lease).await, Ok(false)) };
+                        if matches!(e, FleetError::Rejected { .. }) && gone.await {
+                            // Why it has ended is known when it is next renewed.
+                            return std::future::pending().await;
+                        }
+                        // Better a lost host than a run that waits for its report without end.
                         note(&e.to_string());
                         return LeaseEnd::GivenUp;
                     }
@@ -91,4 +96,66 @@ pub(super) async fn keep(
         why = writing => why,
     };
     lost.send_replace(Some(why));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::*;
+    use crate::fleet::controller::block_on;
+    use crate::fleet::etcd::Access;
+
+    /// A member of etcd that has ended a lease when the first key is written.
+    fn member() -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        thread::spawn(move || {
+            let mut ttl = 6;
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let mut reader = BufReader::new(&stream);
+                let mut head = String::new();
+                while !head.ends_with("\r\n\r\n") {
+                    reader.read_line(&mut head).unwrap();
+                }
+                let head = head.to_lowercase();
+                let len = head.split("content-length:").nth(1).unwrap();
+                let len = len.lines().next().unwrap().trim().parse().unwrap();
+                reader.read_exact(&mut vec![0; len]).unwrap();
+                let (status, body) = if head.contains("/lease/keepalive") {
+                    ("200 OK", format!(r#"{{"result":{{"TTL":"{ttl}"}}}}"#))
+                } else {
+                    ttl = 0;
+                    let why = r#"{"error":"etcdserver: requested lease not found","code":5}"#;
+                    ("404 Not Found", why.to_owned())
+                };
+                let head = format!(
+                    "HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n",
+                    body.len()
+                );
+                stream.write_all((head + &body).as_bytes()).unwrap();
+            }
+        });
+        url
+    }
+
+    #[test]
+    fn a_key_that_is_rejected_with_the_lease_does_not_hide_its_end() {
+        let access = Access {
+            urls: vec![member()],
+            ..Access::default()
+        };
+        let client = Client::new(&access).unwrap();
+        let (outbox, letters) = mpsc::unbounded_channel();
+        let (lost, mut end) = watch::channel(None);
+        outbox.send(Letter::Put("key".into(), vec![])).unwrap();
+        let ended = async {
+            keep(client, Lease(1), letters, lost, |why| panic!("{why}")).await;
+            Ok::<_, FleetError>(lease_end(&mut end).await)
+        };
+        assert_eq!(block_on(ended).unwrap(), LeaseEnd::Revoked);
+    }
 }
