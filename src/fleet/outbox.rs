@@ -108,11 +108,12 @@ mod tests {
     use crate::fleet::controller::block_on;
     use crate::fleet::etcd::Access;
 
-    /// A member of etcd that has ended a lease when the first key is written.
+    /// A member of etcd that has ended a lease when the first key is written, after it was renewed.
     fn member() -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         thread::spawn(move || {
+            let mut renewed = false;
             let mut ttl = 6;
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
@@ -126,7 +127,10 @@ mod tests {
                 let len = len.lines().next().unwrap().trim().parse().unwrap();
                 reader.read_exact(&mut vec![0; len]).unwrap();
                 let (status, body) = if head.contains("/lease/keepalive") {
+                    renewed = true;
                     ("200 OK", format!(r#"{{"result":{{"TTL":"{ttl}"}}}}"#))
+                } else if !renewed {
+                    ("503 Service Unavailable", "not yet".to_owned())
                 } else {
                     ttl = 0;
                     let why = r#"{"error":"etcdserver: requested lease not found","code":5}"#;
