@@ -77,11 +77,7 @@ fn compile_classifiers(out: &Path) -> anyhow::Result<()> {
 /// Compiles bpf/qdisc.bpf.c once for each of [`QDISCS`] by the first clang that is new enough for kptrs. The
 /// objects are empty if there is none, or nothing to load them.
 fn compile_qdiscs(out: &Path) -> anyhow::Result<()> {
-    let clang = if env::var_os("CARGO_FEATURE_QDISC").is_some() {
-        kptr_clang()
-    } else {
-        None
-    };
+    let clang = env::var_os("CARGO_FEATURE_QDISC").and_then(|_| kptr_clang());
     for (name, defined) in QDISCS {
         let object = out.join(format!("{name}.bpf.o"));
         match &clang {

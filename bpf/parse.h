@@ -71,7 +71,8 @@ static __always_inline void emud_is_flow(struct emud_packet *p, __u64 addresses,
 /* GSO and GRO packets are trains of wire packets, each with its own headers.
  * gso_segs is not valid on ingress, gso_size is. In a tunnel the inner headers are on
  * each packet, too: what is too long for the payload of gso_segs packets is header.
- * Those of SCTP can differ in length: the mean counts. */
+ * Those of SCTP can differ in length: the mean counts. A global function: rare, and long for the
+ * verifier. */
 __noinline int emud_train(struct __sk_buff *skb, struct emud_packet *p)
 {
 	__u32 segs, len = skb->len, size = skb->gso_size, header_len;

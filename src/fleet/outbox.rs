@@ -100,9 +100,7 @@ pub(super) async fn keep(
 
 #[cfg(test)]
 mod tests {
-    use std::io::{BufRead, BufReader, Read, Write};
-    use std::net::TcpListener;
-    use std::thread;
+    use support::etcd::answering;
 
     use super::*;
     use crate::fleet::controller::block_on;
@@ -110,38 +108,19 @@ mod tests {
 
     /// A member of etcd that has ended a lease when the first key is written, after it was renewed.
     fn member() -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        thread::spawn(move || {
-            let mut renewed = false;
-            let mut ttl = 6;
-            for stream in listener.incoming() {
-                let mut stream = stream.unwrap();
-                let mut reader = BufReader::new(&stream);
-                let mut head = String::new();
-                while !head.ends_with("\r\n\r\n") {
-                    reader.read_line(&mut head).unwrap();
-                }
-                let head = head.to_lowercase();
-                let len = head.split("content-length:").nth(1).unwrap();
-                let len = len.lines().next().unwrap().trim().parse().unwrap();
-                reader.read_exact(&mut vec![0; len]).unwrap();
-                let (status, body) = if head.contains("/lease/keepalive") {
-                    renewed = true;
-                    ("200 OK", format!(r#"{{"result":{{"TTL":"{ttl}"}}}}"#))
-                } else if !renewed {
-                    ("503 Service Unavailable", "not yet".to_owned())
-                } else {
-                    ttl = 0;
-                    let why = r#"{"error":"etcdserver: requested lease not found","code":5}"#;
-                    ("404 Not Found", why.to_owned())
-                };
-                let head = format!(
-                    "HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n",
-                    body.len()
-                );
-                stream.write_all((head + &body).as_bytes()).unwrap();
+        let mut renewed = false;
+        let mut kept = "{\"result\":{\"TTL\":\"6\"}}";
+        let (url, _) = answering(move |_, request| {
+            if request.contains("/lease/keepalive") {
+                renewed = true;
+                return Some(("200 OK", kept));
             }
+            if !renewed {
+                return None;
+            }
+            kept = "{\"result\":{\"TTL\":\"0\"}}";
+            let why = "{\"error\":\"etcdserver: requested lease not found\",\"code\":5}";
+            Some(("404 Not Found", why))
         });
         url
     }

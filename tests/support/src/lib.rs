@@ -8,6 +8,7 @@ pub mod chain;
 pub mod chance;
 pub mod clock;
 pub mod damage;
+pub mod etcd;
 pub mod host;
 pub mod lab;
 pub mod load;
