@@ -103,7 +103,7 @@ try: s.sendall(b'{\"name\":\"x\"}\\n')
 except BrokenPipeError: pass
 print(s.recv(1000).decode())
 ";
-    // The last of 65 connections.
+    // 64 at once get an answer, and the next one another.
     let many = "\
 import socket, sys
 taken = []
@@ -111,7 +111,8 @@ for n in range(65):
     s = socket.socket(socket.AF_UNIX)
     s.connect(sys.argv[1])
     taken.append(s)
-print(s.recv(1000).decode())
+for s in taken[:64]: s.sendall(b'{}\\n')
+print(sum(b'name' in s.recv(1000) for s in taken[:64]), taken[64].recv(1000).decode())
 ";
     let uid = nobody::UID.to_string();
     for (options, sudo, answer) in [
@@ -132,6 +133,7 @@ print(s.recv(1000).decode())
         assert_eq!(root.code, 0, "{root:?}");
         if options.contains(&"all") {
             let said = run(nobody::command("python3").args(["-c", many, &socket]));
+            assert!(said.out.starts_with("64 "), "{said:?}");
             assert!(said.out.contains("too many connections"), "{said:?}");
         }
         // Changes of links in other tests are reported to every monitor.

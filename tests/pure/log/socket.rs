@@ -214,7 +214,7 @@ fn a_change_of_a_link_is_one_alarm_and_that_of_another_link_another() {
 /// As when a stall makes all holders of a host report at once.
 #[test]
 fn no_report_of_many_is_lost() {
-    const REPORTS: usize = 200;
+    const REPORTS: usize = 256;
     let mut served = Served::new();
     let mut holders: Vec<Client> = (0..REPORTS).map(|_| served.client()).collect();
     for holder in &mut holders {

@@ -437,7 +437,7 @@ fn a_failed_program_is_at_the_top() {
 
 #[test]
 fn hostile_text_stays_text() {
-    let hostile = "</pre></title><script>alert(1)</script><img src=x onerror='a' alt=\"b\">\0\u{1b}[2J\u{7}\u{202e}&";
+    let hostile = "</pre></title><script>alert(1)</script><img src=x onerror='a' alt=\"b\">\0\u{1b}[2J\u{7}\u{202e}&\n.";
     let mut run = about(1, &[hostile]);
     run.name = hostile.to_owned();
     run.argv = vec![hostile.to_owned()];
@@ -482,6 +482,8 @@ fn hostile_text_stays_text() {
     assert!(page.contains("onerror=&#39;a&#39; alt=&#34;b&#34;"));
     // What turns the direction of writing could show a text as another one.
     assert!(page.contains('\u{fffd}') && !page.contains('\u{202e}'));
+    // A line stays one.
+    assert!(page.contains("\u{fffd}&#38;\n."));
 
     for plot in plots(&Logged::read(log.write().path()).unwrap()).unwrap() {
         assert_eq!(svg_mistakes(&plot.svg), "", "{}", plot.file);
