@@ -33,6 +33,15 @@ static __always_inline struct emud_served *emud_served_of(__u32 direction, __u32
 	return holder ? &holder->served[emud_wheel_bound(link, EMUD_LINKS_MAX)] : NULL;
 }
 
+/* Until when packets whose senders wait may come here: for ever, or not. */
+static __always_inline void emud_set_waiting(__u32 direction, __u64 until)
+{
+	struct emud_holder *holder = bpf_map_lookup_elem(&emud_holders, &direction);
+
+	if (holder)
+		holder->lease_ns = until;
+}
+
 static __always_inline void emud_count_queue(struct emud_class *count,
 					     const struct emud_node *n)
 {
@@ -79,13 +88,15 @@ static __always_inline void emud_keep_token(const struct emud_classed *classed,
 }
 
 /* A packet leaves its class: its sender may go on. */
-static __always_inline void emud_free_token(struct emud_customer *c)
+static __always_inline void emud_free_token(struct emud_server *s,
+					    struct emud_customer *c)
 {
 	struct sk_buff *token;
 
 	c->waits = 0;
 	if (likely(!(c->classed.flags & EMUD_SERVICE_HELD)))
 		return;
+	s->held--;
 	token = bpf_kptr_xchg(&c->token, NULL);
 	if (token)
 		bpf_kfree_skb(token);
@@ -118,7 +129,7 @@ static __noinline int emud_sent(__u32 direction, __u32 node, __u32 number)
 
 	if (!c || !value)
 		return 0;
-	emud_free_token(c);
+	emud_free_token(s, c);
 	wait = s->now - c->arrival;
 	if (count) {
 		count->sent_packets += c->classed.packets;
@@ -151,7 +162,8 @@ static __noinline int emud_sent(__u32 direction, __u32 node, __u32 number)
 	due = (due & ~EMUD_QDISC_MARKS) | (value->due & EMUD_QDISC_BY_SENDER);
 	value->due = due;
 	value->arrival = w->arrivals++;
-	emud_sort_in(w, number, due, s->until);
+	/* If the timer is late, there may be no bucket for the time at which it was due. */
+	emud_sort_in(w, number, due > s->until ? due : s->until, s->until);
 	return 0;
 }
 
@@ -167,7 +179,7 @@ static __noinline int emud_expired(__u32 direction, __u32 node, __u32 number)
 
 	if (!c || !value)
 		return 0;
-	emud_free_token(c);
+	emud_free_token(s, c);
 	if (count) {
 		count->expired += c->classed.packets;
 		emud_count_queue(count, emud_node_at(s, node));
@@ -258,9 +270,24 @@ enum emud_entry {
 	EMUD_ENTRY_FOREIGN, /* it is of no class */
 };
 
+/* skb_set_tcp_pure_ack() */
+#define EMUD_TRUESIZE_PURE_ACK 2
+
+/* Returns whether the buffer of the sender limits its packets in a class. Pure ACKs of TCP take
+ * nothing of it, and many sockets together would take the room of all classes. */
+static __always_inline int emud_is_limited(const struct emud_server *s,
+					   const struct emud_classed *classed,
+					   const struct sk_buff *skb, __u32 room)
+{
+	return classed->flags & EMUD_SERVICE_HELD &&
+	       skb->truesize != EMUD_TRUESIZE_PURE_ACK &&
+	       s->held < room >> EMUD_QDISC_HELD_SHIFT;
+}
+
 /* Judges a packet that comes to its class now. */
-static __always_inline enum emud_entry
-emud_enter(struct emud_server *s, const struct emud_classed *classed, __u64 now)
+static __always_inline enum emud_entry emud_enter(struct emud_server *s,
+						  const struct emud_classed *classed,
+						  int is_limited, __u64 now)
 {
 	const __u32 node = classed->service - s->first + 1;
 
@@ -269,21 +296,18 @@ emud_enter(struct emud_server *s, const struct emud_classed *classed, __u64 now)
 		return EMUD_ENTRY_FOREIGN;
 	/* Two packets do not come at one time if the server has gone on in between. */
 	s->now = s->now < now ? now : s->now + 1;
-	/* The buffer of the sender is what limits its packets. */
-	if (classed->flags & EMUD_SERVICE_HELD ||
-	    !emud_is_full(s, emud_node_at(s, node), classed->bytes))
+	if (is_limited || !emud_is_full(s, emud_node_at(s, node), classed->bytes))
 		return EMUD_ENTRY_WAITS;
 	return EMUD_ENTRY_DROPPED;
 }
 
-/* A packet finds no room in its class, or none in the qdisc. */
+/* A packet finds no room in its class. */
 static __always_inline void emud_count_full(__u32 direction, const struct emud_server *s,
 					    const struct emud_classed *classed)
 {
 	struct emud_class *count = emud_account(s, classed->service - s->first + 1);
 	struct emud_served *served = emud_served_of(direction, classed->link);
 
-	emud_expect_token(classed, 0);
 	if (count)
 		count->full += classed->packets;
 	if (served)
@@ -302,6 +326,8 @@ static __always_inline void emud_put_in_class(__u32 direction, struct emud_serve
 	if (!c)
 		return;
 	emud_expect_token(classed, number);
+	if (unlikely(classed->flags & EMUD_SERVICE_HELD))
+		s->held++;
 	c->arrival = s->now;
 	c->delay = (__s64)((stamp & ~EMUD_QDISC_MARKS) - s->now);
 	c->classed = *classed;
@@ -339,7 +365,7 @@ static long emud_free_next_classed(__u32 i, __u32 *direction)
 	c = emud_customer_at(number);
 	if (!value || !c)
 		return 1;
-	emud_free_token(c);
+	emud_free_token(s, c);
 	emud_free_classed(s, w, number, value);
 	return 0;
 }

@@ -32,6 +32,7 @@
 
 struct sk_buff {
 	__u64 tstamp;
+	unsigned int truesize;
 	char cb[48];
 };
 

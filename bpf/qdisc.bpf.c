@@ -65,10 +65,13 @@ int BPF_PROG(emud_enqueue, struct sk_buff *skb, struct Qdisc *sch,
 			return NET_XMIT_SUCCESS;
 		}
 		emud_serve_all(sch, direction, now, 1);
-		entry = emud_enter(s, &classed, now);
+		entry = emud_enter(s, &classed,
+				   emud_is_limited(s, &classed, skb, emud_room.packets),
+				   now);
 		if (entry == EMUD_ENTRY_DROPPED) {
 			/* Like a wire, without a notification to the sender; the monitor takes
 			 * SKB_DROP_REASON_QDISC_DROP for a failure of the engine. */
+			emud_expect_token(&classed, 0);
 			emud_count_full(direction, s, &classed);
 			bpf_kfree_skb(skb);
 			return NET_XMIT_SUCCESS;
@@ -99,7 +102,7 @@ int BPF_PROG(emud_enqueue, struct sk_buff *skb, struct Qdisc *sch,
 	return NET_XMIT_SUCCESS;
 drop:
 	if (entry != EMUD_ENTRY_FOREIGN)
-		emud_count_full(direction, s, &classed);
+		emud_expect_token(&classed, 0);
 	sch->qstats.drops++;
 	bpf_qdisc_skb_drop(skb, to_free);
 	return NET_XMIT_DROP;
@@ -182,8 +185,8 @@ struct sk_buff *BPF_PROG(emud_dequeue, struct Qdisc *sch)
 	emud_give_back(w, number, value);
 	if (!skb)
 		return NULL;
-	/* The monitor takes it for the departure time. */
-	if (EMUD_SERVES)
+	/* The monitor takes it for the departure time; none stays none. */
+	if (EMUD_SERVES && skb->tstamp)
 		skb->tstamp = due;
 	sch->q.qlen--;
 	sch->qstats.backlog -= emud_len(skb);
@@ -202,6 +205,8 @@ int BPF_PROG(emud_init, struct Qdisc *sch, struct nlattr *options,
 	if (w->owner)
 		return -EMUD_EBUSY;
 	w->owner = (__u64)sch;
+	if (EMUD_SERVES)
+		emud_set_waiting(emud_direction(sch), ~0ULL);
 	w->line_due = w->at = EMUD_NEVER;
 	sch->limit = emud_room.packets;
 	return 0;
@@ -256,6 +261,8 @@ void BPF_PROG(emud_reset, struct Qdisc *sch)
 	if (EMUD_SERVES)
 		emud_free_classes(emud_direction(sch), emud_room.packets);
 	w->now = 0;
+	/* Otherwise packets of its spans would go into buckets, which have no room for them. */
+	w->near = 0;
 	sch->q.qlen = 0;
 	sch->qstats.backlog = 0;
 }
@@ -266,8 +273,11 @@ void BPF_PROG(emud_destroy, struct Qdisc *sch)
 {
 	struct emud_wheel *w = &emud_wheels[emud_direction(sch)];
 
-	if (w->owner == (__u64)sch)
-		w->owner = 0;
+	if (w->owner != (__u64)sch)
+		return;
+	w->owner = 0;
+	if (EMUD_SERVES)
+		emud_set_waiting(emud_direction(sch), 0);
 }
 
 /* The loader writes the id. */

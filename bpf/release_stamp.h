@@ -118,11 +118,20 @@ static __always_inline __u64 emud_stamp_of(const struct emud_exit *e, __u64 depa
 	return emud_uses(CLASSES) && e->p->service ? stamp | EMUD_QDISC_CLASSED : stamp;
 }
 
-/* Returns whether a sender waits until its packet has left the class. */
+/* Returns whether the sender can wait until its packet has left the class. One that answers a SYN
+ * or has closed (TIME-WAIT) has no buffer. */
+static __always_inline int emud_can_wait(const struct emud_exit *e)
+{
+	const struct emud_holder *qdisc = EMUD_LOOKUP(emud_holders, e->p->direction);
+	struct bpf_sock *sk = e->skb->sk;
+
+	return e->link->release == EMUD_RELEASE_QDISC && emud_stampable(e->skb) &&
+	       qdisc && qdisc->lease_ns && sk && bpf_sk_fullsock(sk);
+}
+
 static __always_inline int emud_is_held(const struct emud_exit *e)
 {
-	return e->p->service & EMUD_SERVICE_BLOCKS &&
-	       e->link->release == EMUD_RELEASE_QDISC && e->skb->sk;
+	return e->p->service & EMUD_SERVICE_BLOCKS;
 }
 
 /* Writes for the qdisc how the packet waits in its class. */
@@ -130,6 +139,7 @@ static __always_inline void emud_put_class(const struct emud_exit *e)
 {
 	const struct emud_packet *p = e->p;
 	const int overtakes = e->link->flags & EMUD_F_DRAWN || p->held;
+	const int is_held = emud_is_held(e);
 	const union {
 		struct emud_classed classed;
 		__u32 word[5];
@@ -139,14 +149,14 @@ static __always_inline void emud_put_class(const struct emud_exit *e)
 				.magic = EMUD_CLASSED,
 				.service = p->service,
 				.path = p->path,
-				.token = emud_is_held(e) ? bpf_get_prandom_u32() : 0,
+				.token = is_held ? bpf_get_prandom_u32() : 0,
 				.bytes = emud_on_wire(p, e->link),
 				.own_bytes = p->wire_len,
 				.link = p->number,
 				.flags = (p->lost ? EMUD_SERVICE_LOST : 0) |
 					 (overtakes ? EMUD_SERVICE_OVERTAKES : 0) |
 					 (p->corrupted ? EMUD_SERVICE_CORRUPTED : 0) |
-					 (emud_is_held(e) ? EMUD_SERVICE_HELD : 0),
+					 (is_held ? EMUD_SERVICE_HELD : 0),
 				.packets = p->segments,
 			},
 	};
@@ -201,7 +211,7 @@ static __always_inline void emud_copy_by_stamp(const struct emud_exit *e, __u32 
  * A sender that waits for its class. A packet with its socket counts in the buffer of that one
  * until it is freed, but also during the delay behind the class: TCP would make 4.6 Mbit/s over 10 ms.
  * So a clone without the socket waits and departs, and the packet itself stays in the qdisc
- * until the server sends the clone, and is freed then.
+ * until the server sends the clone, and is freed then. Later filters see the clone only.
  */
 static __always_inline int emud_release_held(const struct emud_exit *e)
 {
@@ -212,10 +222,13 @@ static __always_inline int emud_release_held(const struct emud_exit *e)
 	struct __sk_buff *skb = e->skb;
 
 	skb->tc_index = EMUD_TC_INDEX;
-	if (emud_by_clone(e, skb->ifindex))
-		skb->cb[0] = token.word[0];
+	if (!emud_by_clone(e, skb->ifindex)) {
+		skb->tc_index = 0;
+		return TC_ACT_UNSPEC;
+	}
 	skb->tc_index = 0;
-	return TC_ACT_UNSPEC;
+	skb->cb[0] = token.word[0];
+	return TC_ACT_OK;
 }
 
 static __always_inline int emud_release_stamp(const struct emud_exit *e)
@@ -227,7 +240,7 @@ static __always_inline int emud_release_stamp(const struct emud_exit *e)
 		/* The redirect of a copy would clear such a stamp. */
 		e->count->unaltered += p->copied ? p->segments : 0;
 		emud_set_stamp(skb, emud_stamp_of(e, p->departure));
-		if (skb->sk) {
+		if (skb->sk && !p->service) {
 			e->count->passed[EMUD_PASS_NOT_IP] += p->segments;
 			p->passed = 1;
 		}
@@ -348,8 +361,11 @@ static __always_inline int emud_release_stamped(const struct emud_exit *e)
 {
 	const __u32 release = e->link->release;
 
-	if (emud_by_qdisc() && emud_uses(CLASSES) && unlikely(e->p->service))
+	if (emud_by_qdisc() && emud_uses(CLASSES) && unlikely(e->p->service)) {
+		if (unlikely(emud_is_held(e)) && !emud_can_wait(e))
+			e->p->service &= ~EMUD_SERVICE_BLOCKS;
 		emud_put_class(e);
+	}
 	if (emud_uses_any(1 << EMUD_RELEASE_STAMP | 1 << EMUD_RELEASE_QDISC) &&
 	    (release == EMUD_RELEASE_STAMP || release == EMUD_RELEASE_QDISC))
 		return emud_release_stamp(e);

@@ -82,6 +82,7 @@ struct emud_server {
 	__u64 tickets; /* positions given so far */
 	__u64 longest; /* bytes of the longest packet */
 	__u64 admitted; /* packets */
+	__u32 held; /* packets in classes whose senders wait */
 	__u64 now; /* all that happens before is decided */
 	__u32 above[EMUD_DEPTH];
 	struct emud_node node[EMUD_NODES];

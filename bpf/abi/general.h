@@ -151,6 +151,8 @@ enum emud_release {
 #define EMUD_QDISC_MARKS 3ULL
 /* The share of the room for those is 1/2^n. */
 #define EMUD_QDISC_BY_SENDER_SHIFT 2
+/* Above 1/2^n of the room, the limits of their classes hold for packets whose senders wait, too. */
+#define EMUD_QDISC_HELD_SHIFT 1
 struct emud_qdisc_room {
 	__u32 packets; /* that can wait, in each direction */
 	__u32 down_from; /* the first of `down` in the map */

@@ -12,7 +12,9 @@
 
 /* The holder's side of a direction: only the holder writes it. */
 struct emud_holder {
-	__u64 lease_ns; /* frames may be sent to the holder until then */
+	/* Frames may be sent to the holder until then. Engine qdisc: senders may wait for emud's
+	 * qdisc; 0: another one has taken over, and nothing would send what they wait for. */
+	__u64 lease_ns;
 	__u64 pid;
 	__u64 released; /* frames written back */
 	__u64 dropped; /* frames not written back: malformed, write failed */

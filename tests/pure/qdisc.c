@@ -18,6 +18,7 @@
 
 struct sk_buff {
 	__u64 tstamp;
+	unsigned int truesize;
 	char cb[48];
 };
 
@@ -239,10 +240,11 @@ static int tokens(void)
 	return n;
 }
 
-static void enqueue_classed(__u32 class, __u64 delay_ns, int is_held)
-{
-	__u16 token = random_below(EMUD_TOKENS);
+static unsigned int truesize;
 
+/* Returns the number of the packet; below 0: it is dropped. */
+static int put_classed(__u32 class, __u64 delay_ns, int is_held, __u16 token)
+{
 	for (int i = 0; i < PACKETS; i++) {
 		struct emud_classed *told = (void *)((struct qdisc_skb_cb *)packets[i].cb)->data;
 
@@ -250,6 +252,7 @@ static void enqueue_classed(__u32 class, __u64 delay_ns, int is_held)
 			continue;
 		packets[i].tstamp = ((clock_ns + delay_ns) & ~EMUD_QDISC_MARKS) |
 				    EMUD_QDISC_CLASSED;
+		packets[i].truesize = truesize;
 		*told = (struct emud_classed){
 			.magic = EMUD_CLASSED,
 			.service = class,
@@ -259,22 +262,31 @@ static void enqueue_classed(__u32 class, __u64 delay_ns, int is_held)
 			.packets = 1,
 			.token = token,
 		};
-		offered[class]++;
 		earliest[i] = clock_ns + told->bytes * 80 + delay_ns;
 		waits[i] = 1;
 		if (emud_enqueue(&packets[i], &sch, NULL))
 			waits[i] = 0;
-		if (is_held && !waits[i])
-			fails("one whose sender waits is dropped");
-		/* Another CPU sends it before the token comes. */
-		if (is_held && random_below(4) == 0) {
-			clock_ns += 1000000;
-			run_classed(0);
-		}
-		if (is_held)
-			enqueue_token(token);
-		return;
+		return waits[i] ? i : -1;
 	}
+	fails("no packet is free");
+	return -1;
+}
+
+static void enqueue_classed(__u32 class, __u64 delay_ns, int is_held)
+{
+	__u16 token = random_below(EMUD_TOKENS);
+
+	offered[class]++;
+	if (put_classed(class, delay_ns, is_held, token) < 0 && is_held)
+		fails("one whose sender waits is dropped");
+	if (!is_held)
+		return;
+	/* Another CPU sends it before the token comes. */
+	if (random_below(4) == 0) {
+		clock_ns += 1000000;
+		run_classed(0);
+	}
+	enqueue_token(token);
 }
 
 /* Takes out what is due: the qdisc writes into the packet when that is. */
@@ -304,6 +316,51 @@ static void to_timer(void)
 	if (timer_ns > clock_ns)
 		clock_ns = timer_ns;
 	timer_ns = 0;
+}
+
+static void leave_all(void)
+{
+	while (sch.q.qlen) {
+		if (!timer_ns)
+			fails("no timer");
+		to_timer();
+		run_classed(0);
+	}
+}
+
+/* The buffer of a sender limits what it waits for, unless it takes nothing of it, or all that wait
+ * take the room of the others. Nothing is sent meanwhile. */
+static void senders_have_limits(void)
+{
+	const __u32 most = PACKETS >> EMUD_QDISC_HELD_SHIFT;
+
+	for (__u32 i = 0; i < PACKETS - 40; i++)
+		if ((put_classed(4, 0, 1, 0) >= 0) != (i < most))
+			fails("all room is taken by those who wait");
+	for (int i = 0; i < 41; i++)
+		if ((put_classed(1, 0, 0, 0) >= 0) != (i < 40))
+			fails("no room for the others");
+	emud_reset(&sch);
+	truesize = EMUD_TRUESIZE_PURE_ACK;
+	for (int i = 0; i < 41; i++)
+		if ((put_classed(4, 0, 1, 0) >= 0) != (i < 40))
+			fails("ACKs have no limit");
+	truesize = 0;
+	emud_reset(&sch);
+}
+
+/* What a class sends late departs at once, and nothing else does. */
+static void late(void)
+{
+	const __u64 far = 300000000;
+
+	clock_ns += far - clock_ns % far;
+	enqueue_classed(1, 0, 0);
+	clock_ns += 100000000;
+	enqueue(200000000, 0);
+	enqueue(60000000, 0);
+	enqueue(100000000, 0);
+	leave_all();
 }
 
 static void with_classes(void)
@@ -336,12 +393,7 @@ static void with_classes(void)
 			run_classed(n > 0);
 		}
 	}
-	while (sch.q.qlen) {
-		if (!timer_ns)
-			fails("no timer");
-		to_timer();
-		run_classed(0);
-	}
+	leave_all();
 	for (__u32 i = 1; i <= CLASSES; i++) {
 		const struct emud_class *c = &classes[i - 1];
 
@@ -365,8 +417,11 @@ static void with_classes(void)
 	for (int i = 0; i < PACKETS; i++)
 		if (values[i].skb || customers[i].token || waits[i])
 			fails("a packet of a class is not freed");
-	if (sch.q.qlen || classes[0].backlog_packets || emud_servers[0].node[2].filled)
+	if (sch.q.qlen || classes[0].backlog_packets || emud_servers[0].node[2].filled ||
+	    emud_servers[0].held)
 		fails("a class is not empty");
+	late();
+	senders_have_limits();
 }
 
 int main(void)
@@ -452,6 +507,17 @@ int main(void)
 	if (emud_wheels[0].far || emud_next_due(&emud_wheels[0]) != EMUD_NEVER)
 		fails("not empty");
 	memset(waits, 0, sizeof(waits));
+
+	/* The spans that were far before are not taken for near ones. */
+	clock_ns += 1000000000;
+	enqueue(300000000, 0);
+	enqueue(250000000, 0);
+	enqueue(100000000, 0);
+	run(1);
+	while (sch.q.qlen) {
+		to_timer();
+		run(1);
+	}
 	with_classes();
 	return 0;
 }

@@ -15,6 +15,8 @@ impl Session {
             self.add_keeper(ifb)?;
             if self.saved.directions[abi::EMUD_DOWN as usize] {
                 self.add_qdisc(ifb, abi::EMUD_DOWN)?;
+                // fq takes its quantum from the MTU that it finds.
+                self.nl.set_mtu(ifb, fq::IFB_MTU)?;
                 self.nl.set_up(ifb, true)?;
                 self.targets[abi::EMUD_DOWN as usize] = ifb;
             }

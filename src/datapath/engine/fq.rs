@@ -294,6 +294,10 @@ pub(crate) fn classes(queues: u32) -> impl Iterator<Item = u32> {
         .map(|n| classid(ROOT_HANDLE, n))
 }
 
+/// A device with an MTU below 68 has no IPv4 (inetdev_event()), and below 1280 no IPv6: no user can bind a socket to
+/// an ifb and fill its queue. Packets that are redirected to it may be longer.
+pub(crate) const IFB_MTU: u32 = 67;
+
 /// Creates emud's ifb, still down, and returns its index.
 ///
 /// # Errors

@@ -9,6 +9,7 @@ use emud::profile::Profile;
 
 use super::rules::{bench_of, set};
 use super::*;
+use crate::hold::packet::own_network;
 
 const BOTTLENECKS: &str = "\
     [bottleneck.hub]\nrate = \"10Mbit\"\nschedule = \"drr\"\n\
@@ -176,6 +177,13 @@ fn jitter_per_packet_overtakes() {
     );
 }
 
+/// What skb->cb says to emud's qdisc.
+fn put(left: &Left) -> abi::emud_classed {
+    let cb = &left.ctx[rules::SKB_CB..][..size_of::<abi::emud_classed>()];
+    // SAFETY: as many bytes as the structure has, which takes any.
+    unsafe { std::ptr::read_unaligned(cb.as_ptr().cast()) }
+}
+
 /// The packet itself waits in emud's qdisc, and skb->cb says in which class.
 #[test]
 fn the_qdisc_gets_all_it_needs() {
@@ -188,9 +196,7 @@ fn the_qdisc_gets_all_it_needs() {
         let mut ctx = arriving(b.start + MS);
         ctx[rules::SKB_CB..][..4].copy_from_slice(&direction.to_ne_bytes());
         let left = run(&b.loaded, &udp4(1514, 1), &ctx);
-        let cb = &left.ctx[rules::SKB_CB..][..size_of::<abi::emud_classed>()];
-        // SAFETY: as many bytes as the structure has, which takes any.
-        let put: abi::emud_classed = unsafe { std::ptr::read_unaligned(cb.as_ptr().cast()) };
+        let put = put(&left);
         let want = abi::emud_classed {
             magic: abi::EMUD_CLASSED as u16,
             service: 2,
@@ -214,4 +220,43 @@ fn the_qdisc_gets_all_it_needs() {
     let b = placed("[link]\ndelay = \"20ms\"\n", abi::EMUD_RELEASE_QDISC);
     let left = run(&b.loaded, &udp4(100, 1), &arriving(b.start));
     assert_eq!(left.departure() & u64::from(abi::EMUD_QDISC_CLASSED), 0);
+}
+
+/// A packet of a test run has a socket, which waits if emud's qdisc is in place and can have the clone.
+#[test]
+fn a_sender_waits_for_what_the_qdisc_sends() {
+    let thread = std::thread::spawn(|| {
+        own_network();
+        let link = "[link]\nclass = \"line\"\n[bottleneck.line]\nrate = \"1Mbit\"\n\
+                    queue = { full = \"block\" }\n";
+        let mut b = placed(link, abi::EMUD_RELEASE_QDISC);
+        let mut lldp = vec![0; 60];
+        lldp[12..14].copy_from_slice(&0x88ccu16.to_be_bytes());
+        for (lease_ns, frame, waits) in [
+            (0, udp4(100, 1), false),
+            (u64::MAX, udp4(100, 1), true),
+            (u64::MAX, lldp, false),
+        ] {
+            let holder = abi::emud_holder {
+                lease_ns,
+                ..Default::default()
+            };
+            b.maps.set_holder(abi::EMUD_UP, &holder).unwrap();
+            let left = run(&b.loaded, &frame, &arriving(b.start));
+            let (verdict, magic) = match waits {
+                // No later filter sees it.
+                true => (TC_ACT_OK, abi::EMUD_TOKEN),
+                false => (TC_ACT_UNSPEC, abi::EMUD_CLASSED),
+            };
+            let put = put(&left);
+            assert_eq!((left.verdict, put.magic), (verdict, magic as u16));
+            let is_held = put.flags & abi::EMUD_SERVICE_HELD as u8 != 0;
+            assert_eq!(is_held, waits);
+        }
+        let c = b.counters();
+        // Those that wait in a class are counted there.
+        let not_ip = c.passed[abi::EMUD_PASS_NOT_IP as usize];
+        assert_eq!((c.packets, c.classed, not_ip), (3, 3, 0));
+    });
+    thread.join().unwrap();
 }

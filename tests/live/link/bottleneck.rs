@@ -442,6 +442,23 @@ pub fn classes_verified(engine: Engine) {
     verdict.end();
 }
 
+/// The seconds that one sender took for its packets, and how many arrived.
+fn waited(lab: &Lab, packets: u16) -> (f64, u64) {
+    let receiver = arrivals(lab, PORTS[0], Duration::from_secs(3));
+    thread::sleep(Duration::from_millis(300));
+    let sender = inside(&lab.a, move || {
+        let socket = UdpSocket::bind((Lab::A4, 0)).unwrap();
+        // The kernel doubles it, and a packet takes some 2,300 bytes of it.
+        sockopt::set_socket_send_buffer_size(&socket, 16 << 10).unwrap();
+        let start = Instant::now();
+        for _ in 0..packets {
+            socket.send_to(&[0; 1000], (Lab::B4, PORTS[0])).unwrap();
+        }
+        start.elapsed().as_secs_f64()
+    });
+    (sender.join().unwrap(), receiver.join().unwrap())
+}
+
 /// With `full = "block"` a sender waits while its class is full, as long as its packets would take, and loses none; the
 /// delay behind the class does not count in its buffer.
 pub fn senders_wait() {
@@ -451,20 +468,19 @@ pub fn senders_wait() {
                 queue = { limit = \"10p\", full = \"block\" }\n";
     let lab = Lab::new();
     lab.attach(Engine::Qdisc, text, &[]);
-    let receiver = arrivals(&lab, PORTS[0], Duration::from_secs(3));
-    thread::sleep(Duration::from_millis(300));
-    let sender = inside(&lab.a, move || {
-        let socket = UdpSocket::bind((Lab::A4, 0)).unwrap();
-        // The kernel doubles it, and a packet takes some 2,300 bytes of it.
-        sockopt::set_socket_send_buffer_size(&socket, 16 << 10).unwrap();
-        let start = Instant::now();
-        for _ in 0..PACKETS {
-            socket.send_to(&[0; 1000], (Lab::B4, PORTS[0])).unwrap();
-        }
-        start.elapsed().as_secs_f64()
-    });
-    let took = sender.join().unwrap();
-    verdict.same("arrived", u64::from(PACKETS), receiver.join().unwrap());
+    // What a sender waits for is no packet to others.
+    let later = "tc filter add dev va egress pref 9 protocol all matchall action gact ok index 7";
+    lab.in_a(later);
+    let (took, arrived) = waited(&lab, PACKETS);
+    verdict.same("arrived", u64::from(PACKETS), arrived);
+    let seen = lab.in_a("tc -s actions get action gact index 7");
+    let seen = seen
+        .split(" pkt")
+        .next()
+        .and_then(|text| text.rsplit(' ').next());
+    let seen = seen.and_then(|text| text.parse().ok()).unwrap_or(0.0);
+    // And a question for a neighbour.
+    verdict.near("seen later", f64::from(PACKETS) + 1.5, seen, 1.5);
     let wire = 8.0 * 1042.0 / 2e6;
     verdict.at_least("waited, s", wire * f64::from(PACKETS - 30), took);
     verdict.at_most("waited, s", wire * f64::from(PACKETS), took);
@@ -488,6 +504,10 @@ pub fn senders_wait() {
         0,
         lab.shown("/bottlenecks/0/classes/0/dropped_full"),
     );
+    // Nothing would send what a sender waits for.
+    lab.in_a("tc qdisc replace dev va root pfifo");
+    let (_, arrived) = waited(&lab, 20);
+    verdict.same("arrived without emud's qdisc", 20, arrived);
     lab.detach();
     verdict.end();
 }

@@ -142,6 +142,12 @@ fn attach(lab: &Lab, engine: Engine, profile: &str) -> Command {
     emud
 }
 
+/// No user can send from where packets wait, and take the room of those.
+fn has_no_way_in(lab: &Lab, verdict: &mut Verdict) {
+    let bound = "ip route get 192.0.2.1 oif emud-ifb-$(cat /sys/class/net/va/ifindex) 2>/dev/null || echo none";
+    verdict.same("route by the ifb", "none\n", &*lab.in_a(bound));
+}
+
 /// kill -9 in the middle of an attach: its first device is there, and filters are.
 fn killed(lab: &Lab, engine: Engine, before: &str) {
     let mut victim = attach(lab, engine, "dsl")
@@ -216,6 +222,9 @@ pub fn lives_and_goes(engine: Engine) {
     verdict.same("mq and fq", (0, fqs), (count("mq"), count("fq")));
     delays(&lab, engine, &mut verdict);
     queue(&lab, engine, &mut verdict);
+    if engine.is_stamped() {
+        has_no_way_in(&lab, &mut verdict);
+    }
     // A holder does not report such short delays, and emud's qdisc is not late by as much.
     if engine == Engine::Fq {
         late(&lab, &mut verdict);
