@@ -269,6 +269,9 @@ static __always_inline __u32 emud_to_segment(struct __sk_buff *skb, __u32 scratc
 	}
 	if (likely(!segmenter))
 		return 0;
+	/* The local copy of a packet to a group: bpf_redirect() drops what has no Ethernet header. */
+	if (unlikely(skb->pkt_type == PACKET_LOOPBACK))
+		return 0;
 	/* All sets of the CPU: what follows a super-packet may use another one. */
 	p = EMUD_LOOKUP(emud_packets, scratch % EMUD_DIRECTIONS);
 	if (!p)

@@ -150,7 +150,9 @@ static __always_inline int emud_turn_later(struct emud_packet *p, struct emud_ti
 
 	if (!emud_across(p, w, 1ULL << ((EMUD_REST_SHIFT - t->frac) & 63)))
 		return 0;
-	w->turn.wait = w->turn.busy_until - p->arrival;
+	/* With a burst the outage may be over. */
+	w->turn.wait =
+		w->turn.busy_until > p->arrival ? w->turn.busy_until - p->arrival : 0;
 	w->at.base = base;
 	w->at.row = row;
 	return emud_across(p, w, w->len << EMUD_REST_SHIFT);
@@ -186,13 +188,31 @@ static __always_inline int emud_turn_at(struct emud_packet *p, struct emud_timed
 	return emud_across(p, w, emud_rest(work - (room << shift), row->rate_mult));
 }
 
+/* Bytes that wait for a row without a rate: all leave when it begins, so that the wire carries
+ * nothing for them. Counts this packet with them, if it is admitted. */
+static __always_inline __u64 emud_unmetered(const struct emud_packet *p,
+					    struct emud_timed *w,
+					    const struct emud_timeline *t, __u64 start)
+{
+	const struct emud_row *row = emud_row(t, w->at.row);
+	__u64 bytes;
+
+	if (start <= p->arrival || !row || row->rate_mult)
+		return 0;
+	bytes = w->opportunity == start ? w->left : 0;
+	w->opportunity = start;
+	w->left = bytes + w->len;
+	w->id = 0; /* what opportunities know is gone */
+	return bytes;
+}
+
 /* The caller sets `seen_*` and `len`. */
 __noinline int emud_turn_by_rates(struct emud_packet *p, struct emud_timed *w)
 {
 	const struct emud_timeline *t;
 	const struct emud_link *l;
 	struct emud_state *s;
-	__u64 start = 0;
+	__u64 start = 0, bytes = 0;
 
 	if (!p || !w || !emud_uses(TIMELINE))
 		return 0;
@@ -209,14 +229,15 @@ __noinline int emud_turn_by_rates(struct emud_packet *p, struct emud_timed *w)
 		w->turn.busy_frac = w->seen_frac;
 	}
 	w->turn.wait = start > p->arrival ? start - p->arrival : 0;
-	if (l->queue_bytes &&
-	    emud_backlog(p, w, start, w->turn.busy_frac) + w->len > l->queue_bytes)
-		w->turn.full = 1;
+	if (l->queue_bytes)
+		bytes = emud_backlog(p, w, start, w->turn.busy_frac) + w->len;
 	w->at.time = start;
 	w->at.row = s->row_sent;
 	if (!emud_place(p, &w->at))
 		return 0;
 	s->row_sent = w->at.row;
+	if (l->queue_bytes && bytes + emud_unmetered(p, w, t, start) > l->queue_bytes)
+		w->turn.full = 1;
 	return emud_turn_at(p, w, t);
 }
 

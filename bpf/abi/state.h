@@ -73,7 +73,9 @@ struct emud_aqm_state {
 	__u32 codel_last_count;
 	__u32 codel_dropping;
 	__u32 codel_owes; /* drop_next moves on with the next packet above the target */
-	__u64 next; /* PIE, PI and REM: update of the probability or the price */
+	/* PIE, PI and REM: update of the probability or the price; REDs: until when idle time is
+	 * counted */
+	__u64 next;
 	__u64 pie_probability; /* times 2^EMUD_PIE_SHIFT, as the next */
 	__u64 pie_accumulated;
 	__u64 pie_delay_old;

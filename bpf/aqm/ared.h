@@ -34,7 +34,7 @@ static __always_inline int emud_ared(const struct emud_packet *p,
 {
 	__u64 max = q->red.max_ns, average, probability;
 
-	emud_red_count(&q->red, a, wait, decay);
+	emud_red_count(p, &q->red, a, wait, decay);
 	emud_ared_adapt(q, a, p->arrival);
 	average = a->red_average >> EMUD_RED_SHIFT;
 	if (average < q->red.min_ns) {

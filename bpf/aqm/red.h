@@ -25,8 +25,14 @@ static __always_inline __u64 emud_red_decay(const struct emud_link *l,
 					    const struct emud_state *s, __u64 now)
 {
 	__u64 since = *(volatile __u64 *)&s->busy_until, packets, part;
+	__u64 counted = *(volatile __u64 *)&s->aqm.next;
 
-	if (!emud_is_red(l->queueing.aqm) || since >= now || !l->queueing.red.packet_ns)
+	if (!emud_is_red(l->queueing.aqm))
+		return EMUD_Q32;
+	/* One that is dropped leaves the wire idle. */
+	if (s->aqm.aqm == l->queueing.aqm && since < counted)
+		since = counted;
+	if (since >= now || !l->queueing.red.packet_ns)
 		return EMUD_Q32;
 	packets = (now - since) / l->queueing.red.packet_ns;
 	part = (((now - since) % l->queueing.red.packet_ns) << 20) /
@@ -94,21 +100,24 @@ static __always_inline int emud_red_judge(const struct emud_packet *p,
 }
 
 /* Updates the average with this packet. */
-static __always_inline void emud_red_count(const struct emud_red *red,
+static __always_inline void emud_red_count(const struct emud_packet *p,
+					   const struct emud_red *red,
 					   struct emud_aqm_state *a, __u64 wait,
 					   __u64 decay)
 {
-	if (wait)
+	if (wait) {
 		a->red_average = emud_red_average(red, a->red_average, wait);
-	else
-		a->red_average = emud_scale(a->red_average, decay);
+		return;
+	}
+	a->red_average = emud_scale(a->red_average, decay);
+	a->next = p->arrival;
 }
 
 static __always_inline int emud_red(const struct emud_packet *p,
 				    const struct emud_red *red, struct emud_aqm_state *a,
 				    __u64 wait, __u64 decay)
 {
-	emud_red_count(red, a, wait, decay);
+	emud_red_count(p, red, a, wait, decay);
 	return emud_red_judge(p, red, &a->red_count, a->red_average);
 }
 

@@ -99,7 +99,7 @@ static __always_inline int emud_rio(const struct emud_packet *p,
 				    struct emud_aqm_state *a,
 				    const struct emud_offer *offer, __u64 wait)
 {
-	emud_red_count(&q->red, a, wait, offer->fraction);
+	emud_red_count(p, &q->red, a, wait, offer->fraction);
 	if (!wait)
 		a->rio_average = emud_scale(a->rio_average, offer->fraction);
 	else if (offer->assured)

@@ -49,6 +49,8 @@ pub(super) struct Queue<T> {
     signals: Signals,
     /// Begins with the first packet.
     manager: Option<Manager>,
+    /// The manager knows of idle time until then, ns.
+    idle_until: u64,
     seed: u64,
     /// Packets so far.
     arrived: u64,
@@ -76,6 +78,7 @@ impl<T> Queue<T> {
             sent_bytes: 0,
             signals: class.signals,
             manager: None,
+            idle_until: 0,
             seed,
             arrived: 0,
         }
@@ -127,9 +130,11 @@ impl<T> Queue<T> {
         self.catch_up(now_ns, rate);
         let backlog = self.backlog(now_ns, rate);
         let idle_ns = match backlog {
-            0 => now_ns.saturating_sub(self.sent.at_ns),
+            0 => now_ns.saturating_sub(self.sent.at_ns.max(self.idle_until)),
             _ => 0,
         };
+        // Also if the packet is dropped, so that the server stays idle.
+        self.idle_until = now_ns;
         let packet = Packet {
             idle_ns,
             full,

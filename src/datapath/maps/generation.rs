@@ -158,7 +158,8 @@ impl Maps {
         if control.turns_at == 0 {
             return Ok(());
         }
-        let previous = control.generation & abi::EMUD_LINKS_GENERATION;
+        // Not that of `generation`: an earlier call may have ended behind the next line.
+        let previous = (control.next & abi::EMUD_LINKS_GENERATION) ^ abi::EMUD_LINKS_GENERATION;
         self.change_control(|control| control.generation = control.next)?;
         let waited = grace_period();
         self.change_control(|control| control.turns_at = 0)?;

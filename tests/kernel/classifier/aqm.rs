@@ -172,19 +172,25 @@ fn reds_average_is_the_papers() {
     const WEIGHT: f64 = 0.01;
     let b = Bench::new(&red(0.02, WEIGHT, false));
     let frame = udp4(1000, 1);
-    // A step, a pause of 2,500 small packets' time with the wire idle, a step.
+    // A step, a pause of 2,500 small packets' time with the wire idle, a step; then so many that the average is
+    // far above the threshold when the wire is idle again, and packets are dropped there.
     let arrivals = (0..400u64)
         .map(|n| n * 500)
         .chain((0..300).map(|n| 2_900_000 + n * 700))
-        .chain((0..300).map(|n| 3_100_000 + n * 1_500));
-    let (mut busy, mut average) = (0u64, 0.0f64);
+        .chain((0..300).map(|n| 3_100_000 + n * 1_500))
+        .chain((0..1_000).map(|n| 4_000_000 + n * 10))
+        .chain((0..600).map(|n| 4_420_000 + n * 400));
+    let (mut busy, mut counted, mut average) = (0u64, 0u64, 0.0f64);
+    let mut dropped_when_idle = 0;
     for (n, at) in arrivals.enumerate() {
         let admitted = b.send(&frame, at).verdict == TC_ACT_UNSPEC;
         if busy > at {
             average += WEIGHT * ((busy - at) as f64 - average);
         } else {
             // For the first packet there is no average yet.
-            let idle = if n == 0 { 0 } else { at - busy };
+            let idle = if n == 0 { 0 } else { at - busy.max(counted) };
+            counted = at;
+            dropped_when_idle += u32::from(!admitted);
             average *= (1.0 - WEIGHT).powi((idle / 1000) as i32);
             // The paper's exponent is no whole number: a straight line between two.
             average *= 1.0 - WEIGHT * (idle % 1000) as f64 / 1000.0;
@@ -197,6 +203,7 @@ fn reds_average_is_the_papers() {
             "packet {n}: {got} for {average}"
         );
     }
+    assert!(dropped_when_idle > 10, "{dropped_when_idle}");
 }
 
 // CoDel

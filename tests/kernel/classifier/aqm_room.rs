@@ -106,6 +106,7 @@ struct Reference {
     /// What has not left: until when, and what it is.
     queue: VecDeque<(u64, Packet)>,
     busy_until: u64,
+    idle_until: u64,
 }
 
 impl Reference {
@@ -120,13 +121,16 @@ impl Reference {
         let packet = Packet {
             now_ns: at,
             size: bytes * BYTE_NS,
-            idle_ns: at.saturating_sub(busy_until),
+            idle_ns: at.saturating_sub(busy_until.max(self.idle_until)),
             dscp,
             capable,
             full: self.queue.len() >= LIMIT,
             draw,
             ..Packet::default()
         };
+        if wait == 0 {
+            self.idle_until = at;
+        }
         let verdict = self.manager.arrive(&packet, wait);
         if verdict == AqmVerdict::Drop || packet.full {
             return AqmVerdict::Drop;
@@ -203,6 +207,7 @@ fn compare(aqm: Aqm) -> [u64; 3] {
         manager: room(&compiled),
         queue: VecDeque::new(),
         busy_until: 0,
+        idle_until: 0,
     };
     let mut draws = Draws::of(&compiled, &frame(100, 0, 0));
     let mut marks = 0;

@@ -192,6 +192,34 @@ fn a_ramp_is_the_straight_line() {
     assert_eq!(end, 51_111_111);
 }
 
+/// What waits for a phase without a rate leaves at its start, and is in the queue until then.
+#[test]
+fn a_limit_in_bytes_counts_what_waits_for_a_phase_without_a_rate() {
+    let b = phased(
+        r#"
+        phases = { loop = true }
+        [link]
+        queue = "20kB"
+        [[phase]]
+        for = "100ms"
+        rate = "8Mbit"
+        [[phase]]
+        for = "100ms"
+        "#,
+    );
+    let admitted = |at: u64| {
+        let fates: Vec<_> = (0..400).map(|_| b.send(&udp4(1000, 1), at)).collect();
+        let admitted = fates.iter().filter(|fate| fate.verdict == TC_ACT_UNSPEC);
+        admitted.map(|fate| fate.departure).collect::<Vec<_>>()
+    };
+    for round in [0, 200 * MS] {
+        let left = admitted(round + 90 * MS);
+        assert_eq!(left.len(), 20, "{left:?}");
+        assert_eq!(left[19], round + 100 * MS);
+        assert_eq!(admitted(round + 100 * MS).len(), 400);
+    }
+}
+
 #[test]
 fn limits_and_delays_without_a_rate_take_turns() {
     let b = phased(

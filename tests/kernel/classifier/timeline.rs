@@ -283,6 +283,19 @@ fn a_limit_in_time_counts_an_outage() {
     }
 }
 
+/// A burst reaches back into an outage that is over when the packet comes: it does not wait.
+#[test]
+fn a_burst_behind_an_outage_finds_an_empty_queue() {
+    let b = Bench::new(&link(|l| {
+        let rows = [(0, 8_000_000), (1_000, 0), (2_000, 8_000_000)];
+        l.trace = Some(rates(&rows, 3_000, true));
+        l.wire.burst = Some(100_000);
+        l.queue = Limit::Time(50 * MS).into();
+    }));
+    assert_eq!(departures(&b, 1000, &[2_050 * MS]), [2_050 * MS]);
+    assert_eq!(b.counters().queue_dropped, 0);
+}
+
 #[test]
 fn delay_and_loss_are_those_of_the_moment_at_which_it_is_sent() {
     let row = |at_ms: u64, delay_ms: u64, loss: f64| TraceRow {

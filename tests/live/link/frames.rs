@@ -322,7 +322,8 @@ pub fn own_multicast(engine: Engine) {
     const GROUP: Ipv4Addr = Ipv4Addr::new(239, 7, 7, 7);
     let mut verdict = Verdict::default();
     let lab = Lab::new();
-    lab.attach(engine, "[link]\ndelay = \"2s\"", &[]);
+    // With damage, packets whose checksum is still to be computed pass the segmenter.
+    lab.attach(engine, "[link]\ndelay = \"2s\"\ncorrupt = \"0.1%\"", &[]);
     let came = inside(&lab.a, || {
         let own: Ipv4Addr = Lab::A4.parse().expect("an address");
         let socket = UdpSocket::bind((GROUP, 7011)).expect("bind");

@@ -93,6 +93,7 @@ struct Model {
     marked: Vec<bool>,
     /// The wire is free then, times rate.
     free: u128,
+    idle_until: u64,
 }
 
 impl Model {
@@ -138,10 +139,14 @@ impl Model {
         let class_seed = mix(self.plan.seed ^ mix(1));
         let packet = Judged {
             full,
-            idle_ns: if backlog == 0 { now - free } else { 0 },
+            idle_ns: match backlog {
+                0 => now - free.max(self.idle_until),
+                _ => 0,
+            },
             draw: mix(class_seed ^ mix(index as u64 + 1)),
             ..self.known(packets, index, now)
         };
+        self.idle_until = now;
         let verdict = self.manager.arrive(&packet, backlog);
         match (full, verdict) {
             (true, _) => return Err(Cause::Full),
@@ -188,6 +193,7 @@ impl Model {
             queue: VecDeque::new(),
             marked: vec![false; packets.len()],
             free: 0,
+            idle_until: 0,
         };
         let mut out = Vec::new();
         let mut arrived = 0;
