@@ -295,13 +295,14 @@ fn carry_out(what: &What, log: Option<&Path>, verdict_first: bool) -> Result<u8,
         first,
         ended.early,
     );
-    // Whether or not it can be written, the verdict is printed.
-    let written = log.map_or(Ok(()), |path| write(path, &ended, &judged));
+    // Nothing has run, and logs of a run before stay.
     if let Some(early) = ended.early
         && ended.hosts.is_empty()
     {
-        return written.map(|()| u8::try_from(128 + early.signal()).unwrap_or(u8::MAX));
+        return Ok(u8::try_from(128 + early.signal()).unwrap_or(u8::MAX));
     }
+    // Whether or not it can be written, the verdict is printed.
+    let written = log.map_or(Ok(()), |path| write(path, &ended, &judged));
     for line in lines(&merge(&ended.logs)) {
         super::out(&line)?;
     }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use emud::fleet::etcd::{Access, Client};
 use emud::fleet::keys::Keys;
+use emud::text::printable;
 
 use super::Failure;
 use super::failure::EX_USAGE;
@@ -67,8 +68,8 @@ impl Store {
     }
 }
 
-/// Prints a sentence for the user.
+/// Prints a sentence for the user, which may come from another host.
 pub fn say(text: &str) {
     // The terminal may be gone.
-    let _ = writeln!(std::io::stderr(), "emud: {text}");
+    let _ = writeln!(std::io::stderr(), "emud: {}", printable(text));
 }

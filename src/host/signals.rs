@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The signals that end a running command.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::time::Duration;
 
@@ -48,15 +48,29 @@ impl Signals {
 
 /// The same for code that does not wait for them, such as between two runs.
 #[derive(Debug, Default)]
-pub struct Noted(RefCell<Option<(Runtime, Signals)>>);
+pub struct Noted {
+    caught: RefCell<Option<(Runtime, Signals)>>,
+    first: Cell<Option<i32>>,
+}
 
 impl Noted {
+    /// Returns the first signal of all, in each call. They are caught from the first call on.
+    ///
+    /// # Errors
+    /// The kernel does not let them be caught.
+    pub fn first(&self) -> io::Result<Option<i32>> {
+        if self.first.get().is_none() {
+            self.first.set(self.take()?);
+        }
+        Ok(self.first.get())
+    }
+
     /// Returns a signal that came since the last call. They are caught from the first one on.
     ///
     /// # Errors
     /// The kernel does not let them be caught.
     pub fn take(&self) -> io::Result<Option<i32>> {
-        let mut noted = self.0.borrow_mut();
+        let mut noted = self.caught.borrow_mut();
         let (runtime, signals) = match &mut *noted {
             Some(noted) => noted,
             none => {
@@ -110,6 +124,11 @@ mod tests {
         unsafe { libc::raise(libc::SIGTERM) };
         assert_eq!(noted.take().unwrap(), Some(libc::SIGTERM));
         assert_eq!(noted.take().unwrap(), None);
+        // SAFETY: as above.
+        unsafe { libc::raise(libc::SIGINT) };
+        for _ in 0..2 {
+            assert_eq!(noted.first().unwrap(), Some(libc::SIGINT));
+        }
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
             // SAFETY: this process ends by them again.
             unsafe { libc::signal(signal, libc::SIG_DFL) };

@@ -6,14 +6,15 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use emud::experiment::results::{Run, summarise};
 use emud::experiment::run;
 use emud::experiment::run::{Outcome, Settings, User, of_repeat};
+use emud::host::signals::Noted;
 use emud::host::spawn;
-use emud::text::to_stderr;
+use emud::text::{printable, to_stderr};
 use emud_monitor::log::{ExitLine, RunVerdict};
 use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, ResolveFlags, memfd_create, openat2};
 
@@ -25,6 +26,8 @@ use crate::cli::{Failure, colour, hold_run};
 
 /// How long a run that a signal ended waits for a reader of its messages.
 const AFTER_SIGNAL: Duration = Duration::from_secs(1);
+/// Interval of looks for a signal meanwhile.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Runs all repeats and returns the exit code: with --require-clean that of the clean run,
 /// otherwise the first that is not 0.
@@ -33,7 +36,9 @@ pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> 
     let mut runs = vec![];
     let mut suites = vec![];
     let mut stopped = Ok(());
-    let mut patience = Duration::MAX;
+    // Also those that come between two runs, or when one has ended its clean-up.
+    let signals = Noted::default();
+    signals.first()?;
     untouched(args)?;
     let mut file = args
         .junit
@@ -55,17 +60,14 @@ pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> 
             },
             ..settings.clone()
         };
-        let ran = once(args, what, &settings);
+        let ran = once(args, what, &settings, &signals);
         let (name, seed) = (what.name(), settings.seed);
         let suite = match &ran {
             Ok((outcome, _)) => Suite::of(outcome, name, settings.repeat, seed),
             Err(e) => Suite::failed(e, name, settings.repeat, seed),
         };
-        if let Ok((outcome, _)) = &ran {
-            patience = patience_after(outcome.signal);
-        }
         if annotated(args) {
-            say(suite.annotations(), patience);
+            say(suite.annotations(), &signals);
         }
         suites.push(suite);
         let (outcome, run) = match ran {
@@ -82,6 +84,12 @@ pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> 
         if outcome.signal.is_some() {
             break;
         }
+        if let Some(signal) = signals.first()?
+            && n < args.repeat
+        {
+            codes.push(u8::try_from(128 + signal).unwrap_or(u8::MAX));
+            break;
+        }
         let failed = outcome.exits.iter().any(ExitLine::failed);
         if args.require_clean && judgement.verdict == RunVerdict::Clean && !failed {
             codes = vec![judgement.exit_code];
@@ -89,7 +97,7 @@ pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> 
         }
     }
     if args.repeat > 1 && !runs.is_empty() {
-        say(summarise(&runs).text(), patience);
+        say(summarise(&runs).text(), &signals);
     }
     let written = match (&mut file, &args.junit) {
         (Some(file), Some(path)) => (file.write_all(junit(&suites).as_bytes()))
@@ -193,7 +201,12 @@ fn create(path: &Path, owner: Option<&User>) -> io::Result<File> {
 }
 
 /// Runs one repeat, prints its result, and reads its log if there are several.
-fn once(args: &Args, what: &What, settings: &Settings) -> Result<(Outcome, Option<Run>), Failure> {
+fn once(
+    args: &Args,
+    what: &What,
+    settings: &Settings,
+    signals: &Noted,
+) -> Result<(Outcome, Option<Run>), Failure> {
     let plan = what.plan()?;
     let (n, _) = settings.repeat;
     let caller = settings.caller.as_ref();
@@ -207,7 +220,7 @@ fn once(args: &Args, what: &What, settings: &Settings) -> Result<(Outcome, Optio
     let notes = outcome
         .notes
         .iter()
-        .map(|note| format!("emud: note: {note}\n"));
+        .map(|note| format!("emud: note: {}\n", printable(note)));
     let mut text: String = notes.collect();
     if outcome.finished.lines_lost > 0 {
         text += &format!(
@@ -222,7 +235,7 @@ fn once(args: &Args, what: &What, settings: &Settings) -> Result<(Outcome, Optio
         true => colour::verdict(&verdict),
         false => verdict,
     };
-    say(text, patience_after(outcome.signal));
+    say(text, signals);
     let Some(log) = log else {
         return Ok((outcome, None));
     };
@@ -234,23 +247,22 @@ fn once(args: &Args, what: &What, settings: &Settings) -> Result<(Outcome, Optio
     Ok((outcome, run))
 }
 
-fn patience_after(signal: Option<i32>) -> Duration {
-    match signal {
-        Some(_) => AFTER_SIGNAL,
-        None => Duration::MAX,
-    }
-}
-
-/// Prints to standard error, and waits so long for a reader that has stopped reading. The exit code
-/// does not change if the text cannot be printed.
-fn say(text: String, patience: Duration) {
+/// Prints to standard error, and waits for a reader that has stopped reading; after a signal, not for long. The exit
+/// code does not change if the text cannot be printed.
+fn say(text: String, signals: &Noted) {
     let (tell, said) = channel::<()>();
     let print = move || {
         let _ = io::stderr().write_all(text.as_bytes());
         drop(tell);
     };
-    if spawn("emud-say", print).is_ok() {
-        let _ = said.recv_timeout(patience);
+    if spawn("emud-say", print).is_err() {
+        return;
+    }
+    while let Err(RecvTimeoutError::Timeout) = said.recv_timeout(LOOK_EVERY) {
+        if let Ok(Some(_)) = signals.first() {
+            let _ = said.recv_timeout(AFTER_SIGNAL);
+            return;
+        }
     }
 }
 

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::difference::differences;
+use super::difference::{differences, mixed};
 use super::estimate::mean_difference;
-use super::summary::{Row, fewer_samples, rows};
+use super::summary::{Row, fewer, rows};
 use super::{
     CONFIDENCE, Difference, Estimate, Figure, FigureName, Losses, Run, RunEntry, TTest, bonferroni,
     figures, losses, paired, welch, z,
@@ -92,9 +92,10 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
                 "{side} has no run that counts: its figures are of all its runs"
             ));
         }
+        notes.extend(mixed(Some(side), runs));
     }
     let both: Vec<&Run> = of_a.iter().chain(&of_b).copied().collect();
-    notes.extend(fewer_samples(&both));
+    notes.extend(fewer(&both));
     let pairs = pairs(&of_a, &of_b);
     let without = of_a.len() + of_b.len() - 2 * pairs.len();
     if !pairs.is_empty() && without > 0 {

@@ -50,6 +50,24 @@ pub fn differences(a: &Run, b: &Run) -> Vec<Difference> {
     found.1
 }
 
+/// Returns a sentence if runs that are taken for repeats of one experiment differ in more than the seed: their mean is
+/// that of no experiment. `side`: its name, if there are several.
+pub(super) fn mixed(side: Option<&str>, runs: &[Run]) -> Option<String> {
+    let (first, others) = runs.split_first()?;
+    let settings = |run| {
+        let differing = differences(first, run).into_iter().map(|found| found.what);
+        let settings: Vec<String> = differing.filter(|what| what != "seed").collect();
+        (!settings.is_empty()).then(|| settings.join(", "))
+    };
+    let (other, settings) = others.iter().find_map(|run| Some((run, settings(run)?)))?;
+    let side = side.map_or(String::new(), |name| format!("{name}: "));
+    Some(format!(
+        "{side}{} and {} differ in {settings}, and the figures are of both",
+        first.path.display(),
+        other.path.display()
+    ))
+}
+
 /// Of two runs, so far.
 struct Found<'a>([&'a Run; 2], Vec<Difference>);
 

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::compare::{counted, repeated_seeds};
-use super::difference::differences;
-use super::summary::{fewer_samples, rows};
+use super::difference::{differences, mixed};
+use super::summary::{fewer, rows};
 use super::{
     Anova, CONFIDENCE, Difference, Estimate, FigureName, Losses, Run, RunEntry, anova, bonferroni,
     losses,
@@ -79,6 +79,8 @@ pub fn compare_groups(groups: &[Vec<Run>]) -> Groups {
     let mut notes: Vec<String> = none
         .map(|(_, name)| format!("{name} has no run that counts: its figures are of all its runs"))
         .collect();
+    let named = groups.iter().zip(&names);
+    notes.extend(named.filter_map(|(runs, name)| mixed(Some(name), runs)));
     let first = groups.first().and_then(|runs| runs.first());
     let group = |((runs, counted), name): ((&Vec<Run>, &Vec<&Run>), &String)| Group {
         name: name.clone(),
@@ -90,7 +92,7 @@ pub fn compare_groups(groups: &[Vec<Run>]) -> Groups {
             .unwrap_or_default(),
     };
     let all: Vec<&Run> = of.iter().flatten().copied().collect();
-    notes.extend(fewer_samples(&all));
+    notes.extend(fewer(&all));
     let figures = figures(&of, &names);
     if figures.iter().any(|figure| figure.anova.is_some()) {
         let experiments = names.iter().zip(&of);

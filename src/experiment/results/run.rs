@@ -227,6 +227,17 @@ impl Run {
         }
     }
 
+    /// Returns a sentence on figures of programs (`emud metric`) that are not kept; `None`: all are.
+    pub fn why_fewer_metrics(&self) -> Option<String> {
+        let (left_out, kept) = (self.metrics.left_out, self.metrics.items.len());
+        (left_out > 0).then(|| {
+            format!(
+                "{}: only the first {kept} figures of programs are kept; {left_out} reports are of others",
+                self.path.display()
+            )
+        })
+    }
+
     /// Returns why the run is not clean; `None`: it is.
     pub fn why_not_clean(&self) -> Option<String> {
         let Some(end) = &self.end else {

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::difference::mixed;
 use super::{CONFIDENCE, Estimate, FigureName, Losses, Run, figures, losses, verdict_word};
 use crate::text::columns;
 use emud_monitor::log::printable;
@@ -70,14 +71,17 @@ pub fn summarise(runs: &[Run]) -> Summary {
         confidence: CONFIDENCE,
         figures: rows(&of),
         losses: losses(&counted),
-        notes: fewer_samples(&of).collect(),
+        notes: mixed(None, runs).into_iter().chain(fewer(&of)).collect(),
     }
 }
 
-/// Returns a sentence for each run that lacks samples.
-pub(super) fn fewer_samples(runs: &[&Run]) -> impl Iterator<Item = String> {
-    let why = runs.iter().filter_map(|run| run.why_fewer_samples());
-    why.map(|why| format!("{why}: the figures are of the others"))
+/// Returns sentences for each run that lacks samples, or figures of its programs.
+pub(super) fn fewer(runs: &[&Run]) -> impl Iterator<Item = String> {
+    let samples = runs.iter().filter_map(|run| run.why_fewer_samples());
+    let figures = runs.iter().filter_map(|run| run.why_fewer_metrics());
+    samples
+        .map(|why| format!("{why}: the figures are of the others"))
+        .chain(figures)
 }
 
 /// Returns each figure over the runs that have it, in the order in which it first appears.

@@ -114,9 +114,27 @@ pub fn environment(
     }
     let shell = (plan.nodes.iter()).any(|node| node.command == Some(Program::Interactive));
     if shell {
-        // bash runs this after its start files, which set the prompt.
-        let prompt = format!("PS1=\"[{}] $PS1\"; unset PROMPT_COMMAND", plan.name);
-        env.push(("PROMPT_COMMAND".to_owned(), prompt));
+        env.push(("PROMPT_COMMAND".to_owned(), prompt_command(&plan.name)));
     }
     env
+}
+
+/// Returns what bash runs after its start files, which set the prompt. It expands the prompt each time.
+fn prompt_command(name: &str) -> String {
+    let shown = |c: char| c.is_alphanumeric() || " ._+-".contains(c);
+    let name = name.replace(|c| !shown(c), "_");
+    format!("PS1=\"[{name}] $PS1\"; unset PROMPT_COMMAND")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_no_command_of_the_shell() {
+        let prompt = prompt_command("a $(touch x) `y` \\$z\"b\u{1b}");
+        let shown = "PS1=\"[a __touch x_ _y_ __z_b_] $PS1\"; unset PROMPT_COMMAND";
+        assert_eq!(prompt, shown);
+        assert!(prompt_command("lte-4.5 üb").contains("[lte-4.5 üb]"));
+    }
 }

@@ -44,8 +44,8 @@ impl How {
 #[derive(Debug)]
 pub struct Attached {
     pub run: RunLink,
-    /// Number of this attachment: another one has a different number.
-    pub id: u32,
+    /// As it is at first.
+    pub seen: Seen,
     /// Engine hold's process, a child of this one.
     pub holder: Option<Pid>,
 }
@@ -64,13 +64,14 @@ pub fn attach(place: &RunLocation, link: &Link, how: How) -> Result<Attached, Ru
         engine: how.engine,
         replace: false,
         lasts: None,
+        ends_at: None,
         outlives: matches!(place, RunLocation::Here(_)),
         resolvers: None,
     };
     let attached = place.within(&link.node, || {
         let done = attach::background(&request, how.holder)?;
-        match read(&link.interface) {
-            Ok(report) => Ok((done.link_id, report)),
+        match seen(&link.interface) {
+            Ok(seen) => Ok(seen),
             // Nothing else knows yet that it is there.
             Err(e) => {
                 let gone = detach::at_end(done.ifindex, Own::Id(done.link_id));
@@ -78,13 +79,14 @@ pub fn attach(place: &RunLocation, link: &Link, how: How) -> Result<Attached, Ru
             }
         }
     })?;
-    let (id, report) = attached.map_err(|error| failed(link, error))?;
+    let seen = attached.map_err(|error| failed(link, error))?;
+    let report = &seen.report;
     let mut sides = report.up.iter().chain(&report.down);
     let holder = sides.find_map(|side| side.holder.as_ref());
     Ok(Attached {
-        run: described(link, &report),
-        id,
+        run: described(link, report),
         holder: holder.and_then(|holder| Pid::from_raw(i32::try_from(holder.pid).ok()?)),
+        seen,
     })
 }
 
@@ -105,20 +107,22 @@ pub struct Seen {
 /// # Errors
 /// [`RunError::Link`]: it was removed, or cannot be read.
 pub fn look(place: &RunLocation, link: &Link) -> Result<Seen, RunError> {
-    let looked = place.within(&link.node, || {
-        let mut nl = Netlink::open()?;
-        let device = nl.link(&link.interface)?;
-        let there = attachment::get(&mut nl, &device)?;
-        let ahead = there.maps.turns_at()?.is_some_and(|ns| now_ns() < ns);
-        let toml = (!ahead).then_some(there.saved.profile);
-        Ok(Seen {
-            report: read(&link.interface)?,
-            toml,
-            id: there.maps.id,
-            over: there.maps.is_over()?,
-        })
-    })?;
+    let looked = place.within(&link.node, || seen(&link.interface))?;
     looked.map_err(|error| failed(link, error))
+}
+
+fn seen(interface: &str) -> Result<Seen, LinkError> {
+    let mut nl = Netlink::open()?;
+    let device = nl.link(interface)?;
+    let there = attachment::get(&mut nl, &device)?;
+    let ahead = there.maps.turns_at()?.is_some_and(|ns| now_ns() < ns);
+    let toml = (!ahead).then_some(there.saved.profile);
+    Ok(Seen {
+        report: read(interface)?,
+        toml,
+        id: there.maps.id,
+        over: there.maps.is_over()?,
+    })
 }
 
 fn read(interface: &str) -> Result<Report, LinkError> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The network of a plan: creates it with its links, and removes it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::panic::resume_unwind;
 use std::thread;
@@ -24,7 +24,7 @@ use crate::profile::{Offload, Profile};
 use super::folders::Folders;
 use super::group::Group;
 use super::in_place::Guard;
-use super::links::How;
+use super::links::{How, Seen};
 use super::media::{self, OnAir};
 use super::place::RunLocation;
 use super::{ChangeLink, RunError, Settings, User, links};
@@ -45,6 +45,8 @@ pub struct Network {
     pub place: RunLocation,
     /// Attached links, in the order of the plan.
     pub links: Vec<(Link, RunLink)>,
+    /// Each of them at its attach, by name.
+    pub first: BTreeMap<String, Seen>,
     /// Media whose threads run.
     pub media: Vec<OnAir>,
     /// The host's address on its wire into the network.
@@ -105,6 +107,7 @@ impl Network {
         Ok(Self {
             place: RunLocation::Lab(Box::new(lab)),
             links: vec![],
+            first: BTreeMap::new(),
             media,
             host,
             notes,
@@ -133,6 +136,7 @@ impl Network {
         Ok(Self {
             place: RunLocation::Here(programs),
             links: vec![],
+            first: BTreeMap::new(),
             media: vec![],
             host: None,
             notes: vec![],
@@ -159,8 +163,9 @@ impl Network {
         }
         let attached = links::attach(&self.place, link, how)?;
         if let Some(guard) = &mut self.guard {
-            guard.attached(attached.id);
+            guard.attached(attached.seen.id);
         }
+        self.first.insert(link.name.clone(), attached.seen);
         self.links.push((link.clone(), attached.run));
         self.holders.extend(attached.holder);
         Ok(())

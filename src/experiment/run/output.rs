@@ -2,7 +2,7 @@
 //! Copies what programs print: to the terminal immediately, and by line into the log.
 
 use std::io::{self, Read, Write};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -20,6 +20,11 @@ use crate::host::spawn;
 const MAX_LINE: usize = 8192;
 /// Interval of checks whether everything has been copied.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
+/// After this time without output the output is complete, even if a child in the background keeps
+/// the pipe open.
+const QUIET: Duration = Duration::from_millis(500);
+/// The rest of a program's output is at most what its pipe holds; what comes later is a child's.
+const LONGEST: Duration = Duration::from_secs(2);
 
 /// The destination of one stream of one program.
 #[derive(Debug, Clone)]
@@ -34,6 +39,8 @@ pub struct Sink {
     pub prefix: Option<String>,
     pub progress: Progress,
     pub failed: Failed,
+    /// Whether emud ends programs: it does not wait for a reader any more.
+    pub ending: Arc<AtomicBool>,
 }
 
 /// Why emud's output could not be written, if it could not. A reader that has gone is not a
@@ -59,8 +66,13 @@ impl Failed {
 /// Copies until the end of the stream, or until emud's output has no reader any more: then the
 /// program's pipe is closed, as it would be without emud.
 pub fn copy(mut from: impl Read + Send + 'static, sink: Sink) -> io::Result<Copying> {
-    let taken = Arc::new(AtomicU64::new(0));
-    let count = taken.clone();
+    let state = Arc::new(State {
+        taken: AtomicU64::new(0),
+        passing_on: AtomicBool::new(false),
+        failed: sink.failed.clone(),
+        ending: sink.ending.clone(),
+    });
+    let shared = state.clone();
     let copying = move || {
         let mut lines = Lines::default();
         let mut buffer = [0; 16384];
@@ -73,44 +85,70 @@ pub fn copy(mut from: impl Read + Send + 'static, sink: Sink) -> io::Result<Copy
                 Err(_) => break,
                 Ok(len) => len,
             };
-            count.fetch_add(len as u64, Ordering::Relaxed);
-            let now = now_ns();
+            shared.passing_on.store(true, Ordering::Relaxed);
+            shared.taken.fetch_add(len as u64, Ordering::Relaxed);
+            // Into the log first, which does not wait for a reader.
+            let passed = lines.push(&buffer[..len], now_ns(), |line| sink.line(line));
+            if let Err(e) = passed {
+                sink.failed.note(e);
+                return;
+            }
             if let Err(e) = sink.raw(&buffer[..len]) {
                 sink.failed.note(e);
                 break;
             }
-            let taken = lines.push(&buffer[..len], now, |line| sink.line(line));
-            if let Err(e) = taken {
-                sink.failed.note(e);
-                return;
-            }
+            shared.passing_on.store(false, Ordering::Relaxed);
         }
         // The reader that closed the output does not get the rest.
         let _ = lines.rest(|line| sink.line(line));
     };
     let thread = spawn("emud-output", copying)?;
-    Ok(Copying { thread, taken })
+    Ok(Copying { thread, state })
+}
+
+#[derive(Debug)]
+struct State {
+    /// Number of bytes so far.
+    taken: AtomicU64,
+    /// Whether some of them are being logged or printed, which waits for the reader of emud's output.
+    passing_on: AtomicBool,
+    failed: Failed,
+    ending: Arc<AtomicBool>,
 }
 
 /// A stream that is being copied.
 #[derive(Debug)]
 pub struct Copying {
     thread: JoinHandle<()>,
-    /// Number of bytes so far.
-    taken: Arc<AtomicU64>,
+    state: Arc<State>,
 }
 
 impl Copying {
     /// Waits for the end of a program's output, after the end of the program. A child in the
-    /// background may keep the pipe open: then until there has been no output for `quiet`.
-    pub async fn ended(&self, quiet: Duration) {
+    /// background may keep the pipe open: then until there has been no output for [`QUIET`]. While
+    /// a slow reader takes what there is, no time passes, unless emud ends the program.
+    pub async fn ended(&self) {
         let mut before = None;
-        let mut since = Instant::now();
+        let mut looked = Instant::now();
+        let [mut quiet, mut waited] = [Duration::ZERO; 2];
         while !self.thread.is_finished() {
-            let now = Some(self.taken.load(Ordering::Relaxed));
+            let passing_on = self.state.passing_on.load(Ordering::Relaxed);
+            let ending = self.state.ending.load(Ordering::Relaxed);
+            let passed = looked.elapsed();
+            looked = Instant::now();
+            if ending || !passing_on {
+                quiet += passed;
+                waited += passed;
+            }
+            let now = Some(self.state.taken.load(Ordering::Relaxed));
             if now != before {
-                (before, since) = (now, Instant::now());
-            } else if since.elapsed() > quiet {
+                (before, quiet) = (now, Duration::ZERO);
+            }
+            if quiet > QUIET || waited > LONGEST {
+                if passing_on {
+                    let why = "its reader did not take the end";
+                    self.state.failed.note(io::Error::other(why));
+                }
                 return;
             }
             sleep(LOOK_EVERY).await;

@@ -30,11 +30,6 @@ use super::terminal::Terminal;
 
 /// How long a program may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
-/// After this time without output the output is complete, even if a child in the background keeps
-/// the pipe open.
-const LAST_OUTPUT: Duration = Duration::from_millis(500);
-/// The rest of a program's output is at most what its pipe holds; what comes later is a child's.
-const LONGEST_OUTPUT: Duration = Duration::from_secs(2);
 
 /// The exit of a program, and its time.
 type Ended = (io::Result<ExitStatus>, u64);
@@ -138,12 +133,9 @@ impl Process {
             Ok(ended) => ended,
             Err(_) => (Err(io::ErrorKind::Other.into()), now_ns()),
         };
-        let copied = async {
-            for stream in &self.copying {
-                stream.ended(LAST_OUTPUT).await;
-            }
-        };
-        let _ = timeout(LONGEST_OUTPUT, copied).await;
+        for stream in &self.copying {
+            stream.ended().await;
+        }
         let status = status.ok();
         ExitLine {
             mono_ns,
@@ -165,6 +157,8 @@ impl Handle {
             self.asked.set(self.asked.get() || !has_exited(self.pid));
             let _ = match self.group {
                 true => kill_process_group(self.pid, signal),
+                // It is in emud's group, which has the terminal: one from there has reached both.
+                false if matches!(signal, Signal::INT | Signal::HUP) => Ok(()),
                 false => kill_process(self.pid, signal),
             };
         }

@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use emud_monitor::log::{ExitLine, Line, LineSender, OutputStream, PhaseName};
 use rustix::process::Signal;
@@ -64,6 +65,8 @@ pub struct Programs {
     pub(crate) closing: watch::Sender<bool>,
     /// Nodes for which others need not wait any more.
     pub(crate) done: watch::Sender<BTreeSet<String>>,
+    /// Whether it has begun to end them.
+    ending: Arc<AtomicBool>,
     /// Output that could not be printed, for the user.
     unprinted: RefCell<Vec<crate::experiment::run::output::Failed>>,
 }
@@ -78,6 +81,7 @@ impl Programs {
             services: RefCell::default(),
             closing: watch::Sender::default(),
             done: watch::Sender::default(),
+            ending: Arc::default(),
             unprinted: RefCell::default(),
         }
     }
@@ -89,6 +93,7 @@ impl Programs {
 
     /// Passes a signal on to all running programs.
     pub fn pass_on(&self, signal: Signal) {
+        self.ending.store(true, Ordering::Relaxed);
         let handles = self.of(|_| true);
         handles.iter().for_each(|handle| handle.ask(signal));
     }
@@ -96,6 +101,7 @@ impl Programs {
     /// Ends the programs under test, and prevents the start of further ones.
     pub async fn end_under_test(&self) {
         self.close();
+        self.ending.store(true, Ordering::Relaxed);
         end(self.of(|phase| phase == PhaseName::Measurement)).await;
     }
 
@@ -106,6 +112,7 @@ impl Programs {
 
     /// Ends all running programs, and waits until their exits are in the log.
     pub async fn end(&self) {
+        self.ending.store(true, Ordering::Relaxed);
         end(self.of(|_| true)).await;
         let following = self.following.take();
         following.join_all().await;
@@ -181,6 +188,7 @@ impl Programs {
                 prefix: (!alone).then(|| format!("{}| ", node.name)),
                 progress: common.progress.clone(),
                 failed: failed.clone(),
+                ending: self.ending.clone(),
             },
         };
         let process = Process::start(&common.network.place, start);

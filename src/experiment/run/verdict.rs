@@ -2,7 +2,7 @@
 //! Formats a verdict, and returns its exit code.
 
 use emud_monitor::event::Resource;
-use emud_monitor::log::{ExitLine, PerResource, RunVerdict, Span, Verdict};
+use emud_monitor::log::{ExitLine, PerResource, RunVerdict, Span, Verdict, printable};
 
 use crate::monitor::session::experiment::Finished;
 
@@ -87,7 +87,12 @@ pub fn text(finished: &Finished) -> String {
         ),
         RunVerdict::Invalid => "invalid: the emulation failed".to_owned(),
     }];
-    lines.extend(judgement.invalid.iter().map(|why| format!("  {why}")));
+    lines.extend(
+        judgement
+            .invalid
+            .iter()
+            .map(|why| format!("  {}", printable(why))),
+    );
     lines.extend(
         judgement
             .contention
@@ -117,7 +122,7 @@ fn watched(verdicts: &PerResource<Verdict>) -> String {
 pub fn span(span: &Span, began: u64) -> String {
     let at = (span.since_mono_ns as f64 - began as f64) / 1e9;
     let by: Vec<String> = (span.by.iter().take(3))
-        .map(|share| format!("{} {:.0} %", share.group, 100.0 * share.share))
+        .map(|share| format!("{} {:.0} %", printable(&share.group), 100.0 * share.share))
         .collect();
     let by = match by.is_empty() {
         true => String::new(),
@@ -134,7 +139,7 @@ pub fn span(span: &Span, began: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use emud_monitor::log::PhaseName;
+    use emud_monitor::log::{PhaseName, SpanShare};
 
     fn exit(code: Option<i32>, signal: Option<i32>, ended_by_emud: bool) -> ExitLine {
         ExitLine {
@@ -183,6 +188,25 @@ mod tests {
             |exits: &[ExitLine]| exit_code(ExitCode::Program, RunVerdict::Clean, exits, None, true);
         assert_eq!(code(&first), 0);
         assert_eq!(code(&[killed]), 137);
+    }
+
+    /// Any process can choose its name.
+    #[test]
+    fn a_name_does_not_erase_the_verdict() {
+        let by = SpanShare {
+            group: "\x1b[F\x1b[2K\n".to_owned(),
+            share: 0.93,
+        };
+        let of = Span {
+            resource: "cpu".to_owned(),
+            what: "cpu 1".to_owned(),
+            since_mono_ns: 1_500_000_000,
+            until_mono_ns: 2_000_000_000,
+            duration_ns: 500_000_000,
+            by: vec![by],
+        };
+        let text = span(&of, 1_000_000_000);
+        assert!(text.ends_with(", by \\u{1b}[F\\u{1b}[2K\\n 93 %"), "{text}");
     }
 
     #[test]

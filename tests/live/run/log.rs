@@ -223,6 +223,43 @@ pub fn follows_changes() {
     );
 }
 
+/// Programs of the preparation may change a link, too.
+pub fn follows_changes_of_the_preparation() {
+    let folder = Folder::new();
+    let emud = emud_path();
+    let emud = emud.display();
+    for (prepare, code) in [
+        (format!("{emud} set w delay=9ms"), 0),
+        (
+            format!("{emud} detach w && {emud} attach w --profile lte"),
+            4,
+        ),
+    ] {
+        let text = format!(
+            "[node.a]\nprepare = [\"{prepare}\"]\ncommand = \"sleep 0.3\"\n[node.b]\n\
+             [link.w]\nbetween = [\"a\", \"b\"]\nprofile = {{ link = {{ delay = \"5ms\" }} }}\n"
+        );
+        let scenario = folder.file("s.toml", &text);
+        let ran = folder
+            .run(&format!("--scenario {scenario} --root"), &[])
+            .expect(code);
+        let changed = ran.of("link").find(|line| line["event"] == "changed");
+        match code {
+            0 => assert!(
+                changed.expect("a change")["toml"]
+                    .as_str()
+                    .unwrap()
+                    .contains("9ms")
+            ),
+            _ => assert!(
+                ran.err.contains("removed and attached again"),
+                "{}",
+                ran.err
+            ),
+        }
+    }
+}
+
 /// Its counters begin at 0, and packets passed without emulation meanwhile.
 pub fn a_link_that_comes_back_is_another() {
     let folder = Folder::new();

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::Stdio;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -89,6 +90,43 @@ pub fn output_is_whole() {
         .unwrap();
     drop(head.stdout.take());
     assert_eq!(head.wait().unwrap().code(), Some(128 + 13));
+}
+
+/// More than the pipes hold, and the program has ended long before it is read.
+pub fn a_slow_reader_gets_all() {
+    let folder = Folder::new();
+    folder.file("p.toml", LINK);
+    let numbers: String = (1..=20_000).map(|n| format!("{n}\n")).collect();
+    let mut emud = folder.command("--profile ./p.toml", &["seq", "20000"]);
+    let emud = emud.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = emud.spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(4));
+    let ran = folder.ran(&child.wait_with_output().unwrap()).expect(0);
+    assert_eq!(ran.out, numbers);
+    assert_eq!(ran.of("output").count(), 20_000);
+}
+
+/// After the end of the program, too.
+pub fn a_signal_ends_the_wait_for_a_reader() {
+    let folder = Folder::new();
+    folder.file("p.toml", LINK);
+    let (_reader, mut out) = std::io::pipe().unwrap();
+    out.write_all(&[b'x'; 61 << 10]).unwrap();
+    // What is printed before it takes less than the rest, and the verdict more.
+    let fill = "yes | head -c 4000; yes | head -c 4000 >&2";
+    let mut emud = folder.command("--profile ./p.toml", &["sh", "-c", fill]);
+    let err = out.try_clone().unwrap();
+    let child = emud.stdout(out).stderr(err).spawn().unwrap();
+    drop(emud);
+    soon("the program ends", || {
+        let log = std::fs::read_to_string(folder.path("run.log")).unwrap_or_default();
+        log.contains("\"type\":\"output\"")
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let child = RefCell::new(child);
+    let over = || child.borrow_mut().try_wait().unwrap().is_some();
+    soon("emud ends", over);
 }
 
 /// `emud run ... 2>&1 | less`: neither samples nor a signal wait for the reader.

@@ -75,6 +75,35 @@ pub fn by_signals() {
     }
 }
 
+/// One of the terminal's reaches emud and the program, which shares it although its output does not go there.
+pub fn a_signal_of_the_terminal_comes_once() {
+    let folder = Folder::new();
+    folder.file("p.toml", "[link]\ndelay = \"5ms\"\n");
+    let script = "n=0; trap 'n=$((n + 1))' INT; echo ready; i=0; \
+                  while [ $i -lt 30 ]; do sleep 0.1; i=$((i + 1)); [ $n = 0 ] || i=$((i + 9)); done; echo came $n";
+    folder.file("count.sh", script);
+    let emud = emud_path();
+    let line = format!(
+        "{} run --monitor monitor.toml --log run.log --profile ./p.toml -- sh count.sh >out",
+        emud.display()
+    );
+    folder.file("monitor.toml", support::runs::DEAF);
+    let mut terminal = std::process::Command::new("script");
+    terminal
+        .args(["-qec", &line, "/dev/null"])
+        .env("SHELL", "/bin/sh");
+    terminal
+        .current_dir(&folder.0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null());
+    let mut terminal = terminal.spawn().unwrap();
+    let out = || fs::read_to_string(folder.path("out")).unwrap_or_default();
+    soon("the program starts", || out().contains("ready"));
+    std::io::Write::write_all(terminal.stdin.as_mut().unwrap(), b"\x03").unwrap();
+    terminal.wait().unwrap();
+    assert!(out().contains("came 1\n"), "{}", out());
+}
+
 /// Later steps are skipped after a signal ended the program.
 pub fn nothing_starts_after_a_signal() {
     let folder = Folder::new();

@@ -75,6 +75,61 @@ fn what_was_asked_differently_is_named() {
     assert_eq!(found["losses"]["same"], "not_comparable");
 }
 
+/// Logs of an experiment before lie beside those of this one: their mean is that of neither.
+#[test]
+fn one_side_is_one_experiment() {
+    let mut other = about(2, &["access"]);
+    other.links[0].toml = other.links[0].toml.replace("8Mbit", "4Mbit");
+    let mut other = Log::of(other);
+    other.seconds(&["access"], 10);
+    other.end(10, Some(&judgement(RunVerdict::Clean, 10)));
+    let (first, repeat, other) = (clean(1).write(), clean(3).write(), other.write());
+    let sentence = |end: &str| format!("{} and {} {end}", first.text(), other.text());
+    let differ = sentence("differ in access: profile: link.rate, and the figures are of both");
+    let notes = |words: &[&str]| {
+        let (_, found) = compare(words);
+        let notes = found["notes"].as_array().unwrap().clone();
+        let notes = notes.iter().map(|note| note.as_str().unwrap().to_owned());
+        notes
+            .filter(|note| note.contains("differ in"))
+            .collect::<Vec<_>>()
+    };
+    let [a, b, c] = [first.text(), repeat.text(), other.text()];
+    assert_eq!(notes(&[a, c, "--against", b]), [format!("a: {differ}")]);
+    assert_eq!(notes(&[b, "--against", a, c]), [format!("b: {differ}")]);
+    assert!(notes(&[a, b, "--against", c]).is_empty());
+    let report = emud(&["report", a, c, "--text"]);
+    let text = String::from_utf8(report.stdout).unwrap();
+    assert!(text.contains(&differ), "{text}");
+}
+
+/// A program may report more figures than are kept.
+#[test]
+fn figures_that_are_not_kept_are_named() {
+    let many = |seed| {
+        let mut log = Log::new(seed, &["access"]);
+        log.seconds(&["access"], 10);
+        for n in 0..1_200 {
+            let mono_ns = MEASURED + SECOND;
+            let name = format!("flow {n}");
+            let line = json!({"mono_ns": mono_ns, "name": name, "value": 1, "unit": null});
+            log.raw("metric", mono_ns, &line);
+        }
+        log.end(10, Some(&judgement(RunVerdict::Clean, 10)));
+        log.write()
+    };
+    let (a, b) = (many(1), many(2));
+    let (_, found) = compare(&[a.text(), b.text()]);
+    let notes = found["notes"].to_string();
+    for log in [&a, &b] {
+        let kept = format!(
+            "{}: only the first 1000 figures of programs are kept; 200 reports",
+            log.text()
+        );
+        assert!(notes.contains(&kept), "{notes}");
+    }
+}
+
 /// Two profiles are two files, and have two names.
 #[test]
 fn profiles_with_other_names_are_compared_by_what_they_say() {

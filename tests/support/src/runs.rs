@@ -15,7 +15,7 @@ use crate::emud_path;
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// Thresholds that no test's load reaches, for a machine that is not judged.
-const DEAF: &str = "\
+pub const DEAF: &str = "\
 cpu = \"off\"
 network = \"off\"
 memory = \"off\"

@@ -221,11 +221,8 @@ impl Run<'_> {
         for (link, _) in &network.links {
             self.link(&link.name, LinkEvent::Attached);
         }
-        let own = network.own_links();
-        // A part without links must not judge those of other experiments on its host.
-        if !own.netns.is_empty() || self.settings.together.is_some() {
-            self.experiment.judge_links(own);
-        }
+        // Also if it has none: those of other experiments on this host are not judged.
+        self.experiment.judge_links(network.own_links());
         if !self.settings.quiet && self.signal.is_none() {
             self.say(line, signals).await;
         }

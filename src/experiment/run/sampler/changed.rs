@@ -25,6 +25,16 @@ impl Work {
             gone: false,
         };
         let before = self.state.insert(link.name.clone(), now.clone());
+        let before = before.or_else(|| {
+            let toml = self.parts.network.first.get(&link.name)?.toml.clone()?;
+            // The phase at the start is no change.
+            let phase = now.phase.clone();
+            Some(State {
+                toml,
+                phase,
+                gone: false,
+            })
+        });
         let Some(before) = before.filter(|before| *before != now) else {
             return;
         };

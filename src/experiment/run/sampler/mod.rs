@@ -101,6 +101,10 @@ struct Work {
 
 impl Work {
     fn new(parts: Parts) -> Self {
+        // Programs of the preparation may have changed a link.
+        let first = parts.network.first.iter();
+        let identity = first.map(|(name, seen)| (name.clone(), (seen.report.ifindex, seen.id)));
+        let identity = identity.collect();
         Self {
             watched: vec![],
             next_watch: Instant::now(),
@@ -109,7 +113,7 @@ impl Work {
             foreign_since: BTreeMap::new(),
             classes_before: BTreeMap::new(),
             state: BTreeMap::new(),
-            identity: BTreeMap::new(),
+            identity,
             media: MediaWatch::default(),
             host: HostWatch::default(),
             last: false,
