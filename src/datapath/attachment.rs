@@ -3,7 +3,7 @@
 //! deleted, a filter of emud's devices for this interface leads to the same program.
 
 use super::engine::qdisc;
-use super::maps::{Maps, Program};
+use super::maps::{DatapathError, Maps, Program};
 use super::saved::Saved;
 use super::{FILTER_HANDLE, KEEPER_NAME, LinkError, devices, filter_name, hook, undo};
 use crate::abi;
@@ -27,6 +27,20 @@ pub struct Attachment {
     pub maps: Maps,
     /// The record for detach.
     pub saved: Saved,
+}
+
+impl Attachment {
+    /// Returns whether every emulated direction is active: attach and detach make all of them pass
+    /// packets first.
+    pub(crate) fn is_in_force(&self) -> Result<bool, DatapathError> {
+        for direction in DIRECTIONS {
+            let emulated = self.saved.directions[direction as usize];
+            if emulated && self.maps.link(direction)?.release == abi::EMUD_RELEASE_NONE {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }
 
 /// Returns emud's filters on a device, and its programs of tcx.
@@ -133,14 +147,16 @@ pub fn get(nl: &mut Netlink, link: &Link) -> Result<Attachment, LinkError> {
 /// Returns the link on a device, to be changed or measured.
 ///
 /// # Errors
-/// As [`get`], and if it has ended by itself.
+/// As [`get`], and if it has ended by itself, or is not in force.
 pub(crate) fn running(nl: &mut Netlink, link: &Link) -> Result<Attachment, LinkError> {
     let there = get(nl, link)?;
-    match there.maps.is_over()? {
-        false => Ok(there),
-        true => Err(LinkError::Ended {
-            interface: link.name.clone(),
-        }),
+    let interface = link.name.clone();
+    if there.maps.is_over()? {
+        return Err(LinkError::Ended { interface });
+    }
+    match there.is_in_force()? {
+        true => Ok(there),
+        false => Err(LinkError::Unfinished { interface }),
     }
 }
 

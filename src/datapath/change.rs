@@ -42,6 +42,8 @@ pub struct Change {
     after: Profile,
     /// Whether traces and phases restart with the change.
     restarts: bool,
+    /// What a failed change puts back.
+    restarted_before: Option<u64>,
     new_rules: bool,
     caps: bool,
     _lock: interface::InterfaceLock,
@@ -63,6 +65,7 @@ impl Change {
         let lock = interface::lock(link.index, interface::PATIENCE)?;
         let mut there = attachment::running(&mut nl, &link)?;
         let before = Profile::parse(&there.saved.profile, "the profile in the kernel")?;
+        let restarted_before = there.saved.restarted_ns;
         let (restarts, assignments): (Vec<_>, Vec<_>) =
             (assignments.iter().cloned()).partition(|a| a.trim() == RESTART);
         if !restarts.is_empty() {
@@ -90,6 +93,7 @@ impl Change {
         Ok(Self {
             new_rules: before.rules != after.rules,
             restarts: !restarts.is_empty(),
+            restarted_before,
             before,
             after,
             nl,
@@ -148,6 +152,7 @@ impl Change {
         let new = (self.prepared, at_ns);
         let done = put_in_force(&mut self.nl, &self.link, there, &self.both, new, self.caps);
         if done.as_ref().is_err_and(|e| !is_in_force(e)) {
+            there.saved.restarted_ns = self.restarted_before;
             record(&self.link, there, [&self.after, &self.before])?;
         }
         done
@@ -298,8 +303,9 @@ fn put_in_force(
     make_room(nl, link, there, both, &[])?;
     if caps {
         undo::keep(link, &there.maps, &mut there.saved);
-        segments::cap(nl, link, &mut there.maps, &mut there.saved)?;
     }
+    // All that the record has: an earlier change may have failed behind it.
+    segments::cap(nl, link, &mut there.maps, &mut there.saved)?;
     // With the room, and notes on what could not be capped.
     there.saved.write(&mut there.maps)?;
     match at_ns {

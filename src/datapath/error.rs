@@ -53,6 +53,10 @@ pub enum LinkError {
         "the link on {interface} has ended by itself: attach again; `emud detach {interface}` restores the state before it"
     )]
     Ended { interface: String },
+    #[error(
+        "the link on {interface} is not in force, because an attach or detach has not finished: `emud detach {interface}` restores the state before it"
+    )]
+    Unfinished { interface: String },
     #[error("there is no process {pid}: {cause}")]
     NoProcess { pid: i32, cause: std::io::Error },
     #[error(
@@ -213,6 +217,7 @@ impl LinkError {
             Self::NotAttached { .. }
             | Self::AllDeleted { .. }
             | Self::Ended { .. }
+            | Self::Unfinished { .. }
             | Self::NoProcess { .. }
             | Self::NoMatrix { .. }
             | Self::NoInterface => 66,

@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::attachment::Attachment;
 use super::engine::Engine;
 use super::engine::hold::process::{running, stopped};
-use super::maps::{DatapathError, Maps, Program};
+use super::maps::{Maps, Program};
 use super::programs::{is_by_tcx, uses_clsact};
 use super::saved::{Saved, Segmenter};
 use super::{KEEPER_NAME, LinkError, attachment};
@@ -136,18 +136,6 @@ pub(crate) fn renamed(
     Ok((is_ours && device.name != *name).then_some(device))
 }
 
-/// Returns whether every emulated direction is active: attach and detach make all of them pass
-/// packets first.
-pub(crate) fn in_force(there: &Attachment) -> Result<bool, DatapathError> {
-    for direction in DIRECTIONS {
-        let emulated = there.saved.directions[direction as usize];
-        if emulated && there.maps.link(direction)?.release == abi::EMUD_RELEASE_NONE {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
 /// The state of a link during an attach or detach, or after one that was killed.
 pub(crate) const UNFINISHED: &str = "not in force: an attach or detach has not finished";
 
@@ -161,7 +149,7 @@ pub fn tampering(
 }
 
 fn compare(nl: &mut Netlink, link: &Link, there: &Attachment) -> Result<Vec<Tampering>, LinkError> {
-    if !in_force(there)? {
+    if !there.is_in_force()? {
         return Ok(Tampering::gone(UNFINISHED).into_iter().collect());
     }
     let mut found = vec![];
@@ -186,7 +174,7 @@ fn compare(nl: &mut Netlink, link: &Link, there: &Attachment) -> Result<Vec<Tamp
     }
     found.dedup();
     // Detached in the meantime: the missing parts were not removed by another process.
-    if !found.is_empty() && !in_force(there)? {
+    if !found.is_empty() && !there.is_in_force()? {
         return Ok(Tampering::gone(UNFINISHED).into_iter().collect());
     }
     Ok(found)

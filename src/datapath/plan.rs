@@ -40,6 +40,8 @@ pub struct Request {
     pub replace: bool,
     /// Time after which the link ends by itself; `None`: it does not.
     pub lasts: Option<Duration>,
+    /// When it ends instead, in ns of CLOCK_MONOTONIC: that of a link whose place it takes.
+    pub ends_at: Option<u64>,
     /// Whether the interface may outlive the link: what detach restores is then kept in a file, too.
     pub outlives: bool,
     /// The resolvers of a container, whose answers count beside those of the resolvers of this host;

@@ -164,7 +164,8 @@ fn stop_redirect(nl: &mut Netlink, ifindex: u32, saved: &Saved) -> Result<(), Ne
     };
     for filter in nl.filters(ifindex, Hook::Ingress)? {
         let orphan = Program::Orphan.name();
-        if filter.pref == pref && filter.kind == "matchall" {
+        let is_own = filter.pref == pref && filter.handle == FILTER_HANDLE;
+        if is_own && filter.kind == "matchall" {
             nl.delete_filter(ifindex, Hook::Ingress, c"matchall", pref, FILTER_HANDLE)?;
         } else if filter.bpf.is_some_and(|bpf| bpf.name == orphan) {
             nl.delete_filter(ifindex, Hook::Ingress, c"bpf", filter.pref, ORPHAN_HANDLE)?;

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 
 use super::engine::hold::failure::Failure;
@@ -67,7 +68,7 @@ pub fn serve(
         (stats.tuning, stats.cpu) = lock(&tuned)[direction as usize];
         let mut account = lock(&account);
         if account.maps.set_holder(direction as u32, &stats).is_err()
-            || netdevice::index_to_name(&socket, ifindex).is_err()
+            || name_of(&socket, ifindex).is_err()
         {
             return ControlFlow::Break(());
         }
@@ -101,7 +102,7 @@ pub fn serve(
         .run(stop, tell_tuned, report);
     // It ends after the last sender, which is gone; wait for its last reports.
     let _ = teller.join();
-    let gone = netdevice::index_to_name(&socket, ifindex).is_err();
+    let gone = name_of(&socket, ifindex).is_err();
     ended.store(true, Ordering::Relaxed);
     let no_tap = |ends: &Vec<(_, End)>| ends.iter().any(|(_, end)| *end == End::TapGone);
     // It finds out why.
@@ -159,6 +160,14 @@ fn to_read(word: &abi::emud_control, version: u64, now_ns: u64) -> Option<u64> {
     (in_force != version && !is_ahead).then_some(in_force)
 }
 
+/// Returns the name of an interface that is there. The kernel takes names that are no UTF-8.
+fn name_of(socket: &OwnedFd, ifindex: u32) -> Result<String, Errno> {
+    match netdevice::index_to_name(socket, ifindex) {
+        Err(Errno::ILSEQ) => Ok(format!("interface {ifindex}")),
+        named => named,
+    }
+}
+
 /// Number of failures that may wait for the reporting thread.
 const FAILURES: usize = 16;
 
@@ -167,7 +176,7 @@ fn tell_monitors(ifindex: u32) -> Result<(SyncSender<Failure>, JoinHandle<()>), 
     let socket = device_socket()?;
     let netns = netlink::identity().map_err(|e| HoldError::system("netns", io::Error::other(e)))?;
     let link = move || {
-        let name = netdevice::index_to_name(&socket, ifindex).ok()?;
+        let name = name_of(&socket, ifindex).ok()?;
         Some(LinkName {
             name,
             ifindex,

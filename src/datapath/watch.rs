@@ -126,7 +126,7 @@ impl Watch {
             Some((name.clone(), what))
         };
         let found: Vec<_> = there.devices.iter().filter_map(what).collect();
-        Ok(match found.is_empty() || pieces::in_force(&there.link)? {
+        Ok(match found.is_empty() || there.link.is_in_force()? {
             true => found,
             false => vec![],
         })
@@ -155,7 +155,7 @@ impl Watch {
             return Ok(vec![]);
         };
         // A detach turns it off before it removes anything.
-        if !pieces::in_force(&there.link)? {
+        if !there.link.is_in_force()? {
             return Ok(vec![]);
         }
         let found = pieces::tampering(nl, &interface, &there.link)?;

@@ -2,7 +2,6 @@
 //! Exchanges the profile of a link: detach, then attach. Whatever fails, the interface keeps a link.
 
 use std::process::Command;
-use std::time::Duration;
 
 use super::{Done, HolderStart, Request, background};
 use crate::abi::DIRECTIONS;
@@ -81,7 +80,8 @@ pub fn exchange(
 fn request_of(link: &Link, there: &Attachment) -> Result<Request, LinkError> {
     let saved = &there.saved;
     let profile = Profile::parse(&saved.profile, "the profile in the kernel")?;
-    let left_ns = (there.maps.ends_at()?).map(|end| end.saturating_sub(now_ns()));
+    let ends_at = there.maps.ends_at()?;
+    let left_ns = ends_at.map(|end| end.saturating_sub(now_ns()));
     if let Some(why) = irreplaceable(&profile, left_ns.map(|ns| ns as f64 / 1e9)) {
         return Err(LinkError::Irreplaceable {
             interface: link.name.clone(),
@@ -101,7 +101,8 @@ fn request_of(link: &Link, there: &Attachment) -> Result<Request, LinkError> {
         },
         // Detach restores the qdisc that was replaced.
         replace: saved.root.is_some(),
-        lasts: left_ns.map(Duration::from_nanos),
+        lasts: None,
+        ends_at,
         outlives: true,
         resolvers: None,
     })

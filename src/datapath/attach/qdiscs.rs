@@ -22,7 +22,10 @@ impl Session {
             }
         }
         if self.saved.root_taken {
-            self.nl.delete_root(self.link.index)?;
+            // One that another process has made since the plan is not emud's to delete, and adding fails.
+            if self.saved.root.is_some() {
+                self.nl.delete_root(self.link.index)?;
+            }
             self.add_qdisc(self.link.index, abi::EMUD_UP)?;
             let in_order = fq::in_order(&self.both[abi::EMUD_UP as usize]);
             let queues = self.nl.transmit_queues(&self.link);

@@ -46,6 +46,7 @@ pub(super) struct Session {
     /// The links of both directions.
     pub(super) both: [Vec<Compiled>; 2],
     lasts: Option<Duration>,
+    ends_at: Option<u64>,
     outlives: bool,
 }
 
@@ -112,6 +113,7 @@ impl Session {
             targets: [0; 2],
             both,
             lasts: request.lasts,
+            ends_at: request.ends_at,
             outlives: request.outlives,
         };
         if session.saved.engine == Engine::Hold {
@@ -167,8 +169,8 @@ impl Session {
             begin_later(&mut self.both, self.saved.epoch_ns - began_ns);
         }
         place(&mut self.both, &self.saved, self.targets);
-        if let Some(time) = self.lasts {
-            self.maps.end_at(ending::after(time))?;
+        if let Some(ns) = self.ends_at.or(self.lasts.map(ending::after)) {
+            self.maps.end_at(ns)?;
         }
         let [up, down] = &self.both;
         Ok(self.maps.apply_with([up, down], &rules)?)

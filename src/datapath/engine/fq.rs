@@ -250,14 +250,18 @@ pub fn install(
     Ok(())
 }
 
-/// Changes the limits of the qdiscs that attach created. Returns whether each transmit queue has one.
+/// Changes the limits of the qdiscs that attach created, unless another process has replaced them. Returns whether each
+/// transmit queue has one.
 pub fn resize(nl: &mut Netlink, link: &Link, options: &FqOptions) -> Result<bool, NetlinkError> {
-    let one_for_each_queue = nl
-        .root_by_hand(link.index)?
-        .is_some_and(|root| root.kind == "mq");
-    if !one_for_each_queue {
-        nl.change_fq(link.index, ROOT, options)?;
-        return Ok(false);
+    let root = nl.root_by_hand(link.index)?;
+    let root = root.filter(|root| root.handle == ROOT_HANDLE);
+    match root.as_ref().map(|root| &*root.kind) {
+        Some("mq") => {}
+        Some("fq") => {
+            nl.change_fq(link.index, ROOT, options)?;
+            return Ok(false);
+        }
+        _ => return Ok(false),
     }
     for class in classes(link.num_tx_queues) {
         nl.change_fq(link.index, class, options)?;

@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 
+use super::LinkError;
 use super::attachment::Attachment;
 use super::maps::{Classifiers, DatapathError, Maps, is_gone};
-use super::{LinkError, pieces};
 use crate::abi;
 use crate::abi::DIRECTIONS;
 use crate::host::{now_ns, open_files};
@@ -33,9 +33,6 @@ use tampering::Listed;
 
 /// An attach takes less than this; what is not in force later was left behind.
 const UNDER_WAY: Duration = Duration::from_secs(3);
-
-/// More than the links of a host need.
-const OPEN_FILES: u64 = 1 << 20;
 
 /// Between two checks of a link that must agree.
 const CONFIRM: Duration = Duration::from_millis(20);
@@ -94,7 +91,7 @@ impl Survey {
     /// Creates a survey that knows no link yet. Each link takes 20 open files, so the limit of this
     /// process is raised as far as the kernel permits.
     pub fn new() -> Self {
-        open_files::allow(OPEN_FILES);
+        open_files::allow(open_files::MANY);
         Self::default()
     }
 
@@ -291,7 +288,7 @@ impl Known {
 
     /// Samples the link; `None`: an attach is under way.
     fn sample(&self, now_ns: u64) -> Result<Option<LinkSample>, LinkError> {
-        if self.since.elapsed() < UNDER_WAY && !pieces::in_force(&self.there)? {
+        if self.since.elapsed() < UNDER_WAY && !self.there.is_in_force()? {
             return Ok(None);
         }
         let sample = sample::read(self, now_ns)?;

@@ -225,3 +225,31 @@ pub fn exchange(engine: Engine) {
     lab.detach();
     take(&other).expect(66);
 }
+
+/// A change that fails leaves nothing for the next one to forget, and none changes what is not emud's.
+pub fn fails_without_a_trace(engine: Engine) {
+    if engine == Engine::Hold {
+        // It segments whatever the link does, and leaves the root to others.
+        return;
+    }
+    let lab = Lab::new();
+    lab.attach(engine, "[link]\ndelay = \"5ms\"\n", &[]);
+    let max_segs = || lab.in_a("ip -d link show va").contains("gso_max_segs 1 ");
+    assert!(!max_segs());
+    let index = lab.in_a("cat /sys/class/net/va/ifindex");
+    let name = format!("emud-sa-{}", index.trim());
+    lab.in_a(&format!("ip link add {name} type dummy"));
+    lab.emud(&["set", "va", "loss=1%"]).expect(73);
+    lab.in_a(&format!("ip link del {name}"));
+    lab.emud(&["set", "va", "loss=1%"]).expect(0);
+    assert!(max_segs(), "super-packets have one fate");
+
+    // Another process takes the root.
+    lab.in_a("tc qdisc replace dev va root handle 5: fq limit 77 maxrate 10mbit");
+    let theirs = || lab.in_a("tc qdisc show dev va root");
+    let before = theirs();
+    lab.emud(&["set", "va", "up.delay=20ms"]);
+    assert_eq!(before, theirs());
+    lab.detach();
+    assert_eq!(before, theirs());
+}

@@ -121,6 +121,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             alter::corrupt,
             alter::duplicate,
             change::directions,
+            change::fails_without_a_trace,
             change::queue_lives_on,
             ecn::marks,
             frames::ipv6,

@@ -283,6 +283,10 @@ fn killed(engine: Engine, verb: &str, rounds: u32) {
         // Fails only if it has ended.
         let _ = victim.kill();
         finished += u32::from(victim.wait().expect("its end").success());
+        // What passes everything is not changed.
+        if lab.emud(&["show", "va"]).out.contains("not in force") {
+            lab.emud(&["set", "va", "up.loss=1%"]).expect(66);
+        }
         let said = lab.emud(&["detach", "va"]);
         assert!(
             [0, 66].contains(&said.code),
