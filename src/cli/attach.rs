@@ -156,6 +156,7 @@ pub fn run(args: Args, place: &CliTarget) -> Result<(), Failure> {
         engine: args.engine.into(),
         replace: args.replace,
         lasts: args.lasts.or(args.while_pid.map(|_| LEASE)),
+        ends_at: None,
         outlives: true,
         resolvers,
     };

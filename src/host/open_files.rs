@@ -11,6 +11,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// The limit with which this process was started.
 static BEFORE: OnceLock<Rlimit> = OnceLock::new();
 
+/// More than the links of a host need.
+pub(crate) const MANY: u64 = 1 << 20;
+
 /// Raises the limit to this number, or as far as permitted.
 pub(crate) fn allow(wanted: u64) {
     let limit = getrlimit(Resource::Nofile);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Maximum number of lines that wait for the disk.
 const QUEUE: usize = 4096;
@@ -23,6 +23,8 @@ pub type Moved = Arc<AtomicBool>;
 pub struct FileLog {
     lines: Option<SyncSender<String>>,
     done: Receiver<io::Result<()>>,
+    /// The last line of all, until there is room for it.
+    last: Option<String>,
     lost: u64,
 }
 
@@ -66,6 +68,7 @@ impl FileLog {
         Ok(Self {
             lines: Some(lines),
             done,
+            last: None,
             lost: 0,
         })
     }
@@ -78,6 +81,11 @@ impl FileLog {
         }
     }
 
+    /// Passes the last line of all: [`FileLog::finish`] waits for room for it.
+    pub fn last(&mut self, text: &str) {
+        self.last = Some(text.to_owned());
+    }
+
     /// Returns the number of lines that were never written.
     pub fn lost(&self) -> u64 {
         self.lost
@@ -88,8 +96,19 @@ impl FileLog {
     /// # Errors
     /// The first error of the file; TimedOut.
     pub fn finish(&mut self, patience: Duration) -> io::Result<()> {
+        let give_up = Instant::now() + patience;
+        while let (Some(lines), Some(last)) = (&self.lines, self.last.take()) {
+            if let Err(TrySendError::Full(last)) = lines.try_send(last) {
+                if Instant::now() >= give_up {
+                    return Err(ErrorKind::TimedOut.into());
+                }
+                self.last = Some(last);
+                thread::sleep(Duration::from_millis(5));
+            }
+        }
         self.lines = None;
-        match self.done.recv_timeout(patience) {
+        let left = give_up.saturating_duration_since(Instant::now());
+        match self.done.recv_timeout(left) {
             Ok(result) => result,
             Err(RecvTimeoutError::Timeout) => Err(ErrorKind::TimedOut.into()),
             Err(RecvTimeoutError::Disconnected) => Err(ErrorKind::BrokenPipe.into()),
@@ -150,6 +169,31 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&old).unwrap(), "before\none\n");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "two\n");
         let _ = [path, old].map(std::fs::remove_file);
+    }
+
+    /// The disk stands still while more lines come than can wait.
+    #[test]
+    fn the_last_line_is_not_lost() {
+        let path = std::env::temp_dir().join(format!("emud-slow-log-{}", std::process::id()));
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, 0o600.into()).unwrap();
+        let at = path.clone();
+        let (go, wait) = sync_channel::<()>(1);
+        let reader = thread::spawn(move || {
+            let mut slow = File::open(&at).unwrap();
+            wait.recv().unwrap();
+            thread::sleep(Duration::from_millis(100));
+            std::io::read_to_string(&mut slow).unwrap()
+        });
+        let mut log = FileLog::new(File::options().write(true).open(&path).unwrap()).unwrap();
+        let line = "x".repeat(99) + "\n";
+        (0..2 * QUEUE).for_each(|_| log.line(&line));
+        assert!(log.lost() > 0);
+        log.last("end\n");
+        go.send(()).unwrap();
+        log.finish(Duration::from_secs(60)).unwrap();
+        drop(log);
+        assert!(reader.join().unwrap().ends_with("\nend\n"));
+        std::fs::remove_file(path).unwrap();
     }
 
     #[test]

@@ -51,6 +51,14 @@ impl Stream {
             self.lost += 1;
             return Ok(());
         }
+        self.last(text)
+    }
+
+    /// Does the same with the last line of all, which is not lost.
+    ///
+    /// # Errors
+    /// As [`Stream::line`].
+    pub fn last(&mut self, text: &str) -> io::Result<()> {
         self.behind.extend(text.as_bytes());
         self.push(Duration::ZERO).map(drop)
     }
@@ -184,6 +192,8 @@ mod tests {
         assert!((5..10).contains(&stream.lost()), "{}", stream.lost());
         let all = stream.lost() * 1024 + behind as u64 + piped;
         assert_eq!(all, lines as u64 * 1024);
+        stream.last("end\n").unwrap();
+        assert_eq!(stream.finish(Duration::ZERO).unwrap(), MAX_BEHIND + 4);
     }
 
     #[tokio::test]

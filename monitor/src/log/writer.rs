@@ -60,8 +60,11 @@ impl Outlet {
 
     /// Writes a line; `text` is its text in the format of the output.
     fn line(&mut self, line: &Line, text: &str) -> io::Result<()> {
+        let last = matches!(line, Line::End(_));
         match self {
+            Self::Stream(stream) if last => return stream.last(text),
             Self::Stream(stream) => return stream.line(text),
+            Self::File(file) if last => file.last(text),
             Self::File(file) => file.line(text),
             Self::Sorted(log) => log.sender().text(line, text.to_owned()),
         }
@@ -105,7 +108,10 @@ impl Log {
         let json = line.json(&self.clock)?;
         // The file also gets the line whose write found the output closed.
         if let Some(beside) = &mut self.beside {
-            beside.line(&json);
+            match line {
+                Line::End(_) => beside.last(&json),
+                _ => beside.line(&json),
+            }
         }
         match &mut self.text {
             Some(text) if self.colour => {

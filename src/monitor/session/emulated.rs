@@ -16,9 +16,9 @@ use crate::datapath::LinkError;
 use crate::datapath::emulated::{Found, Search};
 use crate::datapath::engine::Engine;
 use crate::datapath::watch::{GONE, Watch};
-use crate::host::now_ns;
+use crate::host::{now_ns, open_files};
 use crate::netlink::{Changes, Namespace, Netlink, Notices};
-use crate::text::to_stderr;
+use crate::text::{printable, to_stderr};
 
 /// Interval of checks; a link is judged from the first check after its attach.
 const EVERY: Duration = Duration::from_millis(500);
@@ -35,6 +35,8 @@ pub async fn follow(
     tampering: bool,
     mut deaf: bool,
 ) {
+    // A link takes some 25 open files, and a limit of 1,024 is usual.
+    open_files::allow(open_files::MANY);
     let mut search = Search::default();
     let mut every = interval(EVERY);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -54,10 +56,14 @@ pub async fn follow(
             }
         };
         for (program, error) in &found.unreadable {
-            if complained.insert(*program) {
-                to_stderr(format_args!(
-                    "emud: the link of program {program} is not watched: {error}"
-                ));
+            if !complained.insert(*program) {
+                continue;
+            }
+            let why = format!("that of program {program}: {error}");
+            match tampering {
+                true => drop(requests.send(Request::NoLinks(why)).await),
+                // A run has links of its kind only.
+                false => to_stderr(format_args!("emud: not all links are watched: {why}")),
             }
         }
         if deaf && found.links.iter().any(|link| link.engine == Engine::Hold) {
@@ -83,9 +89,14 @@ pub async fn follow(
             (whole, alarms)
         });
         let Ok((again, alarms)) = looked.await else {
+            let why = "the thread that compares them has ended";
+            let _ = requests.send(Request::NoLinks(why.to_owned())).await;
             return;
         };
         whole = again;
+        for why in mem::take(&mut whole.unreached) {
+            let _ = requests.send(Request::NoLinks(why)).await;
+        }
         for alarm in alarms {
             let (answer, _) = oneshot::channel();
             let alarm = Request::Alarm(Box::new(alarm), answer);
@@ -103,6 +114,8 @@ type Place = (u32, u32);
 #[derive(Debug, Default)]
 struct Whole {
     known: BTreeMap<Place, Known>,
+    /// Which cannot be compared, and why; each once.
+    unreached: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -117,6 +130,8 @@ struct Known {
     told: Vec<String>,
     /// Number of consecutive failed checks.
     unreached: u32,
+    /// Why they failed, until it is known.
+    lost: Option<String>,
 }
 
 impl Whole {
@@ -141,9 +156,12 @@ impl Whole {
                 name: format!("interface {ifindex}"),
                 told: vec![],
                 unreached: 0,
+                lost: None,
             });
             known.engine = engine;
-            known.look(netns, ifindex)
+            let alarm = known.look(netns, ifindex);
+            self.unreached.extend(known.lost.take());
+            alarm
         };
         alarms.extend(places.into_iter().filter_map(one));
         alarms
@@ -184,10 +202,7 @@ impl Known {
                 };
                 self.unreached += 1;
                 if self.unreached == UNREACHED_MAX {
-                    to_stderr(format_args!(
-                        "emud: {} is not watched for tampering: {why}",
-                        self.name
-                    ));
+                    self.lost = Some(format!("{}: {why}", printable(&self.name)));
                 }
                 return None;
             }

@@ -93,6 +93,8 @@ pub struct Observation<S> {
     pub(crate) process_ns_before: u64,
     told: (u64, PerResource<u64>),
     links_unknown: bool,
+    /// Whether it was printed that not all disks are watched.
+    disks_said: bool,
     /// The parts of a link last reported as missing, and when; by namespace and ifindex.
     tampered: BTreeMap<(u32, u32), ([String; 2], u64)>,
     pub(crate) started: bool,
@@ -117,6 +119,7 @@ impl<S: Source> Observation<S> {
             overflowed: 0,
             process_ns_before: process_ns(),
             links_unknown: false,
+            disks_said: false,
             tampered: BTreeMap::new(),
             started: false,
         }
@@ -331,7 +334,7 @@ impl<S: Source> Observation<S> {
     fn no_links(&mut self, error: &str) {
         self.links_unknown = true;
         to_stderr(format_args!(
-            "emud: emulated links are not watched: {error}"
+            "emud: not all emulated links are watched: {error}"
         ));
     }
 
@@ -353,6 +356,11 @@ impl<S: Source> Observation<S> {
         let mono_ns = now_ns();
         let dropped = self.source.dropped()?;
         self.tally.look(&dropped, mono_ns);
+        if let Some(why) = self.disks_unknown(&dropped)
+            && !std::mem::replace(&mut self.disks_said, true)
+        {
+            to_stderr(format_args!("emud: the disks are not all watched: {why}"));
+        }
         let now = (dropped.ring_full, self.tally.suppressed(&dropped));
         if now == self.told {
             return Ok(());

@@ -5,7 +5,7 @@ use std::io;
 
 use emud_monitor::MonitorError;
 use emud_monitor::criteria::table::ns;
-use emud_monitor::event::{Hook, Resource, Watched};
+use emud_monitor::event::{Dropped, Hook, Resource, Watched};
 use emud_monitor::log::{
     Clock, CostLine, End, Host, Judgement, Line, OnAlarm, Overhead, PerResource, SCHEMA, Start,
     Thresholds, Verdict, why_unknown,
@@ -83,14 +83,7 @@ impl<S: Source> Observation<S> {
     pub(crate) fn judge(&mut self, ended: &Ended, asked: &Asked) -> Judgement {
         let mut blind = self.unknown();
         blind.extend(ended.error());
-        let disks = ended.dropped.disks_unknown;
-        if disks > 0 && self.source.watched(Resource::Disk) == Watched::Yes {
-            blind.push(format!(
-                "{disks} requests were beyond the {} block devices and {} pending requests that are watched at a time",
-                emud_monitor::DISKS,
-                emud_monitor::PENDING
-            ));
-        }
+        blind.extend(self.disks_unknown(&ended.dropped));
         let skipped = Tally::skipped(&ended.dropped);
         blind.extend(skipped.into_iter().filter(|(_, n)| *n > 0).map(|(of, n)| {
             format!(
@@ -155,6 +148,18 @@ impl<S: Source> Observation<S> {
             stop: ended.stop,
             written: [out, beside],
         }
+    }
+
+    /// Returns why the disks are unknown, if requests were beyond what can be watched.
+    pub(crate) fn disks_unknown(&self, dropped: &Dropped) -> Option<String> {
+        let requests = dropped.disks_unknown;
+        (requests > 0 && self.source.watched(Resource::Disk) == Watched::Yes).then(|| {
+            format!(
+                "{requests} requests were beyond the {} block devices and {} pending requests that are watched at a time",
+                emud_monitor::DISKS,
+                emud_monitor::PENDING
+            )
+        })
     }
 
     fn end(&self, ended: &Ended, ran: Option<OnAlarm>) -> End {

@@ -212,6 +212,24 @@ fn a_change_of_a_link_is_one_alarm_and_that_of_another_link_another() {
 }
 
 /// As when a stall makes all holders of a host report at once.
+/// The kernel takes nearly any name for an interface, from root of a container, too.
+#[test]
+fn no_name_silences_the_reports_about_a_link() {
+    let mut served = Served::new();
+    let mut holder = served.client();
+    let report = json!({
+        "type": "emulator", "failure": "tampered", "what": "e\u{1b}[2J was deleted", "name": "e\u{1}",
+        "ifindex": 2, "netns": 7, "value": 1, "threshold": 1, "since_mono_ns": 1, "mono_ns": 1,
+    });
+    assert_eq!(holder.ask(&report.to_string()), json!({"ok": true}));
+    let scope = &served.running.line()["scope"];
+    assert_eq!(
+        (&scope["name"], &scope["what"]),
+        (&json!("e\\x01"), &json!("e\\x1b[2J was deleted"))
+    );
+    served.running.stop();
+}
+
 #[test]
 fn no_report_of_many_is_lost() {
     const REPORTS: usize = 256;

@@ -6,7 +6,7 @@ use emud_monitor::log::MetricLine;
 use serde::Deserialize;
 use serde_json::{Number, Value, json};
 
-use crate::text::Time;
+use crate::text::{Time, printable};
 
 /// Maximum length of a name, which is part of every line.
 const MAX_NAME: usize = 256;
@@ -179,13 +179,8 @@ fn emulator(report: Emulator, now_mono_ns: u64) -> Result<Message, Refusal> {
         Failure::Dropped => ("dropped", Unit::Packets),
         Failure::Tampered => (TAMPERED, Unit::None),
     };
-    if report
-        .what
-        .as_deref()
-        .is_some_and(|what| what.chars().any(char::is_control))
-    {
-        return Err(bad("`what` has control characters"));
-    }
+    // Root of a container may give its interface any name, and must not silence the reports about it.
+    let named = |text: String| printable(&text).into_owned();
     let mono_ns = past(report.mono_ns, now_mono_ns)?;
     Ok(Message::Alarm(Box::new(Alarm {
         episode: 0,
@@ -193,8 +188,8 @@ fn emulator(report: Emulator, now_mono_ns: u64) -> Result<Message, Refusal> {
         resource: Resource::Emulator,
         scope: Scope::Link {
             failure,
-            what: report.what,
-            name: name(report.name)?,
+            what: report.what.map(named),
+            name: name(named(report.name))?,
             ifindex: report.ifindex,
             netns: report.netns,
         },
