@@ -9,7 +9,7 @@ use crate::profile::{Percent, Shape, Time};
 use crate::text::clipped;
 
 /// A profile must fit into the kernel with the rest of the record; more samples than this are
-/// replaced by this many quantiles.
+/// replaced by this many means.
 const MOST_SAMPLES: usize = 1000;
 /// Minimum number of samples for a distribution.
 const LEAST_SAMPLES: usize = 10;
@@ -52,14 +52,17 @@ pub(super) fn late(out: &mut Writer, log: &PingLog) {
 }
 
 fn delay(out: &mut Writer, log: &PingLog) {
-    let n = log.rtts_ns.len() as f64;
-    let mean = log.rtts_ns.iter().sum::<f64>() / n;
-    let variance = log.rtts_ns.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
-    let sd = variance.sqrt();
+    let n = log.rtts_ns.len();
+    let values = samples(&log.rtts_ns);
+    let (mean, sd) = moments_of(&values);
+    let of = match values.len() < n {
+        true => format!("the means of {MOST_SAMPLES} equal parts of {n} sorted replies"),
+        false => format!("{n} replies"),
+    };
     let one_way = (mean / 2.0).round() as u64;
     let one_way_sd = (sd / 2f64.sqrt()).round() as u64;
     out.note(&format!(
-        "Round-trip time {} on average, standard deviation {}, from {n} replies. Two independent \
+        "Round-trip time {} on average, standard deviation {}, from {of}. Two independent \
          halves: mean {} and, because variances add up, standard deviation {} / sqrt(2) = {} in each \
          direction.",
         Time(mean.round() as u64),
@@ -73,22 +76,17 @@ fn delay(out: &mut Writer, log: &PingLog) {
         out.key("delay", quoted(Time(one_way)));
         return;
     }
-    if log.rtts_ns.len() < LEAST_SAMPLES {
+    if n < LEAST_SAMPLES {
         out.warning(format!(
             "the distribution: {n} replies are too few, the minimum is {LEAST_SAMPLES}"
         ));
         out.key("delay", quoted(Time(one_way)));
         return;
     }
-    let values = samples(&log.rtts_ns);
-    if values.len() < log.rtts_ns.len() {
-        out.note(&format!(
-            "The samples are {MOST_SAMPLES} quantiles of the round-trip times, each in the middle \
-             of its share."
-        ));
-    } else {
-        out.note("The samples are the measured round-trip times.");
-    }
+    out.note(match values.len() < n {
+        true => "The samples are these means.",
+        false => "The samples are the measured round-trip times.",
+    });
     let most = most_sd_ns(&values, one_way).filter(|most| *most < one_way_sd);
     if let Some(most) = most {
         out.note(&format!(
@@ -118,24 +116,26 @@ fn most_sd_ns(values: &[f64], mean_ns: u64) -> Option<u64> {
     Some(most.floor() as u64)
 }
 
-/// Returns all values, or as many quantiles as the limit permits.
+/// Returns all values, or the means of as many equal parts of them as the limit permits: unlike quantiles
+/// they have the whole tail.
 fn samples(rtts_ns: &[f64]) -> Vec<f64> {
-    if rtts_ns.len() <= MOST_SAMPLES {
+    let n = rtts_ns.len();
+    if n <= MOST_SAMPLES {
         return rtts_ns.to_vec();
     }
     let mut sorted = rtts_ns.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let n = sorted.len();
-    (0..MOST_SAMPLES)
-        .map(|i| {
-            // Every sample is the centre of its share of probability.
-            let place = (i as f64 + 0.5) / MOST_SAMPLES as f64 * n as f64 - 0.5;
-            let place = place.clamp(0.0, (n - 1) as f64);
-            let (below, fraction) = (place.floor() as usize, place.fract());
-            let above = (below + 1).min(n - 1);
-            sorted[below] + fraction * (sorted[above] - sorted[below])
-        })
-        .collect()
+    let part = |i: usize| {
+        // Each reply is MOST_SAMPLES long, each part n.
+        let (start, end) = (i * n, (i + 1) * n);
+        let replies = start / MOST_SAMPLES..end.div_ceil(MOST_SAMPLES);
+        let share = |reply: usize| {
+            let (from, to) = (reply * MOST_SAMPLES, (reply + 1) * MOST_SAMPLES);
+            (to.min(end) - from.max(start)) as f64 / n as f64
+        };
+        replies.map(|reply| share(reply) * sorted[reply]).sum()
+    };
+    (0..MOST_SAMPLES).map(part).collect()
 }
 
 fn loss(out: &mut Writer, log: &PingLog) {

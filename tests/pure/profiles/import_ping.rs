@@ -2,6 +2,7 @@
 //! Ping logs as profiles.
 
 use emud::convert::import::{ping, ping_trace};
+use emud::profile::quantile::{delay_table, table_moments};
 use emud::profile::{Profile, TextError, TraceRow, TraceSource};
 use proptest::prelude::*;
 
@@ -159,6 +160,30 @@ fn many_replies_become_quantiles() {
     for (i, value) in values.iter().enumerate() {
         let want = (5 * i + 3) as f64 / 100.0;
         assert!((value - want).abs() < 1e-6, "{i}: {value} {want}");
+    }
+}
+
+/// The samples keep the share of one reply: the others keep their delay.
+#[test]
+fn one_outlier_of_many_replies_leaves_the_others() {
+    for n in [2999, 3000] {
+        let ms = |i| match i {
+            1 => "2000",
+            i if i % 2 == 0 => "19.5",
+            _ => "20.5",
+        };
+        let log: String = (1..=n).map(|i| v4(i, ms(i))).collect();
+        let toml = import(&log);
+        assert!(toml.contains("The samples are these means"), "{toml}");
+        let delay = parse(&toml).up.delay;
+        let table = delay_table(&delay).unwrap();
+        let median = table[table.len() / 2];
+        assert!(median.abs_diff(10_000_000) < 1_000_000, "{n}: {median}");
+        assert!(table[0] > 8_000_000, "{n}: {}", table[0]);
+        assert!(table[table.len() - 1] > 100_000_000, "{n}");
+        let (mean, _) = table_moments(&table);
+        let want = (2000.0 / f64::from(n) + 20.0) / 2.0 * 1e6;
+        assert!((mean - want).abs() < 10_000.0, "{n}: {mean} {want}");
     }
 }
 
