@@ -25,6 +25,7 @@ mod tc_handle;
 mod tc_limiter;
 mod tc_made;
 mod tc_nested;
+mod tc_place;
 mod tc_prio;
 mod tc_quantum;
 mod tc_queue;

@@ -7,12 +7,27 @@ use super::shell::{Word, Words, commands};
 use super::tc_filter::{Filter, filter, in_order};
 use super::tc_handle::{canonical, major};
 use super::tc_made::{Made, begins};
+use super::tc_place::{outside, place, quoted};
 use crate::text::Mistake;
 
-/// Returns the filters that select a class, in the order in which the kernel checks them; of one device, if it is named.
-pub(crate) fn filters<'a>(text: &'a str, device: Option<&str>) -> Result<Vec<Filter<'a>>, Mistake> {
+/// A command of tc.
+struct Command<'a> {
+    /// As [`Made::place`].
+    place: String,
+    /// The tokens after `tc` and its global options.
+    words: Vec<Word<'a>>,
+}
+
+/// Returns the filters that select a class, in the order in which the kernel checks them; only those of commands that run
+/// there, and of one device, if it is named.
+pub(crate) fn filters<'a>(
+    text: &'a str,
+    device: Option<&str>,
+    place: &str,
+) -> Result<Vec<Filter<'a>>, Mistake> {
     let mut all = Vec::new();
-    for words in found(text) {
+    let found = found(text).into_iter();
+    for Command { words, .. } in found.filter(|command| command.place == place) {
         let mut behind = words.iter().skip_while(|word| word.value != "dev").skip(1);
         let own = behind.next().map(|word| word.value);
         if device.is_some() && own != device {
@@ -27,10 +42,10 @@ pub(crate) fn filters<'a>(text: &'a str, device: Option<&str>) -> Result<Vec<Fil
 }
 
 /// Returns tc's commands.
-fn found(text: &str) -> Vec<Vec<Word<'_>>> {
-    match of_tc(commands(text, true)) {
+fn found(text: &str) -> Vec<Command<'_>> {
+    match of_tc(text, &commands(text, true)) {
         // The prompt of root before the only command.
-        none if none.is_empty() => of_tc(commands(text, false)),
+        none if none.is_empty() => of_tc(text, &commands(text, false)),
         found => found,
     }
 }
@@ -44,10 +59,11 @@ pub(crate) fn made(text: &str) -> Result<Vec<Made<'_>>, Mistake> {
     }
     let mut all: Vec<Made> = Vec::new();
     let mut other = None;
-    for words in found {
+    for Command { place, words } in found {
         let first = words.first().map(|word| word.at.clone());
         match one(words)? {
             Some(mut made) => {
+                made.place = place;
                 let before = all.iter().position(|m| is_same(m, &made));
                 if let Some(before) = before.map(|place| all.remove(place)) {
                     replaces(text, &mut made, &before, &mut all);
@@ -74,7 +90,7 @@ pub(crate) fn made(text: &str) -> Result<Vec<Made<'_>>, Mistake> {
 /// Returns whether `made` is at the position of `other`: a class has an id, and a qdisc a parent, or
 /// only a handle in a command that changes it.
 fn is_same(other: &Made, made: &Made) -> bool {
-    let of_one_kind = other.device == made.device && other.is_class == made.is_class;
+    let of_one_kind = other.is_beside(made) && other.is_class == made.is_class;
     of_one_kind
         && match made.is_class || (made.by_id && made.changes) {
             true => other.handle == made.handle,
@@ -103,7 +119,7 @@ fn replaces<'a>(text: &str, made: &mut Made<'a>, before: &Made<'a>, all: &mut Ve
     while let Some(handle) = gone.pop() {
         all.retain(|m| {
             let parent = m.parent.as_deref().map(major);
-            let is_below = m.device == made.device && parent == Some(handle.as_str());
+            let is_below = m.is_beside(made) && parent == Some(handle.as_str());
             if is_below && !m.is_class {
                 gone.extend(m.handle.iter().map(|h| major(h).to_owned()));
             }
@@ -134,37 +150,57 @@ fn keep<'a>(text: &str, made: &mut Made<'a>, before: &Made<'a>) {
 }
 
 /// Returns the commands of tc among them.
-fn of_tc(commands: Vec<Vec<Word>>) -> Vec<Vec<Word>> {
-    let mut all: Vec<_> = commands.into_iter().filter_map(behind_tc).collect();
+fn of_tc<'a>(text: &str, commands: &[Vec<Word<'a>>]) -> Vec<Command<'a>> {
+    let quotes = quoted(text);
+    let mut all: Vec<Command> = Vec::new();
+    for words in commands {
+        let start = words.first().map_or(0, |word| word.at.span.start);
+        let before = all.last().map(|command| command.place.as_str());
+        all.extend(behind_tc(outside(commands, &quotes, start), words, before));
+    }
     // `which tc` also contains tc, but has no options.
-    if all.iter().any(|words| !words.is_empty()) {
-        all.retain(|words| !words.is_empty());
+    if all.iter().any(|command| !command.words.is_empty()) {
+        all.retain(|command| !command.words.is_empty());
     }
     all
 }
 
-/// Returns the tokens after `tc` and its global options, or a line of a batch or of `tc qdisc
-/// show`.
-fn behind_tc(mut words: Vec<Word>) -> Option<Vec<Word>> {
+/// Returns the command after `tc` and its global options, or a line of a batch or of `tc qdisc
+/// show`, which runs where the command before did.
+fn behind_tc<'a>(
+    outside: &[Word],
+    words: &[Word<'a>],
+    place_before: Option<&str>,
+) -> Option<Command<'a>> {
     // Also `$(which tc)`.
     const NAMES: [&str; 5] = ["tc", "tc)", "$TC", "${TC}", "$tc"];
     let is_path = |word: &str| word.ends_with("/tc") && !word.contains('=');
     let is_tc = |word: &Word| NAMES.contains(&word.value) || is_path(word.value);
-    let Some(tc) = words.iter().rposition(is_tc) else {
-        let first = words.first().map(|word| word.value)?;
-        return ["qdisc", "class", "filter"]
-            .contains(&first)
-            .then_some(words);
+    let (before, mut words) = match words.iter().rposition(is_tc) {
+        Some(tc) => (&words[..tc], &words[tc + 1..]),
+        None => {
+            let is_object = |word: &Word| ["qdisc", "class", "filter"].contains(&word.value);
+            words.first().filter(|word| is_object(word))?;
+            return Some(Command {
+                place: place_before.unwrap_or_default().to_owned(),
+                words: words.to_vec(),
+            });
+        }
     };
-    words.drain(..=tc);
-    let is_option = |word: &Word| word.value.starts_with('-');
-    while words.first().is_some_and(is_option) {
-        let option = words.remove(0);
-        if matches!(option.value, "-n" | "-net" | "-netns") && !words.is_empty() {
-            words.remove(0);
+    let mut netns = None;
+    while let [option, rest @ ..] = words
+        && option.value.starts_with('-')
+    {
+        words = rest;
+        if let ("-n" | "-net" | "-netns", [name, rest @ ..]) = (option.value, words) {
+            (netns, words) = (Some(name.value), rest);
         }
     }
-    Some(words)
+    let before = outside.iter().chain(before).map(|word| word.value);
+    Some(Command {
+        place: place(before, netns),
+        words: words.to_vec(),
+    })
 }
 
 /// Returns the part from `netem` on, or only its options.
@@ -190,6 +226,7 @@ fn alone(commands: Vec<Vec<Word<'_>>>) -> Option<Made<'_>> {
         changes: false,
         by_id: false,
         kept: Vec::new(),
+        place: String::new(),
         device: None,
         parent: None,
         handle: None,
@@ -261,6 +298,7 @@ fn one(words: Vec<Word<'_>>) -> Result<Option<Made<'_>>, Mistake> {
         changes: is(&["change", "replace"]),
         by_id: !shown && !is_root && parent.is_none() && handle.is_some(),
         kept: Vec::new(),
+        place: String::new(),
         device,
         parent,
         handle,

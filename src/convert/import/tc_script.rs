@@ -5,7 +5,7 @@ use super::netem::{Netem, Under};
 use super::tc_command::{filters, made};
 use super::tc_filter::Filter;
 use super::tc_limiter::{has_one_class, is_default, parents, qdisc, shaper, shapes, slowest};
-use super::tc_made::Made;
+use super::tc_made::{Made, in_one_place};
 use super::tc_prio::Bands;
 use crate::text::{At, Mistake};
 
@@ -76,7 +76,8 @@ pub(crate) fn read(text: &str, device: Option<&str>) -> Result<Script, Mistake> 
         rules: Vec::new(),
         warnings: Vec::new(),
     };
-    let mut filters = of_roots(filters(text, device)?, &all, &mut script.warnings);
+    let place = in_one_place(&mut all, is_netem, "netems")?;
+    let mut filters = of_roots(filters(text, device, &place)?, &all, &mut script.warnings);
     let is_prio = |made: &&Made| made.kind.value == "prio" && !made.is_class;
     for root in all.iter().filter(is_prio).filter(|m| m.parent.is_none()) {
         if all.iter().any(|m| is_netem(m) && m.device == root.device) {

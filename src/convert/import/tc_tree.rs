@@ -7,7 +7,7 @@ use super::tc_command::{filters, made};
 use super::tc_filter::Filter;
 use super::tc_handle::{canonical, major, of_qdisc};
 use super::tc_limiter::is_in;
-use super::tc_made::{Made, begins};
+use super::tc_made::{Made, begins, in_one_place};
 use super::tc_nested::{Nest, has_classes, nest, not_there, of_root};
 use super::tc_prio::Bands;
 use super::tc_quantum::{USUAL_R2Q, not_in_proportion, quantum, without_guarantees};
@@ -44,10 +44,9 @@ impl<'a> Tree<'a> {
     pub fn read(text: &'a str, device: Option<&str>) -> Result<Option<Self>, Mistake> {
         let mut all = made(text)?;
         all.retain(|made| device.is_none_or(|device| made.device == Some(device)));
-        let roots: Vec<&Made> = all
-            .iter()
-            .filter(|m| !m.is_class && m.parent.is_none())
-            .collect();
+        let is_root = |made: &Made| !made.is_class && made.parent.is_none();
+        let place = in_one_place(&mut all, is_root, "qdiscs")?;
+        let roots: Vec<&Made> = all.iter().filter(|made| is_root(made)).collect();
         let Some(&(mut root)) = roots.first() else {
             let help = "write tc qdisc add dev eth0 root handle 1: htb ..., and its classes";
             let device = device.unwrap_or("a device");
@@ -71,7 +70,7 @@ impl<'a> Tree<'a> {
             queue_at: root.kind.at.clone(),
             classes: Vec::new(),
             default: None,
-            filters: filters(text, device)?,
+            filters: filters(text, device, &place)?,
             bands: None,
             nests: Vec::new(),
             at: root.kind.at.clone(),

@@ -347,6 +347,86 @@ fn classes_of_a_device_and_its_ifb() {
     assert!(error.contains("netems on eth0, eth1"), "{error}");
 }
 
+/// A device of another namespace, container or host is another one, whatever its name.
+#[test]
+fn devices_of_one_name_in_two_places() {
+    let netem = |before: &str, ms: u32| {
+        format!("{before} qdisc add dev eth0 root handle 1: netem delay {ms}ms\n")
+    };
+    let refused = |script: &str| match import::netem(script, Header::Up, &|_| None) {
+        Err(error) => error.to_string(),
+        Ok(imported) => panic!("{script}: {}", imported.toml),
+    };
+    for (one, other, said) in [
+        (
+            "ip netns exec a tc",
+            "ip netns exec b tc",
+            "netems on eth0 of netns a, eth0 of netns b",
+        ),
+        ("tc -n a", "tc", "netems on eth0 of netns a, eth0"),
+        (
+            "sudo -E docker exec -it c1 tc",
+            "[ -n x ] && docker exec c2 tc",
+            "netems on eth0 of docker exec c1, eth0 of docker exec c2",
+        ),
+        (
+            "tc -force -netns a",
+            "ssh -p 22 root@h1 /sbin/tc",
+            "netems on eth0 of netns a, eth0 of ssh 22 root@h1",
+        ),
+        (
+            "nsenter -t 5 -n tc",
+            "(kubectl exec pod -- tc",
+            "netems on eth0 of nsenter 5, eth0 of kubectl exec pod",
+        ),
+        (
+            "ssh h1 'true; tc",
+            "'; ssh h1 \"ip netns exec a tc",
+            "netems on eth0 of ssh h1, eth0 of ssh h1 netns a",
+        ),
+    ] {
+        let error = refused(&(netem(one, 10) + &netem(other, 50)));
+        assert!(error.contains(said), "{said}: {error}");
+        assert!(
+            error.contains("network namespace, container or host"),
+            "{error}"
+        );
+    }
+    for (one, other, end) in [
+        ("ip netns exec a tc", "sudo -E tc -net a", ""),
+        ("sudo docker exec -i c1 tc", "docker exec c1 sh -c 'tc", "'"),
+        ("ssh h1 'modprobe ifb; tc", "'; ssh h1 tc", ""),
+        ("docker exec c1 sh -c \"tc", "tc", "\""),
+        ("ip netns exec a tc", "tc -n a", "# don't\n# don't\ntrue"),
+        ("{ tc", "if sudo tc", ""),
+        // Lines of a batch, and what tc prints.
+        ("ip netns exec a tc", "tc -n a -b - <<E\n", "E"),
+        (
+            "docker exec c1 tc",
+            "",
+            "docker exec c1 tc -s qdisc show\nqdisc netem 1: dev eth0 root limit 9 delay 50ms",
+        ),
+    ] {
+        let up = parse(&import(&(netem(one, 10) + &netem(other, 50) + end)).toml).up;
+        assert_eq!(up.delay.mean_ns, 50_000_000, "{one}");
+    }
+    // What limits a device of the same name elsewhere is not beside the netem.
+    let elsewhere = "tc qdisc add dev eth0 root handle 1: htb default 1\n\
+                     tc class add dev eth0 parent 1: classid 1:1 htb rate 1mbit\n\
+                     tc filter add dev eth0 parent 1: protocol arp u32 flowid 1:1\n";
+    let own = netem("ip netns exec a tc", 10)
+        + "ip netns exec a tc qdisc add dev eth0 parent 1:1 pfifo\n";
+    let imported = import(&(elsewhere.to_owned() + &own));
+    let up = parse(&imported.toml).up;
+    assert_eq!((up.delay.mean_ns, up.rate), (10_000_000, None));
+    // A tree is in one of them, too.
+    let script = elsewhere.replace("arp u32", "ip matchall");
+    let both = script.clone() + &script.replace("tc ", "tc -n a ");
+    let error = import::tc(&both, "x.sh", Header::Up, Some("eth0"), None, &|_| None).unwrap_err();
+    let error = error.to_string();
+    assert!(error.contains("qdiscs on eth0, eth0 of netns a"), "{error}");
+}
+
 /// tc prints the times of a slot's distribution without the name of its table.
 #[test]
 fn slots_of_a_distribution_as_tc_prints_them() {
