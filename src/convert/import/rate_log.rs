@@ -72,6 +72,8 @@ struct Figures<'a> {
     row: &'a Row,
     /// Time or duration of the row.
     time_ns: i128,
+    /// Time of the row before, also of one without a figure.
+    since_ns: i128,
     /// bit/s, or the bits since the previous row.
     bits: f64,
     delay_ns: Option<u64>,
@@ -133,7 +135,7 @@ pub(crate) fn profile(
 fn rows(table: &Table, layout: &Layout, out: &mut Writer) -> Result<(Vec<TraceRow>, u64), Mistake> {
     let (kind, amounts) =
         kind(&layout.unit).map_err(|error| Mistake::unit(&table.start(), error))?;
-    let all = figures(table, layout, (kind, amounts), out)?;
+    let (all, end) = figures(table, layout, (kind, amounts), out)?;
     let mut rows = Vec::new();
     let mut push = |row: &Row, at_ns: i128, bits_s: f64, delay_ns| {
         if !(0.0..=Rate::MAX.0 as f64).contains(&bits_s) {
@@ -169,13 +171,13 @@ fn rows(table: &Table, layout: &Layout, out: &mut Writer) -> Result<(Vec<TraceRo
         }
         // The amount since the previous row.
         Moment::At(_) if amounts => {
-            for pair in all.windows(2) {
-                let (before, one) = (&pair[0], &pair[1]);
-                let ns = one.time_ns - before.time_ns;
+            let start_ns = all.get(1).map_or(end.last_ns, |one| one.since_ns);
+            for one in &all[1..] {
+                let ns = one.time_ns - one.since_ns;
                 let rate = one.bits / (ns as f64 / NS_PER_S);
-                push(one.row, before.time_ns - all[0].time_ns, rate, one.delay_ns)?;
+                push(one.row, one.since_ns - start_ns, rate, one.delay_ns)?;
             }
-            end_ns = last.time_ns - all[0].time_ns;
+            end_ns = end.last_ns - start_ns;
         }
         Moment::At(_) => {
             for one in &all {
@@ -187,8 +189,10 @@ fn rows(table: &Table, layout: &Layout, out: &mut Writer) -> Result<(Vec<TraceRo
                 )?;
             }
             // The last row lasts as long as the previous one.
-            let before = all.len().checked_sub(2).map(|i| all[i].time_ns);
-            end_ns = last.time_ns - all[0].time_ns + before.map_or(0, |ns| last.time_ns - ns);
+            let before = all.iter().rev().nth(1).map(|one| one.time_ns);
+            let before_ns = before.filter(|_| last.time_ns == end.last_ns);
+            let before_ns = before_ns.unwrap_or(end.before_ns);
+            end_ns = end.last_ns - all[0].time_ns + (end.last_ns - before_ns);
         }
     }
     if end_ns == 0 {
@@ -220,13 +224,20 @@ fn rows(table: &Table, layout: &Layout, out: &mut Writer) -> Result<(Vec<TraceRo
     }
 }
 
+/// Times of the last rows, with or without figures.
+#[derive(Default)]
+struct End {
+    last_ns: i128,
+    before_ns: i128,
+}
+
 /// Returns the rows that count, with their figures.
 fn figures<'a>(
     table: &'a Table,
     layout: &Layout,
     (kind, amounts): (&QuantityKind, bool),
     out: &mut Writer,
-) -> Result<Vec<Figures<'a>>, Mistake> {
+) -> Result<(Vec<Figures<'a>>, End), Mistake> {
     let time = match &layout.time {
         Moment::At(column) | Moment::Lasts(column) => Some(table.column(column)?),
         Moment::Every(_) => None,
@@ -243,7 +254,8 @@ fn figures<'a>(
     };
     let named = [Some(rate), time, delay].into_iter().flatten();
     let mut all: Vec<Figures> = Vec::new();
-    let (mut missing, mut same, mut empty) = (0u64, 0u64, 0u64);
+    let (mut missing, mut undelayed, mut same, mut empty) = (0u64, 0u64, 0u64, 0u64);
+    let mut end = End::default();
     let lasting = matches!(layout.time, Moment::Lasts(_) | Moment::Every(_));
     for (i, row) in table.rows.iter().enumerate() {
         if only.is_some_and(|(column, value)| row.cell(column) != *value) {
@@ -265,16 +277,12 @@ fn figures<'a>(
             empty += 1;
             continue;
         }
-        let mut figures = Figures {
-            row,
-            time_ns,
-            bits: 0.0,
-            delay_ns: None,
-        };
-        let gone = [Some(rate), delay]
-            .into_iter()
-            .flatten()
-            .any(|column| is_missing(row.cell(column)));
+        let gone = is_missing(row.cell(rate));
+        if all.is_empty() && !gone {
+            (end.before_ns, end.last_ns) = (time_ns, time_ns);
+        } else if time_ns > end.last_ns {
+            (end.before_ns, end.last_ns) = (end.last_ns, time_ns);
+        }
         if gone {
             missing += 1;
             // The previous row continues.
@@ -283,11 +291,20 @@ fn figures<'a>(
             }
             continue;
         }
+        let mut figures = Figures {
+            row,
+            time_ns,
+            since_ns: end.before_ns,
+            bits: 0.0,
+            delay_ns: all.last().and_then(|last| last.delay_ns),
+        };
         figures.bits = bits(row, rate, kind, &layout.unit)?;
         if lasting && amounts {
             figures.bits /= time_ns as f64 / NS_PER_S;
         }
-        if let Some(column) = delay {
+        if delay.is_some_and(|column| is_missing(row.cell(column))) {
+            undelayed += 1;
+        } else if let Some(column) = delay {
             let ns = self::time_ns(row, column, &layout.delay_unit)?;
             let ns = u64::try_from(ns).ok().filter(|ns| *ns <= Time::MAX.0);
             figures.delay_ns = Some(ns.ok_or_else(|| {
@@ -302,10 +319,10 @@ fn figures<'a>(
         }
         match all
             .last_mut()
-            .filter(|last| !lasting && last.time_ns >= time_ns)
+            .filter(|last| !lasting && (last.time_ns == time_ns || time_ns < end.last_ns))
         {
             None => all.push(figures),
-            Some(last) if last.time_ns == time_ns => {
+            Some(last) if time_ns == end.last_ns => {
                 same += 1;
                 *last = figures;
             }
@@ -317,9 +334,22 @@ fn figures<'a>(
             }
         }
     }
+    if delay.is_some() {
+        let first = all.iter().find_map(|one| one.delay_ns);
+        let none = all.iter_mut().take_while(|one| one.delay_ns.is_none());
+        none.for_each(|one| one.delay_ns = first);
+        if first.is_none() {
+            all.clear();
+        }
+    }
     if missing > 0 {
         out.warning(format!(
             "{missing} rows without a figure: the previous row continues"
+        ));
+    }
+    if undelayed > 0 {
+        out.warning(format!(
+            "{undelayed} rows without a delay: it is that of the previous row"
         ));
     }
     if empty > 0 {
@@ -328,7 +358,7 @@ fn figures<'a>(
     if same > 0 {
         out.warning(format!("{same} rows have the time of the next one"));
     }
-    Ok(all)
+    Ok((all, end))
 }
 
 fn is_missing(cell: &str) -> bool {

@@ -252,6 +252,96 @@ fn what_was_skipped_is_a_warning() {
     );
 }
 
+/// The row before goes on, also at the end, and no byte is lost.
+#[test]
+fn rows_without_a_figure() {
+    for (log, unit, rows, period_ms) in [
+        // Bytes since the row before.
+        (
+            "0,0 1,1000 2,- 3,1000",
+            "B",
+            &[(0.0, 8.0), (2000.0, 8.0)][..],
+            3000.0,
+        ),
+        (
+            "0,0 1,1000 2,- 2,500 2,- 3,2000",
+            "B",
+            &[(0.0, 8.0), (1000.0, 4.0), (2000.0, 16.0)],
+            3000.0,
+        ),
+        ("0,0 1,1000 1,500 3,- 4,-", "B", &[(0.0, 4.0)], 4000.0),
+        (
+            "0,0 1,- 2,1000 4,1000",
+            "B",
+            &[(0.0, 8.0), (1000.0, 4.0)],
+            3000.0,
+        ),
+        // The end lasts as long as the row before it.
+        (
+            "0,5 1,5 2,- 3,- 4,-",
+            "kbit",
+            &[(0.0, 5.0), (1000.0, 5.0)],
+            5000.0,
+        ),
+        ("0,5 1,- 4,6", "kbit", &[(0.0, 5.0), (4000.0, 6.0)], 8000.0),
+        ("0,5 4,6 5,-", "kbit", &[(0.0, 5.0), (4000.0, 6.0)], 6000.0),
+        ("0,5 2,-", "kbit", &[(0.0, 5.0)], 4000.0),
+    ] {
+        let imported = import(&log.replace(' ', "\n"), &layout("1", "2", unit));
+        assert_eq!(read(&imported), (rows.to_vec(), period_ms), "{log}");
+    }
+    for (time, log, unit, missing, want) in [
+        (
+            "1",
+            "0,0,- 1,1000,10 2,1000,- 3,500,30",
+            "B",
+            2,
+            &[(8, 10), (8, 10), (4, 30)][..],
+        ),
+        (
+            "1",
+            "0,1,- 1,2,10 2,3,na",
+            "kbit",
+            2,
+            &[(1, 10), (2, 10), (3, 10)],
+        ),
+        (
+            "1:s:for",
+            "1,1,20 1,2,- 1,-,30 1,4,40",
+            "kbit",
+            1,
+            &[(1, 20), (2, 20), (4, 40)],
+        ),
+    ] {
+        let layout = Layout {
+            delay: Some("3".to_owned()),
+            ..layout(time, "2", unit)
+        };
+        let imported = import(&log.replace(' ', "\n"), &layout);
+        let said = format!("{missing} rows without a delay: it is that of the previous row");
+        assert!(imported.warnings.contains(&said), "{:?}", imported.warnings);
+        let Some(TraceSource::Rows { rows, .. }) =
+            parse(&imported.toml).down.trace.map(|t| t.source)
+        else {
+            panic!()
+        };
+        let figures = rows
+            .iter()
+            .map(|row| (row.rate.unwrap() / 1000, row.delay_ns.unwrap() / 1_000_000));
+        assert_eq!(figures.collect::<Vec<_>>(), want, "{log}");
+    }
+    let none = Layout {
+        delay: Some("3".to_owned()),
+        ..layout("1", "2", "kbit")
+    };
+    let error = rate_log("0,1,-\n1,2,-\n", "log", &none, Header::Down, None).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("no row has a figure in these columns")
+    );
+}
+
 /// A profile has a limit; more rows go into a separate file, and the profile reads back.
 #[test]
 fn a_long_log_has_a_file_beside_the_profile() {
