@@ -18,25 +18,75 @@ struct Command<'a> {
     words: Vec<Word<'a>>,
 }
 
+/// A qdisc that another one replaces, with its filters.
+pub(crate) struct Gone<'a> {
+    place: String,
+    device: Option<&'a str>,
+    /// Position of the other one in the text.
+    end: usize,
+    /// Major number; `None`: it is the root, with all others of the device.
+    major: Option<String>,
+}
+
+/// What the commands of a text leave.
+#[derive(Default)]
+pub(crate) struct Left<'a> {
+    /// The last qdisc or class for each position, in the order of the text.
+    pub made: Vec<Made<'a>>,
+    pub gone: Vec<Gone<'a>>,
+}
+
 /// Returns the filters that select a class, in the order in which the kernel checks them; only those of commands that run
 /// there, and of one device, if it is named.
 pub(crate) fn filters<'a>(
     text: &'a str,
     device: Option<&str>,
     place: &str,
+    gone: &[Gone],
+    warnings: &mut Vec<String>,
 ) -> Result<Vec<Filter<'a>>, Mistake> {
-    let mut all = Vec::new();
+    let mut all: Vec<Filter> = Vec::new();
     let found = found(text).into_iter();
     for Command { words, .. } in found.filter(|command| command.place == place) {
-        let mut behind = words.iter().skip_while(|word| word.value != "dev").skip(1);
-        let own = behind.next().map(|word| word.value);
+        let behind = |name: &str| {
+            let mut rest = words.iter().skip_while(|word| word.value != name).skip(1);
+            rest.next().map(|word| word.value)
+        };
+        let own = behind("dev");
         if device.is_some() && own != device {
             continue;
         }
-        let mut words = Words::new(words);
-        if words.skip("filter") {
-            all.extend(filter(&mut words)?);
+        let start = words.first().map_or(0, |word| word.at.span.start);
+        let parent = behind("parent").map(canonical);
+        let is_gone = |gone: &Gone| {
+            let is_its =
+                gone.major.is_none() || gone.major.as_deref() == parent.as_deref().map(major);
+            start < gone.end && gone.place == place && gone.device == own && is_its
+        };
+        if gone.iter().any(is_gone) {
+            continue;
         }
+        let deletes = words
+            .get(1)
+            .is_some_and(|verb| begins(verb.value, "delete"));
+        let is_ingress = words.iter().any(|word| word.value == "ingress")
+            || parent.as_deref().map(major) == Some("ffff");
+        let mut words = Words::new(words);
+        if !words
+            .next()
+            .is_some_and(|object| begins(object.value, "filter"))
+        {
+            continue;
+        }
+        if deletes && !is_ingress && all.iter().any(|filter| filter.device == own) {
+            let device = own.unwrap_or("a device");
+            let text =
+                format!("`tc filter del`: the filters of {device} in front of it are still there");
+            if !warnings.contains(&text) {
+                warnings.push(text);
+            }
+        }
+        all.extend(filter(&mut words)?);
     }
     Ok(in_order(all))
 }
@@ -50,30 +100,30 @@ fn found(text: &str) -> Vec<Command<'_>> {
     }
 }
 
-/// Returns what creates a qdisc or a class, in the order of the text; the last one for each
-/// position.
-pub(crate) fn made(text: &str) -> Result<Vec<Made<'_>>, Mistake> {
+/// Returns the qdiscs and classes that a text leaves.
+pub(crate) fn made(text: &str) -> Result<Left<'_>, Mistake> {
     let found = found(text);
+    let mut left = Left::default();
     if found.is_empty() {
-        return Ok(alone(commands(text, true)).into_iter().collect());
+        left.made.extend(alone(commands(text, true)));
+        return Ok(left);
     }
-    let mut all: Vec<Made> = Vec::new();
     let mut other = None;
     for Command { place, words } in found {
         let first = words.first().map(|word| word.at.clone());
         match one(words)? {
             Some(mut made) => {
                 made.place = place;
-                let before = all.iter().position(|m| is_same(m, &made));
-                if let Some(before) = before.map(|place| all.remove(place)) {
-                    replaces(text, &mut made, &before, &mut all);
+                let before = left.made.iter().position(|m| is_same(m, &made));
+                if let Some(before) = before.map(|place| left.made.remove(place)) {
+                    replaces(text, &mut made, &before, &mut left);
                 }
-                all.push(made);
+                left.made.push(made);
             }
             None => other = other.or(first),
         }
     }
-    match (all.is_empty(), other) {
+    match (left.made.is_empty(), other) {
         (true, Some(at)) => {
             let help = "write tc qdisc add dev eth0 root netem ..., the part from netem on, or what \
                         tc qdisc show prints";
@@ -83,7 +133,7 @@ pub(crate) fn made(text: &str) -> Result<Vec<Made<'_>>, Mistake> {
                 help,
             ))
         }
-        _ => Ok(all),
+        _ => Ok(left),
     }
 }
 
@@ -100,7 +150,7 @@ fn is_same(other: &Made, made: &Made) -> bool {
 
 /// Takes from the qdisc or class `before` what the kernel keeps, or removes what was below it from the
 /// others (tc_modify_qdisc() of sch_api.c).
-fn replaces<'a>(text: &str, made: &mut Made<'a>, before: &Made<'a>, all: &mut Vec<Made<'a>>) {
+fn replaces<'a>(text: &str, made: &mut Made<'a>, before: &Made<'a>, left: &mut Left<'a>) {
     if made.by_id {
         made.parent.clone_from(&before.parent);
     }
@@ -115,9 +165,22 @@ fn replaces<'a>(text: &str, made: &mut Made<'a>, before: &Made<'a>, all: &mut Ve
         }
         return;
     }
+    let end = made.kind.at.span.start;
+    let mut filters_of = |major: Option<String>| {
+        left.gone.push(Gone {
+            place: made.place.clone(),
+            device: made.device,
+            end,
+            major,
+        });
+    };
+    if made.parent.is_none() {
+        filters_of(None);
+    }
     let mut gone: Vec<String> = before.handle.iter().map(|h| major(h).to_owned()).collect();
     while let Some(handle) = gone.pop() {
-        all.retain(|m| {
+        filters_of(Some(handle.clone()));
+        left.made.retain(|m| {
             let parent = m.parent.as_deref().map(major);
             let is_below = m.is_beside(made) && parent == Some(handle.as_str());
             if is_below && !m.is_class {

@@ -2,7 +2,7 @@
 //! Finds the netem in a text, its rate limiter, and the packets it receives.
 
 use super::netem::{Netem, Under};
-use super::tc_command::{filters, made};
+use super::tc_command::{Left, filters, made};
 use super::tc_filter::Filter;
 use super::tc_limiter::{has_one_class, is_default, parents, qdisc, shaper, shapes, slowest};
 use super::tc_made::{Made, in_one_place};
@@ -65,7 +65,10 @@ impl Script {
 
 /// Reads a script; with `device` only the commands for it.
 pub(crate) fn read(text: &str, device: Option<&str>) -> Result<Script, Mistake> {
-    let mut all = made(text)?;
+    let Left {
+        made: mut all,
+        gone,
+    } = made(text)?;
     all.retain(|made| device.is_none_or(|device| made.device == Some(device)));
     if !all.iter().any(is_netem) {
         return Err(none(&all));
@@ -77,7 +80,8 @@ pub(crate) fn read(text: &str, device: Option<&str>) -> Result<Script, Mistake> 
         warnings: Vec::new(),
     };
     let place = in_one_place(&mut all, is_netem, "netems")?;
-    let mut filters = of_roots(filters(text, device, &place)?, &all, &mut script.warnings);
+    let filters = filters(text, device, &place, &gone, &mut script.warnings)?;
+    let mut filters = of_roots(filters, &all, &mut script.warnings);
     let is_prio = |made: &&Made| made.kind.value == "prio" && !made.is_class;
     for root in all.iter().filter(is_prio).filter(|m| m.parent.is_none()) {
         if all.iter().any(|m| is_netem(m) && m.device == root.device) {

@@ -3,7 +3,7 @@
 
 use super::netem::{Netem, Under};
 use super::tc_class::Class;
-use super::tc_command::{filters, made};
+use super::tc_command::{Left, filters, made};
 use super::tc_filter::Filter;
 use super::tc_handle::{canonical, major, of_qdisc};
 use super::tc_limiter::is_in;
@@ -42,7 +42,10 @@ pub(super) struct Tree<'a> {
 impl<'a> Tree<'a> {
     /// Reads the tree of a device, or of the only one; `None`: it is a link with a netem, which `tc_script` reads.
     pub fn read(text: &'a str, device: Option<&str>) -> Result<Option<Self>, Mistake> {
-        let mut all = made(text)?;
+        let Left {
+            made: mut all,
+            gone,
+        } = made(text)?;
         all.retain(|made| device.is_none_or(|device| made.device == Some(device)));
         let is_root = |made: &Made| !made.is_class && made.parent.is_none();
         let place = in_one_place(&mut all, is_root, "qdiscs")?;
@@ -70,12 +73,13 @@ impl<'a> Tree<'a> {
             queue_at: root.kind.at.clone(),
             classes: Vec::new(),
             default: None,
-            filters: filters(text, device, &place)?,
+            filters: Vec::new(),
             bands: None,
             nests: Vec::new(),
             at: root.kind.at.clone(),
             warnings: Vec::new(),
         };
+        tree.filters = filters(text, device, &place, &gone, &mut tree.warnings)?;
         match root.kind.value {
             "htb" => tree.htb(&all, root)?,
             "prio" => tree.prio(root)?,

@@ -207,6 +207,73 @@ fn a_filter_of_an_inner_qdisc_is_not_a_rule() {
     );
 }
 
+/// What filters a qdisc goes with it.
+#[test]
+fn filters_go_with_their_qdisc() {
+    let http = |parent: &str, class: &str| {
+        filter(&format!(
+            "{parent} prio 5 u32 match ip dport 80 0xffff flowid {class}"
+        ))
+    };
+    let ssh = filter("parent 1: prio 1 u32 match ip dport 22 0xffff flowid 1:3");
+    let to_netem = format!("up: {SSH}: class-1-3");
+    for parent in ["parent 1:", "root", "parent 7:"] {
+        let script = [
+            "tc qdisc add dev eth0 root handle 1: htb\n",
+            &http(parent, "1:3"),
+            // Of another device.
+            &ssh.replace("eth0", "eth1"),
+            "tc qdisc del dev eth0 root\n",
+            PRIO,
+            &ssh,
+        ];
+        let imported = import(&script.concat());
+        assert_eq!(imported.warnings, [""; 0], "{parent}");
+        assert_eq!(rules(&imported), [&to_netem, BULK], "{parent}");
+    }
+    // An option that changes leaves them.
+    let changed = PRIO.to_owned() + &ssh + "tc qdisc change dev eth0 root handle 1: prio bands 4\n";
+    assert_eq!(rules(&import(&changed)), [&to_netem, BULK]);
+    // Of an inner qdisc only its own.
+    let inner = "tc qdisc add dev eth0 parent 1:1 handle 10: prio\n";
+    let script = [
+        PRIO,
+        &ssh,
+        inner,
+        &http("parent 10:", "10:1"),
+        &inner.replace("10:", "20:"),
+    ];
+    let imported = import(&script.concat());
+    assert_eq!(imported.warnings, [""; 0]);
+    assert_eq!(rules(&imported), [&to_netem, BULK]);
+    // A tree forgets them, too.
+    let tree = "tc qdisc add dev eth0 root handle 1: htb default 1\n\
+                tc class add dev eth0 parent 1: classid 1:1 htb rate 1mbit\n\
+                tc class add dev eth0 parent 1: classid 1:2 htb rate 1mbit\n";
+    let to_second = ssh.replace("1:3", "1:2");
+    let script = [tree, &http("parent 1:", "1:2"), tree, &to_second].concat();
+    let imported = import::tc(&script, "x", Header::Up, None, Some(9_000_000), &|_| None).unwrap();
+    assert_eq!(rules(&imported), [format!("up: {SSH}: class-1-2")]);
+}
+
+/// Which filters one that is deleted leaves depends on the kernel.
+#[test]
+fn a_deleted_filter_is_said() {
+    let ssh = filter("parent 1: prio 1 u32 match ip dport 22 0xffff flowid 1:3");
+    let of = |before: &str, del: &str| import(&[before, PRIO, &ssh, del].concat()).warnings;
+    let said = "`tc filter del`: the filters of eth0 in front of it are still there";
+    assert_eq!(of("", "tc filter del dev eth0 parent 1: prio 1\n"), [said]);
+    assert_eq!(of("", "tc f d dev eth0\n"), [said]);
+    for (before, del) in [
+        ("tc filter del dev eth0\n", ""),
+        ("", "tc filter del dev eth1\n"),
+        ("", "tc filter del dev eth0 parent ffff:\n"),
+        ("", "tc filter del dev eth0 ingress\n"),
+    ] {
+        assert_eq!(of(before, del), [""; 0], "{before}{del}");
+    }
+}
+
 /// A change without a handle, or by its handle alone, leaves the qdisc with those below it.
 #[test]
 fn a_change_keeps_the_handle() {
