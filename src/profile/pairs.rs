@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use super::{MAX_PAIRS, Pair, Percent, ProfileError, Rate, Time};
-use crate::text::{At, Mistake, Mistakes, TextError, read_up_to, utf8_up_to};
+use crate::text::{At, Mistake, Mistakes, TextError, behind_blank, read_up_to, utf8_up_to};
 
 /// A file of as many pairs as there may be, IPv6, every figure in full.
 const FILE_BYTES: usize = 16 << 20;
@@ -98,7 +98,7 @@ impl Rows<'_> {
                 }
             }
             let start = record.position().map_or(before, |p| p.byte() as usize);
-            let start = self.behind_blank(start);
+            let start = behind_blank(self.text, start);
             if std::mem::take(&mut first)
                 && let Some(named) = self.header(&record, start)
             {
@@ -118,23 +118,6 @@ impl Rows<'_> {
             }
             pairs.push(pair);
         }
-    }
-
-    /// Returns the position after empty lines and comments, which the reader counts as the record's.
-    fn behind_blank(&self, start: usize) -> usize {
-        let mut at = start;
-        for line in self
-            .text
-            .get(start..)
-            .unwrap_or_default()
-            .split_inclusive('\n')
-        {
-            if !line.trim().is_empty() && !line.starts_with('#') {
-                break;
-            }
-            at += line.len();
-        }
-        at
     }
 
     /// Returns the columns, if this is a line of names.

@@ -2,7 +2,9 @@
 //! The rows of a trace from CSV, from JSON, and the opportunities of Mahimahi's format.
 
 use super::trace::{MAX_ROWS, TraceRow};
-use crate::text::{At, Mistake, Nanoseconds, Percent, Rate, Span, Time, UnitError, clipped};
+use crate::text::{
+    At, Mistake, Nanoseconds, Percent, Rate, Span, Time, UnitError, behind_blank, clipped,
+};
 
 /// A mistake in a trace, with its position and its correction.
 #[derive(Debug)]
@@ -196,10 +198,13 @@ pub(super) fn csv(text: &str) -> Result<Vec<TraceRow>, Wrong> {
         .trim(csv::Trim::All)
         .comment(Some(b'#'))
         .from_reader(text.as_bytes());
+    let line = |position: Option<&csv::Position>| {
+        let start = position.map_or(0, |p| p.byte() as usize);
+        let before = &text[..behind_blank(text, start)];
+        TraceLocation::Line(before.matches('\n').count() + 1)
+    };
     let broken = |error: csv::Error| {
-        let line = error
-            .position()
-            .map(|p| TraceLocation::Line(p.line() as usize));
+        let line = error.position().map(|position| line(Some(position)));
         let problem = match error.kind() {
             csv::ErrorKind::UnequalLengths {
                 expected_len, len, ..
@@ -214,18 +219,18 @@ pub(super) fn csv(text: &str) -> Result<Vec<TraceRow>, Wrong> {
     let columns: Vec<_> = columns
         .map(Column::read)
         .collect::<Result<_, _>>()
-        .map_err(|wrong| wrong.at(TraceLocation::Line(1)))?;
-    distinct(&columns)?;
+        .map_err(|wrong| wrong.at(line(None)))?;
+    distinct(&columns).map_err(|wrong| wrong.at(line(None)))?;
     let mut rows = Rows::default();
     let mut record = csv::StringRecord::new();
     while reader.read_record(&mut record).map_err(broken)? {
-        let line = TraceLocation::Line(record.position().map_or(1, |p| p.line() as usize));
+        let at = |wrong: Wrong| wrong.at(line(record.position()));
         let mut row = TraceRow::default();
         for (column, cell) in columns.iter().zip(&record) {
             let put = column.put(&mut row, cell);
-            put.map_err(|wrong| wrong.at(line))?;
+            put.map_err(at)?;
         }
-        rows.push(row).map_err(|wrong| wrong.at(line))?;
+        rows.push(row).map_err(at)?;
     }
     rows.finish()
 }
@@ -233,15 +238,13 @@ pub(super) fn csv(text: &str) -> Result<Vec<TraceRow>, Wrong> {
 fn distinct(columns: &[Column]) -> Result<(), Wrong> {
     for (i, column) in columns.iter().enumerate() {
         if columns[..i].iter().any(|other| other.what == column.what) {
-            return Err(
-                Wrong::new("two columns give the same figure", COLUMNS).at(TraceLocation::Line(1))
-            );
+            return Err(Wrong::new("two columns give the same figure", COLUMNS));
         }
     }
     if columns.iter().any(|column| column.what == What::Time) {
         return Ok(());
     }
-    Err(Wrong::new("there is no column `time`", COLUMNS).at(TraceLocation::Line(1)))
+    Err(Wrong::new("there is no column `time`", COLUMNS))
 }
 
 /// Reads an array of objects whose keys are the columns.

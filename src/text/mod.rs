@@ -4,6 +4,7 @@
 
 #![deny(missing_docs)]
 
+mod blank;
 mod columns;
 mod count;
 mod date;
@@ -31,6 +32,7 @@ pub use units::{Nanoseconds, Percent, Rate, Size, Time, UnitError};
 pub use word::Word;
 pub(crate) use word::words;
 
+pub(crate) use blank::behind_blank;
 pub(crate) use date::{date_ns, to_the_second};
 pub(crate) use error::{read_file, read_up_to, utf8, utf8_up_to};
 pub(crate) use keys::{Section, Vocabulary, sections};

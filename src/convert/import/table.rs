@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::netem_trace;
-use crate::text::{At, Mistake, clipped, closest};
+use crate::text::{At, Mistake, behind_blank, clipped, closest};
 
 /// Separators of cells, the likeliest first; blanks if there is none of them.
 const SEPARATORS: [u8; 4] = [b'\t', b';', b',', b'|'];
@@ -328,6 +328,7 @@ fn separated(text: &str, separator: u8) -> Result<Vec<Row>, Mistake> {
         // The text is UTF-8 and rows may differ in length: there is no other error.
         let record = record.map_err(|error| Mistake::new(&at(0, 0), error.to_string(), ""))?;
         let start = record.position().map_or(0, |p| p.byte() as usize);
+        let start = behind_blank(text, start);
         let line = text
             .get(start..)
             .and_then(|rest| rest.lines().next())

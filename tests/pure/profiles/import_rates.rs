@@ -370,6 +370,8 @@ fn a_long_log_has_a_file_beside_the_profile() {
 fn mistakes_name_the_row() {
     for (log, time, rate, unit, said) in [
         ("0 1\n1 x\n", "1", "2", "Mbit", "`x` is not a rate\n --> log:2:1"),
+        ("0,1\r\n1,x\r\n", "1", "2", "Mbit", "`x` is not a rate\n --> log:2:1\n  |\n2 | 1,x\n"),
+        ("0,1\n\n# tunnel\n1,x\n", "1", "2", "Mbit", "`x` is not a rate\n --> log:4:1"),
         ("0 1\n1 -3\n", "1", "2", "Mbit", "`-3Mbit` is negative\n --> log:2:1"),
         ("0 1\nx 3\n", "1", "2", "Mbit", "`x` is not a duration\n --> log:2:1"),
         ("0 1\n1 2\n0 3\n", "1", "2", "Mbit", "time goes back\n --> log:3:1"),

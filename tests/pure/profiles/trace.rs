@@ -206,6 +206,21 @@ fn mistakes_in_a_trace_name_the_line() {
             "time does not go on",
         ),
         ("time,speed\n0s,1\n", "line 1", "no column `speed`"),
+        // Behind what the reader counts as the record's.
+        ("time_s,rate_bit\r\n0,1\r\n1,x\r\n", "line 3", "`x`"),
+        ("time_s,rate_bit\n0,1\n# tunnel\n1,x\n", "line 4", "`x`"),
+        ("time_s,rate_bit\n\n0,1\n\n1\n", "line 5", "1 cells under 2"),
+        (
+            "time_s,rate_bit\r\n0,1\r\n0,2\r\n",
+            "line 3",
+            "does not go on",
+        ),
+        (
+            "# run 3\r\n\r\ntime,speed\r\n0s,1\r\n",
+            "line 3",
+            "no column `speed`",
+        ),
+        ("\ntime_s,rate,rate\n0,1,2\n", "line 2", "the same figure"),
         ("rate\n1Mbit\n", "line 1", "no column `time`"),
         ("time_s,rate\n0,5\n", "line 2", "has no unit"),
         ("time_h,rate\n0,5Mbit\n", "line 1", "`h` is not a unit"),
