@@ -34,6 +34,10 @@ pub(super) struct Tree<'a> {
     /// Qdiscs below classes.
     pub nests: Vec<Nest<'a>>,
     pub filters: Vec<Filter<'a>>,
+    /// Handle of its root, if it is an htb whose filters these are.
+    pub htb: Option<String>,
+    /// Ids of classes with filters.
+    pub choosing: Vec<String>,
     /// Position of its root in the text.
     pub at: At,
     pub warnings: Vec<String>,
@@ -74,6 +78,8 @@ impl<'a> Tree<'a> {
             classes: Vec::new(),
             default: None,
             filters: Vec::new(),
+            htb: None,
+            choosing: Vec::new(),
             bands: None,
             nests: Vec::new(),
             at: root.kind.at.clone(),
@@ -96,6 +102,7 @@ impl<'a> Tree<'a> {
         }
         if let Some(bands) = tree.shaped_bands(&all, root) {
             root = bands;
+            tree.htb = None;
             tree.prio(bands)?;
         }
         tree.nests = nest(&mut tree.classes, &mut tree.default, &all)?;
@@ -103,6 +110,11 @@ impl<'a> Tree<'a> {
             tree.leaf(text, &all, index)?;
         }
         let filters = std::mem::take(&mut tree.filters);
+        tree.choosing = filters
+            .iter()
+            .filter_map(|f| f.parent.clone())
+            .filter(|id| !id.ends_with(':'))
+            .collect();
         tree.filters = of_root(
             filters,
             root,
@@ -153,6 +165,7 @@ impl<'a> Tree<'a> {
     fn htb(&mut self, all: &[Made], root: &Made) -> Result<(), Mistake> {
         self.schedule = Schedule::Htb;
         let own = major(root.handle.as_deref().unwrap_or("1:"));
+        self.htb = Some(format!("{own}:"));
         let (mut options, mut r2q) = (root.options.clone(), USUAL_R2Q);
         while let Some(word) = options.next() {
             if begins(word.value, "default") {

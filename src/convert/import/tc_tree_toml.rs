@@ -196,7 +196,29 @@ fn managed(red: &Red) -> [Key; 7] {
 
 fn rules(out: &mut Writer, tree: &Tree, header: Header) {
     for filter in &tree.filters {
-        let Some(class) = leaves(tree).find(|class| class.id == filter.class) else {
+        let leaf = |id: Option<&String>| leaves(tree).find(|class| Some(&class.id) == id);
+        let class = leaf(Some(&filter.class));
+        let (is_tos, matches) = (filter.is_tos, &filter.matches);
+        if let (None, Some(root), false) = (class, &tree.htb, tree.choosing.contains(&filter.class))
+        {
+            // htb_classify(): not for the next filter, but the default class, or past all classes.
+            let default = leaf(tree.default.as_ref()).filter(|_| filter.class != *root);
+            let link = default.map_or_else(|| "none".to_owned(), name);
+            out.rule(&filter.at, is_tos, matches, &link, header);
+            if filter.class != *root {
+                let to = default.map_or("past all classes".to_owned(), |class| {
+                    format!("to class {}", class.id)
+                });
+                let text = format!(
+                    "a filter to class {}, in which no packet waits: htb sends its packets {to}",
+                    filter.class
+                );
+                out.note(&text);
+                out.warnings.push(text);
+            }
+            continue;
+        }
+        let Some(class) = class else {
             let text = format!(
                 "a filter to class {}, in which no packet waits",
                 filter.class
@@ -204,7 +226,6 @@ fn rules(out: &mut Writer, tree: &Tree, header: Header) {
             out.warning(text);
             continue;
         };
-        let (is_tos, matches) = (filter.is_tos, &filter.matches);
         out.rule(&filter.at, is_tos, matches, &name(class), header);
     }
 }

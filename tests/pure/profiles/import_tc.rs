@@ -1034,3 +1034,51 @@ fn a_bucket_in_a_class_of_htb() {
     // tc's default of the ceil is the rate.
     assert_eq!(of("rate 50mbit", "90mbit"), both(50, 50));
 }
+
+/// htb_classify(): what a filter sends to no leaf is not for the next filter, but for the default class, and without
+/// one it passes all classes.
+#[test]
+fn a_filter_of_htb_to_no_leaf() {
+    let add =
+        "tc filter add dev eth1 parent 1: protocol ip prio 1 u32 match ip dst 10.0.3.0/24 flowid";
+    let to = |tree: &str, class: &str| {
+        let imported = import(&format!("{tree}{add} {class}\n"), None);
+        let said =
+            format!("a filter to class {class}, in which no packet waits: htb sends its packets ");
+        let is_said = imported.warnings.iter().any(|text| text.starts_with(&said));
+        assert_eq!(is_said, class != "1:0", "{class}: {:?}", imported.warnings);
+        let rules = parse(&imported.toml).rules;
+        assert_eq!(rules.len(), 3, "{}", imported.toml);
+        match &rules[2].target {
+            Target::Named(name) => name.clone(),
+            Target::Untouched => "none".to_owned(),
+            other => panic!("{other:?}"),
+        }
+    };
+    // The class above all others, and some that are not there.
+    for class in ["1:1", "1:99", "2:10", ":10"] {
+        assert_eq!(to(TREE, class), "class-1-30", "{class}");
+        for default in ["default 99", "default 1", ""] {
+            let tree = TREE.replace("default 30", default);
+            assert_eq!(to(&tree, class), "none", "{class} {default}");
+        }
+    }
+    assert_eq!(to(TREE, "1:0"), "none");
+    // A class above others, whose filters choose among these.
+    let below = "tc class add dev eth1 parent 1:30 classid 1:31 htb rate 1mbit\n";
+    let tree = TREE.replace("default 30", "default 31");
+    let tree = tree.replace(
+        "tc qdisc add dev $DEV parent 1:30 handle 30: pfifo limit 50\n",
+        below,
+    );
+    assert_eq!(to(&tree, "1:30"), "class-1-31");
+    let own = "tc filter add dev eth1 parent 1:30 protocol ip prio 1 matchall flowid 1:31\n";
+    let imported = import(&format!("{tree}{add} 1:30\n{own}"), None);
+    let said = "a filter to class 1:30, in which no packet waits";
+    assert!(
+        imported.warnings.iter().any(|w| w == said),
+        "{:?}",
+        imported.warnings
+    );
+    assert_eq!(rules(&imported).len(), 2);
+}
