@@ -22,6 +22,7 @@ mod tc_class;
 mod tc_command;
 mod tc_filter;
 mod tc_handle;
+mod tc_keep;
 mod tc_limiter;
 mod tc_made;
 mod tc_nested;

@@ -89,11 +89,23 @@ impl<'a> Words<'a> {
         digit.then(|| self.next()).flatten()
     }
 
+    /// Returns the tokens at `span`.
+    pub fn at(&self, span: &std::ops::Range<usize>) -> Vec<Word<'a>> {
+        let is_in = |word: &&Word| span.start <= word.at.span.start && word.at.span.end <= span.end;
+        self.words.iter().filter(is_in).cloned().collect()
+    }
+
     /// Inserts in front of the unread tokens those of `before` at `span`.
     pub fn keep(&mut self, before: &Self, span: &std::ops::Range<usize>) {
-        let is_in = |word: &&Word| span.start <= word.at.span.start && word.at.span.end <= span.end;
-        let kept: Vec<_> = before.words.iter().filter(is_in).cloned().collect();
-        self.words.splice(self.next..self.next, kept);
+        let place = self.next..self.next;
+        self.words.splice(place, before.at(span));
+    }
+
+    /// Inserts a token behind another one.
+    pub fn insert_behind(&mut self, other: &Word<'a>, word: Word<'a>) {
+        if let Some(place) = self.words.iter().position(|word| word.at == other.at) {
+            self.words.insert(place + 1, word);
+        }
     }
 
     /// Returns the end of the last token that was read.

@@ -2,10 +2,10 @@
 //! Finds tc's commands in text that users paste: one command, a script, or the output of `tc qdisc
 //! show`.
 
-use super::netem::{Netem, Under};
 use super::shell::{Word, Words, commands};
 use super::tc_filter::{Filter, filter, in_order};
 use super::tc_handle::{canonical, major};
+use super::tc_keep::keep;
 use super::tc_made::{Made, begins};
 use super::tc_place::{outside, place, quoted};
 use crate::text::Mistake;
@@ -188,27 +188,6 @@ fn replaces<'a>(text: &str, made: &mut Made<'a>, before: &Made<'a>, left: &mut L
             }
             !is_below
         });
-    }
-}
-
-/// Adds the options that a changed netem keeps: the kernel sets those of the command and leaves some of the
-/// others (netem_change() of sch_netem.c).
-fn keep<'a>(text: &str, made: &mut Made<'a>, before: &Made<'a>) {
-    let read = |made: &Made| Netem::parse(text, &mut made.clone(), Under::Nothing, None);
-    let (Ok(new), Ok(old)) = (read(made), read(before)) else {
-        // The mistake is shown by the reader of the last command.
-        return;
-    };
-    for name in ["rate", "corrupt", "slot", "distribution", "ecn"] {
-        let has_effect = match name {
-            "distribution" => new.latency_ns > 0 && new.jitter_ns > 0,
-            "ecn" => new.loses(),
-            _ => true,
-        };
-        if let (Some(at), None, true) = (old.given(name), new.given(name), has_effect) {
-            made.options.keep(&before.options, &at.span);
-            made.kept.push(name);
-        }
     }
 }
 

@@ -646,6 +646,57 @@ fn a_change_keeps_what_the_kernel_keeps() {
         );
         assert!(up.loss.is_none(), "{change}");
     }
+    // tc sends the correlations of delay, loss and duplication together, and only if it has one.
+    let add = "tc qdisc add dev eth0 root netem delay 10ms 5ms 20% loss 1% 30% duplicate 1% 40%\n";
+    for (change, want, said) in [
+        (
+            "delay 20ms 5ms loss 2% duplicate 2%",
+            ["20%", "30%", "40%"],
+            3,
+        ),
+        (
+            "duplicate 2% loss random 2% latency 9ms 5ms",
+            ["20%", "30%", "40%"],
+            3,
+        ),
+        (
+            "delay 20ms 5ms loss 2% 10% duplicate 2%",
+            ["", "10%", ""],
+            0,
+        ),
+        ("delay 20ms 5ms 0% loss 2%", ["", "", ""], 0),
+        ("delay 20ms 5ms loss 2% corrupt 1% 1%", ["", "", ""], 0),
+        ("delay 20ms duplicate 2%", ["", "", "40%"], 1),
+        ("delay 20ms loss gemodel 1% 10%", ["", "", ""], 0),
+    ] {
+        let change = format!("tc qdisc change dev eth0 root netem {change}\n");
+        let imported = import(&format!("{add}{change}"));
+        let warnings = &imported.warnings;
+        let kept = warnings
+            .iter()
+            .filter(|text| text.starts_with("`correlation of"));
+        assert_eq!(kept.count(), said, "{change}: {warnings:?}");
+        let correlation = |key: &str| {
+            let line = keys(&imported)
+                .into_iter()
+                .find(|line| line.starts_with(key));
+            let behind = line.and_then(|line| Some(line.split_once("correlation = \"")?.1));
+            behind
+                .and_then(|rest| rest.split('"').next())
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let found = ["delay", "loss", "duplicate"].map(correlation);
+        assert_eq!(found, want, "{change}: {}", imported.toml);
+        assert!(!comments(&imported).contains("tc forgets"), "{change}");
+        let source = change
+            .trim_end()
+            .replace("tc qdisc change dev eth0 root ", "");
+        assert!(imported.toml.contains(&source), "{}", imported.toml);
+        // And again.
+        let again = format!("{add}{change}{change}");
+        assert_eq!(keys(&import(&again)), keys(&imported), "{change}");
+    }
 }
 
 /// The qdisc for arriving packets is beside the root.

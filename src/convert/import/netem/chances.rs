@@ -81,7 +81,8 @@ pub(super) fn alter(out: &mut Writer, netem: &Netem, has_rate: bool) {
                  packet; emud's takes no bandwidth.",
             );
         }
-        if chance.correlation > 0.0 && !netem.sends_correlations() {
+        let is_kept = netem.kept.contains(&"correlation of duplicate");
+        if chance.correlation > 0.0 && !is_kept && !netem.sends_correlations() {
             out.note("tc forgets to send this correlation if no other option has one.");
         }
         chance_key(out, "duplicate", &chance);
