@@ -21,7 +21,8 @@ pub(crate) fn profile(
     };
     let mut out = Writer::default();
     let texts: Vec<_> = script.all().map(|netem| netem.text.as_str()).collect();
-    out.key("source", string(&format!("imported: {}", texts.join("; "))));
+    let source = format!("imported: {}", texts.join("; "));
+    out.key("source", string(&shortened(source)));
     seed(&mut out, script.all());
     let beside = match directions.len() {
         0 | 1 => Beside::Nothing,
@@ -60,6 +61,17 @@ pub(crate) fn profile(
         out.check()?;
     }
     Ok(out.finish())
+}
+
+/// Returns a text that is no longer than a value of a profile may be.
+fn shortened(mut text: String) -> String {
+    const MOST: usize = 4000;
+    if text.len() > MOST {
+        let fits = |i: &usize| text.is_char_boundary(*i);
+        text.truncate((0..=MOST).rev().find(fits).unwrap_or(0));
+        text.push_str("...");
+    }
+    text
 }
 
 /// Returns whether a profile with this netem can be read here: a file that is not here may exist where

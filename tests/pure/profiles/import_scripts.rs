@@ -512,3 +512,28 @@ fn slots_of_a_distribution_as_tc_prints_them() {
         );
     }
 }
+
+/// `source` has a longest value.
+#[test]
+fn a_script_with_a_netem_in_each_of_many_classes() {
+    let class = |n: u32| {
+        format!(
+            "tc qdisc add dev eth0 parent 1:{n:x} handle {n:x}0: netem delay {n}ms {n}us distribution normal loss 0.{n}% rate {n}mbit\n\
+             tc filter add dev eth0 parent 1: prio {n} u32 match ip dst 10.0.{n}.0/24 flowid 1:{n:x}\n"
+        )
+    };
+    for n in [60, 73] {
+        let classes: String = (10..n).map(class).collect();
+        let imported = import(&format!(
+            "tc qdisc add dev eth0 root handle 1: htb\n{classes}"
+        ));
+        let profile = parse(&imported.toml);
+        assert_eq!(profile.links.len(), n as usize - 10);
+        let source = profile.source;
+        assert!(
+            source.starts_with("imported: netem delay 10ms 10us"),
+            "{source}"
+        );
+        assert_eq!(source.ends_with("..."), n == 73, "{source}");
+    }
+}
