@@ -2,7 +2,9 @@
 //! A bottleneck with its links and rules as a tree of HTB classes with netem leaves.
 
 use super::netem::Options;
-use super::tc_class::{FIRST_FREE, Ids, SERVER, Use, class_of, target_of, uses, without_class};
+use super::tc_class::{
+    FIRST_FREE, Ids, SERVER, Use, class_of, copies_beside, target_of, uses, without_class,
+};
 use super::tc_filter::filters;
 use super::tc_queue::qdisc;
 use super::{ExportDirection, ExportError, Exported};
@@ -164,6 +166,9 @@ impl Script {
                 self.leaf(bottleneck, class, &ids, &uses, device);
             }
         }
+        copies_beside(&uses)
+            .into_iter()
+            .for_each(|note| self.note(note));
         self.rules(profile, number, &ids, device);
         let promises: Vec<_> = (bottleneck.classes.iter())
             .map(|class| Promise {

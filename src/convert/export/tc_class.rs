@@ -95,3 +95,18 @@ fn number_in(name: &str) -> Option<u32> {
     let minor = u32::from(u16::from_str_radix(digits, 16).ok()?);
     (minor > SERVER && format!("{minor:x}") == digits).then_some(minor)
 }
+
+/// Returns a note on netems that current kernels do not accept together (check_netem_in_tree() of sch_netem.c).
+pub(super) fn copies_beside(uses: &[Use<'_>]) -> Option<&'static str> {
+    let netems = uses
+        .iter()
+        .filter(|used| without_class(used.link) != Link::default());
+    let mut classes: Vec<_> = netems.map(|used| used.class).collect();
+    classes.sort_unstable();
+    classes.dedup();
+    let copies = |used: &Use| used.link.duplicate != Link::default().duplicate;
+    (classes.len() > 1 && uses.iter().any(copies)).then_some(
+        "current kernels reject a netem with `duplicate` beside another one in a tree (\"cannot mix duplicating netems \
+         with other netems in tree\")",
+    )
+}

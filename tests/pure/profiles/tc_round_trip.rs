@@ -443,6 +443,33 @@ fn both_families() {
     );
 }
 
+/// check_netem_in_tree() of the kernel.
+#[test]
+fn a_copying_netem_beside_another_is_said() {
+    let text = |near: &str, far: &str| {
+        format!(
+            "[up]\nclass = \"t.a\"\n{near}\n[links.x]\nclass = \"t.b\"\n{far}\n\
+             [[rule]]\nmatch = {{ protocol = \"udp\" }}\nlink = \"x\"\n\
+             [bottleneck.t]\nrate = \"8Mbit\"\nschedule = \"htb\"\n\
+             [bottleneck.t.class.a]\nrate = \"1Mbit\"\n[bottleneck.t.class.b]\nrate = \"1Mbit\"\n"
+        )
+    };
+    let copies = "duplicate = \"1%\"";
+    let delay = "delay = \"5ms\"";
+    for (near, far, said) in [
+        (copies, delay, true),
+        (delay, copies, true),
+        (copies, copies, true),
+        (copies, "", false),
+        (delay, delay, false),
+    ] {
+        let exported = tc(&parse(&text(near, far)), ExportDirection::Up, "e").unwrap();
+        let mut notes = exported.notes.iter();
+        let found = notes.any(|note| note.contains("cannot mix duplicating netems"));
+        assert_eq!(found, said, "{near} {far}: {:?}", exported.notes);
+    }
+}
+
 #[test]
 #[rustfmt::skip]
 fn what_a_tree_cannot_do_is_listed() {
