@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Dates in logs and traces.
 
-/// Reads `2019.12.16_13.40.04`, `2016-06-01 00:00:05.250`, `2016-06-01T00:00:05Z`: ns since 1970,
+/// Reads `2019.12.16_13.40.04`, `2016-06-01 00:00:05.250`, `2016-06-01 00:00:05,250`, `2016-06-01T00:00:05Z`: ns since 1970,
 /// ignoring the zone, because only differences count.
 pub(crate) fn date_ns(cell: &str) -> Option<i128> {
     let mut groups = cell
@@ -16,7 +16,7 @@ pub(crate) fn date_ns(cell: &str) -> Option<i128> {
     if !valid || cell.starts_with('-') {
         return None;
     }
-    let part: f64 = match cell.rsplit_once('.') {
+    let part: f64 = match cell.rsplit_once(['.', ',']) {
         Some((head, part)) if head.contains(':') => {
             let digits: String = part.chars().take_while(char::is_ascii_digit).collect();
             format!("0.{digits}").parse().ok()?
@@ -51,6 +51,8 @@ mod tests {
             ("2000-02-29T12:00:00Z", 951_825_600_000),
             ("2016-06-01 00:00:05.250", 1_464_739_205_250),
             ("2024/12/31 23:59:59", 1_735_689_599_000),
+            ("2016-06-01 00:00:05,250", 1_464_739_205_250),
+            ("2016-06-01T00:00:05,250+01:00", 1_464_739_205_250),
         ] {
             assert_eq!(date_ns(text), Some(ms * 1_000_000), "{text}");
         }
