@@ -9,7 +9,7 @@
 //! | `plans/HOST` | [`super::plan::HostPlan`] | the controller |
 //! | `run/revision` | [`super::protocol::Revision`] | the controller |
 //! | `run/t0` | [`super::protocol::Start`] | the controller |
-//! | `run/over` | [`OVER`], [`LOST`] or `stopped` | the controller |
+//! | `run/over` | [`OVER`], [`LOST`] or [`STOPPED`] | the controller |
 //! | `run/set/ID` | [`super::protocol::Asked`] | the controller |
 //! | `run/turn/ID` | [`super::protocol::Turn`] | the controller |
 //! | `run/done/NODE` | name of the run; only nodes for which another host waits | the agent |
@@ -27,6 +27,8 @@
 pub const OVER: &str = "over";
 /// It is over because a host is lost, or its part has failed.
 pub const LOST: &str = "lost";
+/// `emud fleet stop` ended it.
+pub const STOPPED: &str = "stopped";
 
 /// The keys of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::experiment::scenario::Plan;
 use crate::fleet::etcd::{Client, Compare, Lease, Op, mirror};
 use crate::fleet::facts::Facts;
-use crate::fleet::keys::Keys;
+use crate::fleet::keys::{Keys, STOPPED};
 use crate::fleet::merge::HostLog;
 use crate::fleet::outbox::renew;
 use crate::fleet::placement::{Host, place};
@@ -227,7 +227,7 @@ pub async fn stop(client: &Client, keys: &Keys) -> Result<bool, FleetError> {
         return Ok(false);
     };
     let same = Compare::Created(keys.revision(), revision.created);
-    let over = Op::Put(keys.over(), b"stopped".to_vec(), Lease(revision.lease));
+    let over = Op::Put(keys.over(), STOPPED.into(), Lease(revision.lease));
     client.txn(&[same], &[over]).await
 }
 

@@ -8,8 +8,8 @@ use tokio::time::Instant;
 use super::Ended;
 use super::steps::{Controller, Early};
 use crate::fleet::FleetError;
-use crate::fleet::etcd::Op;
-use crate::fleet::keys::{LOST, OVER};
+use crate::fleet::etcd::{Compare, Op};
+use crate::fleet::keys::{LOST, OVER, STOPPED};
 use crate::fleet::merge::{HostClock, HostLog};
 use crate::fleet::plan::HostPlan;
 use crate::fleet::protocol::{HostResult, Ready};
@@ -42,8 +42,14 @@ impl Controller<'_> {
             Over::Lost => LOST,
             Over::Complete | Over::Early(_) => OVER,
         };
-        self.surely(Op::Put(self.keys.over(), why.into(), self.lease))
-            .await?;
+        let key = self.keys.over();
+        let free = Compare::Absent(key.clone());
+        let put = Op::Put(key.clone(), why.into(), self.lease);
+        let stopped = Compare::Value(key, STOPPED.into());
+        // A part that was stopped has completed, and may be read before the key that stopped it.
+        if !self.surely(&[free], &[put]).await? && self.surely(&[stopped], &[]).await? {
+            ended.early = Some(EarlyEnd::Stop);
+        }
         self.results(ended, signals).await
     }
 
@@ -55,14 +61,15 @@ impl Controller<'_> {
             let complete = |host: &String| self.is_signed(&self.keys.complete(host));
             let complete = self.names().iter().all(complete);
             self.sets().await?;
+            // Nobody else has written the key yet. What the parts do then is a consequence.
+            if self.is_over() {
+                return Ok(Over::Early(EarlyEnd::Stop));
+            }
             if self.failed().is_some() || !self.gone().is_empty() {
                 return Ok(Over::Lost);
             }
             if complete {
                 return Ok(Over::Complete);
-            }
-            if self.is_over() {
-                return Ok(Over::Early(EarlyEnd::Stop));
             }
             let until = self.sets.next().unwrap_or(never);
             if let Some(Early::Signal(signal)) = self.change(until, signals).await? {

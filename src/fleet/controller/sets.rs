@@ -43,7 +43,7 @@ impl Controller<'_> {
             self.sets.until.insert(id.clone(), None);
             let text = serde_json::to_vec(&turn).unwrap_or_default();
             let put = Op::Put(self.keys.turns() + &id, text, self.lease);
-            self.surely(put).await?;
+            self.surely(&[], &[put]).await?;
         }
         Ok(())
     }

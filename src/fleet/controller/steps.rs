@@ -175,15 +175,15 @@ impl Controller<'_> {
             .collect()
     }
 
-    /// Writes a key. As long as the lease lasts, a missing answer is not the end of the run.
-    pub(super) async fn surely(&self, op: Op) -> Result<(), FleetError> {
-        let ops = [op];
+    /// Carries out a transaction. As long as the lease lasts, a missing answer is not the end of the run; it may
+    /// have happened then, so that its conditions do not hold any more.
+    pub(super) async fn surely(&self, when: &[Compare], then: &[Op]) -> Result<bool, FleetError> {
         loop {
-            match self.client.txn(&[], &ops).await {
+            match self.client.txn(when, then).await {
                 Err(FleetError::Unreachable(_)) if self.lost.borrow().is_none() => {
                     sleep(AGAIN).await;
                 }
-                done => return done.map(drop),
+                done => return done,
             }
         }
     }

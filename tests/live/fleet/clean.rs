@@ -262,6 +262,29 @@ pub fn after_stop() {
     assert!(hosts.emud(&["stop"]).contains("no run is active"));
 }
 
+/// The controller hears of it when all parts have already reported: they did not complete by themselves.
+pub fn after_stop_of_a_late_controller() {
+    let hosts = Hosts::new(1).agents(&[]);
+    let mut run = hosts.start(LONG);
+    let controller = run.id();
+    support::lab::sh(&format!("kill -STOP {controller}"));
+    assert_eq!(hosts.emud(&["stop"]), "");
+    soon("all parts have reported", || {
+        let (_, keys) = hosts.etcdctl("get /emud/ --prefix --keys-only");
+        keys.lines().filter(|key| key.ends_with("/result")).count() == HOSTS.len()
+    });
+    support::lab::sh(&format!("kill -CONT {controller}"));
+    let (code, text) = ended(&hosts, &mut run);
+    assert_eq!(code, 143, "{text}");
+    let reason = text.lines().find(|line| line.starts_with("  "));
+    assert_eq!(
+        reason,
+        Some("  `emud fleet stop` ended the run early"),
+        "{text}"
+    );
+    hosts.all_clean(&HOSTS);
+}
+
 pub fn one_run_at_a_time() {
     let hosts = Hosts::new(1).agents(&[]);
     let mut run = hosts.start(LONG);

@@ -64,6 +64,7 @@ pub fn tests() -> Vec<Trial> {
             clean::with_a_killed_member,
             clean::by_a_deadline_in_the_kernel,
             clean::after_stop,
+            clean::after_stop_of_a_late_controller,
             moments::killed_agent,
             moments::killed_controller,
             moments::partition,
