@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Ended;
+use super::start::STOPPED_EARLY;
 use super::steps::{Controller, Early};
 use crate::fleet::FleetError;
 use crate::fleet::etcd::{Compare, Op};
@@ -28,9 +29,13 @@ enum Over {
 }
 
 impl Controller<'_> {
-    /// Carries out the measured phase, ends it and collects the results.
+    /// Carries out the measured phase from its start on, ends it and collects the results.
+    ///
+    /// # Errors
+    /// [`FleetError::Unmet`]: it is stopped before its start; etcd does not answer.
     pub(super) async fn measured(
         &mut self,
+        at: Instant,
         ended: &mut Ended,
         signals: &mut Signals,
     ) -> Result<(), FleetError> {
@@ -49,6 +54,9 @@ impl Controller<'_> {
         // A part that was stopped has completed, and may be read before the key that stopped it.
         if !self.surely(&[free], &[put]).await? && self.surely(&[stopped], &[]).await? {
             ended.early = Some(EarlyEnd::Stop);
+        }
+        if ended.early == Some(EarlyEnd::Stop) && Instant::now() < at {
+            return Err(FleetError::Unmet(STOPPED_EARLY.into()));
         }
         self.results(ended, signals).await
     }

@@ -20,7 +20,7 @@ const CANCEL: Duration = Duration::from_millis(300);
 /// An etcd that takes longer to write may be electing a leader, or its disk is slow.
 const PROMPT: Duration = Duration::from_millis(300);
 /// Reason of the verdict if `emud fleet stop` ends a run that has not started.
-const STOPPED_EARLY: &str = "the run was stopped before the start";
+pub(super) const STOPPED_EARLY: &str = "the run was stopped before the start";
 
 impl Controller<'_> {
     pub(super) async fn all_built(
@@ -158,7 +158,7 @@ impl Controller<'_> {
     /// died outlives it by up to 6 s. Returns a signal that came first.
     ///
     /// # Errors
-    /// One has not, in time for the others to end before the start. Only if etcd wrote all the time: while it
+    /// `emud fleet stop`, or one has not, in time for the others to end before the start. The latter only if etcd wrote all the time: while it
     /// elects a leader, or waits for its disk, no agent can confirm, and the verdict names a host that was late
     /// or lost.
     pub(super) async fn confirmed(
@@ -170,6 +170,10 @@ impl Controller<'_> {
         let mut answers = Instant::now() + LEAD * 3 / 4 < at;
         let mut next = Instant::now();
         loop {
+            // Before what the parts report of their end.
+            if self.is_over() {
+                return Err(FleetError::Unmet(STOPPED_EARLY.into()));
+            }
             if let Some(host) = self.failed() {
                 return Err(lost_early(&host));
             }

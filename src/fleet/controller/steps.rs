@@ -105,11 +105,15 @@ impl Controller<'_> {
             ended.early = Some(EarlyEnd::Signal(signal));
             return Ok(ended);
         }
-        if let Err(e) = self.measured(&mut ended, signals).await {
+        match self.measured(at, &mut ended, signals).await {
+            Ok(()) => {}
+            Err(e @ FleetError::Unmet(_)) => return Err(e),
             // Programs have run: that has a verdict, and a log.
-            for host in self.names() {
-                let lost = || HostEnd::Lost(format!("what it measured was not read: {e}"));
-                ended.hosts.entry(host).or_insert_with(lost);
+            Err(e) => {
+                for host in self.names() {
+                    let lost = || HostEnd::Lost(format!("what it measured was not read: {e}"));
+                    ended.hosts.entry(host).or_insert_with(lost);
+                }
             }
         }
         Ok(ended)

@@ -116,3 +116,22 @@ pub fn stopped_before_the_start() {
     assert!(text.contains("stopped before the start"), "{text}");
     hosts.all_clean(&["a", "c"]);
 }
+
+/// The start is written, before and after the agents have confirmed it.
+pub fn stopped_just_before_the_start() {
+    for after_ms in [0, 1000] {
+        let hosts = Hosts::new(1).agents(&[]);
+        let (gate, mut run) = gated(&hosts);
+        soon("c is built", || in_state(&hosts, " built") == 1);
+        fs::write(&gate, "").unwrap();
+        soon("the start is written", || in_state(&hosts, " running") == 2);
+        sleep(Duration::from_millis(after_ms));
+        assert_eq!(hosts.emud(&["stop"]), "");
+        let (code, text) = ended(&hosts, &mut run);
+        assert_eq!(code, 69, "after {after_ms} ms: {text}");
+        assert!(text.contains("stopped before the start"), "{text}");
+        let ran = fs::read_to_string(hosts.folder.path("ran")).unwrap();
+        assert_eq!(ran, "", "after {after_ms} ms: {text}");
+        hosts.all_clean(&["a", "c"]);
+    }
+}

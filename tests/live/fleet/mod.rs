@@ -46,6 +46,7 @@ pub fn tests() -> Vec<Trial> {
             late::reports_do_not_delay_the_start,
             late::a_host_that_died_before_the_start,
             late::stopped_before_the_start,
+            late::stopped_just_before_the_start,
             skew::of_the_start,
             skew::of_a_change,
             set::on_all_hosts_at_one_time,
