@@ -41,7 +41,9 @@ impl<T: Clone> Air<T> {
             true => of.extended_gap_ns,
             false => of.gap_ns,
         };
-        let mut from_ns = self.ears.free_since_ns(station) + gap_ns;
+        // EIFS counts from the end of the frame, whatever is reserved (10.3.2.3.7).
+        let idle_ns = self.ears.idle_since_ns(station) + gap_ns;
+        let mut from_ns = idle_ns.max(self.ears.nav_ns(station) + of.gap_ns);
         if !has_backoff {
             let lead = of.lead.into();
             let lead_ns = u64::from(lead) * self.plan.timing.slot_ns;

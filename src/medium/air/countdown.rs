@@ -16,6 +16,16 @@ struct Group {
     first: Option<(u16, u16)>,
 }
 
+impl Group {
+    fn new(stations: usize) -> Self {
+        Self {
+            from_ns: 0,
+            members: Set::new(stations),
+            first: None,
+        }
+    }
+}
+
 /// Backoffs of all stations in one access category.
 #[derive(Debug)]
 pub(super) struct Countdown {
@@ -64,7 +74,8 @@ impl Countdown {
             drawn: Set::new(stations),
             counting: Set::new(stations),
             groups: Vec::with_capacity(stations),
-            spare: Vec::with_capacity(stations),
+            // At most one for each station: a rare crowd of them allocates nothing later.
+            spare: (0..stations).map(|_| Group::new(stations)).collect(),
         }
     }
 
@@ -110,11 +121,7 @@ impl Countdown {
         let found = self.groups.iter().position(|g| g.from_ns == from_ns);
         let n = found.unwrap_or_else(|| {
             let stations = self.left.len();
-            let fresh = || Group {
-                from_ns,
-                members: Set::new(stations),
-                first: None,
-            };
+            let fresh = || Group::new(stations);
             let mut group = self.spare.pop().unwrap_or_else(fresh);
             group.from_ns = from_ns;
             group.first = None;

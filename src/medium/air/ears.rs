@@ -128,19 +128,16 @@ impl Ears {
         }
     }
 
-    /// Returns since when nothing keeps an idle station from counting its gap.
-    pub fn free_since_ns(&self, station: usize) -> u64 {
-        self.idle_since_ns(station).max(self.nav_ns(station))
-    }
-
-    fn nav_ns(&self, station: usize) -> u64 {
+    /// Returns until when others have reserved the medium.
+    pub fn nav_ns(&self, station: usize) -> u64 {
         match self.held.contains(station) {
             true => self.nav_ns[station].max(self.held_until_ns),
             false => self.nav_ns[station],
         }
     }
 
-    fn idle_since_ns(&self, station: usize) -> u64 {
+    /// Returns since when an idle station senses no carrier.
+    pub fn idle_since_ns(&self, station: usize) -> u64 {
         match self.together.contains(station) {
             true => self.together_since_ns,
             false => self.idle_since_ns[station],

@@ -113,8 +113,8 @@ impl<T: Clone> Air<T> {
         }
     }
 
-    /// Ends the wait for an answer that did not arrive in time. Gaps count from now on, as for the stations that could
-    /// not decode the frame.
+    /// Ends the wait for an answer that did not arrive in time. DIFS counts from now on, as at the stations that could
+    /// not decode the frame; EIFS behind a longer frame of another station goes on.
     pub(super) fn time_out(&mut self, station: usize) {
         let Doing::Awaiting(answer) = self.stations[station].doing else {
             return;

@@ -6,7 +6,8 @@
 //! - Backoff of 0..=window slots after DIFS, doubled window per failure, frozen while busy, drawn
 //!   also after every frame (post-backoff); immediate access when the medium has been idle for
 //!   DIFS and no backoff is left.
-//! - EIFS after a frame that was sensed but not decoded; NAV; RTS and CTS; a limit of attempts.
+//! - EIFS from the end of a frame that was sensed but not decoded, whatever is reserved; NAV; RTS and
+//!   CTS; a limit of attempts.
 //! - A failed sender waits a full DIFS after its timeout, which ends when EIFS of the others turns
 //!   into their DIFS: it counts no slots that they do not count. The timeout of an RTS is a CTS and a slot,
 //!   up to two slots shorter.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All outcomes of crowded media in one number each, as the straightforward event loop had them: a
-//! faster one decides the same.
+//! All outcomes of crowded media in one number each, as an event loop has them that starts each
+//! station's countdown by itself: a faster one decides the same.
 
 use std::sync::Arc;
 
@@ -158,37 +158,37 @@ fn crowded_media_have_the_outcomes_of_the_plain_loop() {
         (
             "full",
             run(b(1), &full(70), 30 * MS, S),
-            0xc9dc_e5dc_c1ae_4c93,
+            0xfe6a_60f0_f416_0ac1,
         ),
         (
             "full, RTS",
             run(rts(g(2)), &full(130), 20 * MS, S / 2),
-            0x4399_93be_d65f_239d,
+            0x33d2_113f_ab49_5b7a,
         ),
         (
             "full, idle",
             run(b(3), &full(40), S, 2 * S),
-            0x16d6_ccc8_1c91_265e,
+            0xcd0a_0224_e327_8307,
         ),
         (
             "full, 0 dB",
             run(equal(b(4)), &full(30), 20 * MS, S / 2),
-            0x9498_9161_52de_2641,
+            0x6128_9656_113a_0781,
         ),
         (
             "disk",
             run(b(5), &moving(&disk(0.0), 100, 2000.0), 50 * MS, S),
-            0x795e_6d50_d9c9_4934,
+            0x2c0d_0262_085c_8345,
         ),
         (
             "disk, errors",
             run(rts(b(6)), &moving(&disk(1e-5), 50, 1000.0), 40 * MS, S),
-            0xf913_4d19_24a2_133a,
+            0x560d_b5b8_e30b_6c12,
         ),
         (
             "radio",
             run(b(7), &moving(&radio("802.11b", 0.0), 90, 400.0), 50 * MS, S),
-            0xff3b_d4e6_f705_aecb,
+            0x68c6_695a_27de_2043,
         ),
         (
             "radio, noise",
@@ -198,7 +198,7 @@ fn crowded_media_have_the_outcomes_of_the_plain_loop() {
                 20 * MS,
                 S,
             ),
-            0x4197_8713_24c7_c90e,
+            0xc65d_80a4_0e67_5b80,
         ),
         (
             "radio, RTS",
@@ -208,7 +208,7 @@ fn crowded_media_have_the_outcomes_of_the_plain_loop() {
                 50 * MS,
                 S,
             ),
-            0x3605_d85b_17e7_4bdc,
+            0xc555_4e7f_f553_9497,
         ),
         (
             "none",

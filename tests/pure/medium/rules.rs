@@ -108,6 +108,61 @@ fn who_senses_what_it_cannot_decode_waits_for_longer() {
     }
 }
 
+/// Of two that collide, the one with the shorter frame waits for EIFS behind the longer one, which it could not
+/// decode; when its own timeout ends makes no difference.
+#[test]
+fn slots_after_a_collision_count_from_the_end_of_the_longer_frame() {
+    const SHORT: u64 = 1_294_546;
+    let mut firsts = [0, 0];
+    for seed in 0..40 {
+        let mut air = air(Matrix::full(3), |plan| plan.seed = seed);
+        let short = Frame {
+            bytes: 1480,
+            ..packet(0)
+        };
+        air.arrive(S, 1, short);
+        air.arrive(S, 2, packet(0));
+        let (at_ns, from, _) = deliveries(&mut air)[0];
+        // They have not met twice.
+        if air.count(1).failed + air.count(2).failed == 2 {
+            let begun = at_ns - [SHORT, DATA][from - 1];
+            assert!(slots(begun + DATA, S + DATA + EIFS) <= 63, "{seed}: {from}");
+            firsts[from - 1] += 1;
+        }
+    }
+    assert!(firsts.iter().all(|count| *count > 5), "{firsts:?}");
+}
+
+/// 2 decodes a CTS, senses the data behind it without decoding that, and the ACK not at all.
+#[test]
+fn a_reservation_and_a_frame_that_was_not_decoded_count_side_by_side() {
+    let matrix = |acknowledges: bool| {
+        Matrix::new(4, |from, to| {
+            let modes = if (from, to) == (0, 2) { 0 } else { u16::MAX };
+            let reach = Reach {
+                modes,
+                ..Reach::full(to)
+            };
+            ((from, to) != (1, 2) || acknowledges).then_some(reach)
+        })
+    };
+    for seed in 0..10 {
+        let mut air = air(matrix(true), |plan| {
+            plan.seed = seed;
+            plan.rts_bytes = Some(1000);
+        });
+        air.arrive(S, 0, packet(1));
+        air.arrive(S + 800 * US, 2, packet(3));
+        air.move_at(S + 800 * US, Arc::new(matrix(false)));
+        let found = deliveries(&mut air);
+        let exchange = 272 * US + SIFS + ACK + SIFS;
+        assert_eq!(found[0], (S + exchange + DATA, 0, 1));
+        // The reservation and DIFS end sooner.
+        let second = found[1].0 - exchange;
+        assert!(slots(second, found[0].0 + EIFS) <= 31);
+    }
+}
+
 #[test]
 fn a_cts_silences_who_cannot_hear_the_sender() {
     // 0 and 2 hear 1 only.
