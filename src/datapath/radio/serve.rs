@@ -3,6 +3,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -50,8 +51,13 @@ impl Radio {
         let thread = spawn("emud-medium", move || {
             // A rejected step makes frames later, not wrong, and lateness is counted.
             let _ = tune_thread(nth);
-            let result = worker.run();
-            worker.count();
+            // Of a worker that panicked only the status is read.
+            let ran = catch_unwind(AssertUnwindSafe(|| {
+                let result = worker.run();
+                worker.count();
+                result
+            }));
+            let result = ran.unwrap_or_else(|_| Err(io::Error::other("it panicked")));
             worker.status.end(result);
             *worker.shared() = worker.status.clone();
         })
@@ -103,10 +109,8 @@ impl Radio {
         };
         // An eventfd takes it; if it did not, the thread would have ended.
         let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
-        if thread.join().is_err() {
-            let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
-            status.ended = Some("its thread panicked".to_owned());
-        }
+        // A panic is in the status.
+        let _ = thread.join();
     }
 }
 
@@ -118,25 +122,74 @@ impl Drop for Radio {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::datapath::radio::Tap;
     use crate::datapath::radio::record::{STEP_NS, Setting};
+    use crate::host::now_ns;
+    use crate::medium::air::{Access, Discipline, Plan, RateControl};
     use crate::medium::motion::Track;
-    use crate::medium::phy::{Disk, Geometry, Spread};
+    use crate::medium::phy::{Disk, Geometry, STANDARDS, Spread, Timing};
+
+    fn setting(tracks: Vec<Track>) -> Setting {
+        Setting {
+            geometry: Geometry {
+                spread: Spread::Disk(Disk::default()),
+                ber: 0.0,
+            },
+            modes: vec![0; tracks.len()],
+            promiscuous: vec![false; tracks.len()],
+            tracks,
+        }
+    }
+
+    /// A run reads that before it ends the medium.
+    #[test]
+    fn a_panic_of_the_thread_is_known_at_once() {
+        let tap = Tap {
+            fd: eventfd(0, EventfdFlags::CLOEXEC).unwrap(),
+            ifindex: 0,
+            unstamped: None,
+        };
+        let setup = Setup {
+            name: "air".to_owned(),
+            number: 0,
+            nth: 0,
+            plan: Plan {
+                timing: Timing::new(&STANDARDS[0], None),
+                access: Access::Dcf,
+                rts_bytes: None,
+                attempts: 7,
+                aggregate: 1,
+                queue_packets: 50,
+                discipline: Discipline::Fifo,
+                rate: RateControl::Fixed,
+                capture: 10,
+                noise: 0,
+                seed: 1,
+            },
+            // Without the station of the TAP.
+            setting: setting(vec![]),
+            taps: vec![tap],
+            late: Duration::ZERO,
+            record: None,
+        };
+        let radio = Radio::start(setup).unwrap();
+        let (gauge, begun) = (radio.gauge(), now_ns());
+        while gauge.status().ended.is_none() && now_ns() - begun < 5_000_000_000 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(gauge.status().ended.as_deref(), Some("it panicked"));
+        assert_eq!(radio.stop().ended.as_deref(), Some("it panicked"));
+    }
 
     /// The steps are whole intervals after the given time, however much later it is now.
     #[test]
     fn motion_counts_from_the_given_time() {
         let mut track = Track::still([0.0, 0.0]);
         track.push(3 * STEP_NS, [30.0, 0.0]);
-        let setting = Setting {
-            geometry: Geometry {
-                spread: Spread::Disk(Disk::default()),
-                ber: 0.0,
-            },
-            tracks: vec![track, Track::still([5.0, 0.0])],
-            modes: vec![0, 0],
-            promiscuous: vec![false, false],
-        };
+        let setting = setting(vec![track, Track::still([5.0, 0.0])]);
         let (steps, taken) = channel();
         let (start_ns, origin_ns) = (1_000, 1_234_567);
         let radio = Radio {

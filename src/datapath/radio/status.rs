@@ -89,12 +89,28 @@ impl Status {
         self.stale += u64::from(stale_ns >= STALE_NS);
     }
 
+    /// Returns whether the stations' counts are of this time, or the thread has failed.
+    pub fn has_counted(&self, mono_ns: u64) -> bool {
+        self.counted_ns >= mono_ns || self.ended.is_some()
+    }
+
     /// Sentences about what makes the time since `before` unreliable, and whether a busy host can be
-    /// the cause.
-    pub fn failures_since(&self, before: &Self) -> Vec<(u64, Cow<'static, str>, bool)> {
+    /// the cause. `end_ns`: all up to then should have been counted by now.
+    pub fn failures_since(
+        &self,
+        before: &Self,
+        end_ns: Option<u64>,
+    ) -> Vec<(u64, Cow<'static, str>, bool)> {
         let late_ms = self.failed_ns as f64 / 1e6;
+        let behind = end_ns.filter(|end_ns| !self.has_counted(*end_ns));
+        let behind_ns = behind.map_or(0, |end_ns| end_ns - self.counted_ns);
         let late = format!("{DELIVERED_LATE} {late_ms} ms late");
         let all = [
+            (
+                behind_ns.div_ceil(1_000_000),
+                "ms at the end were not decided: its thread was late, or did not run".into(),
+                true,
+            ),
             (self.failed - before.failed, late.into(), true),
             (
                 self.stale - before.stale,
@@ -124,5 +140,35 @@ impl Status {
 
     pub(super) fn end(&mut self, result: io::Result<()>) {
         self.ended = result.err().map(|error| error.to_string());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It has no other trace: what it did not do is not counted.
+    #[test]
+    fn a_thread_that_stands_still_at_the_end_is_a_failure() {
+        let status = |counted_ns, ended: Option<&str>| Status {
+            counted_ns,
+            ended: ended.map(str::to_owned),
+            ..Status::default()
+        };
+        let failures = |status: Status, end_ns| status.failures_since(&Status::default(), end_ns);
+        let (counted, end) = (5_000_000_000, Some(6_200_000_000));
+        let found = failures(status(counted, None), end);
+        assert_eq!(found.len(), 1, "{found:?}");
+        let (ms, what, by_load) = &found[0];
+        assert_eq!((*ms, *by_load), (1_200, true));
+        assert!(what.starts_with("ms at the end were not decided"), "{what}");
+        for (status, end) in [
+            (status(6_200_000_000, None), end),
+            (status(counted, None), None),
+            // That is a finding by itself.
+            (status(counted, Some("it panicked")), end),
+        ] {
+            assert_eq!(failures(status, end), []);
+        }
     }
 }

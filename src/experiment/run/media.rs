@@ -185,8 +185,7 @@ impl OnAir {
 
     /// Returns whether the stations' counts are of this time, or the thread has failed.
     pub fn has_counted(&self, mono_ns: u64) -> bool {
-        let status = self.radio.status();
-        status.counted_ns >= mono_ns || status.ended.is_some()
+        self.radio.status().has_counted(mono_ns)
     }
 
     /// Describes in a line what has happened.

@@ -30,6 +30,8 @@ pub struct Found {
 #[derive(Default)]
 pub struct MediaWatch {
     seen: Vec<Seen>,
+    /// All up to then is to be counted in the last check.
+    end_ns: Option<u64>,
 }
 
 struct Seen {
@@ -40,10 +42,11 @@ struct Seen {
 }
 
 impl MediaWatch {
-    /// Waits until the counts of all stations are of now. A thread that has not counted by the end
-    /// of this time is late, which it says itself.
-    pub fn settle(network: &Network) {
+    /// Waits until the counts of all stations are of now, before the last check. A thread that has not
+    /// counted by the end of this time is a finding.
+    pub fn settle(&mut self, network: &Network) {
         let (now, begun) = (now_ns(), Instant::now());
+        self.end_ns = Some(now);
         let is_behind = |medium: &OnAir| !medium.has_counted(now);
         while network.media.iter().any(is_behind) && begun.elapsed() < SETTLES_WITHIN {
             thread::sleep(Duration::from_millis(5));
@@ -67,7 +70,7 @@ impl MediaWatch {
                 continue;
             };
             let (since, before) = (seen.mono_ns, &seen.status);
-            let failures = status.failures_since(before).into_iter();
+            let failures = status.failures_since(before, self.end_ns).into_iter();
             found
                 .failures
                 .extend(failures.map(|(number, what, by_load)| Failure {

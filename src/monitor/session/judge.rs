@@ -78,7 +78,7 @@ pub struct Failure {
     pub explained_by: &'static [Resource],
     /// The link that failed: "link left, up".
     pub of: String,
-    /// How many packets or frames.
+    /// How many packets or frames, or ms.
     pub number: u64,
     /// The rest of the sentence.
     pub what: Cow<'static, str>,

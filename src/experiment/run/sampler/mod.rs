@@ -142,7 +142,7 @@ impl Work {
                     next = (next + self.parts.every).max(Instant::now());
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    MediaWatch::settle(&self.parts.network);
+                    self.media.settle(&self.parts.network);
                     self.last = true;
                     self.look();
                     self.watch(true);
