@@ -209,16 +209,18 @@ pub fn replay(
     let stations = setting.tracks.len();
     let fits = head.schema == SCHEMA
         && head.plan.is_consistent()
-        && setting.geometry.is_consistent()
+        && setting
+            .geometry
+            .is_consistent(head.plan.timing.fastest() + 1)
         && stations <= usize::from(u16::MAX)
         && setting.modes.len() == stations
         && setting.promiscuous.len() == stations
         && (setting.modes.iter()).all(|mode| *mode <= head.plan.timing.fastest());
     if !fits {
-        return Err(ReplayError::NoRecord(format!(
-            "its schema is {}",
-            head.schema
-        )));
+        return Err(ReplayError::NoRecord(match head.schema == SCHEMA {
+            true => "its figures do not fit together".to_owned(),
+            false => format!("its schema is {}", head.schema),
+        }));
     }
     let mut air = setting.air(head.plan);
     let mut digest = Digest::default();

@@ -37,10 +37,11 @@ impl Geometry {
         }
     }
 
-    /// Returns whether its figures are possible, if they are not those of a scenario.
-    pub fn is_consistent(&self) -> bool {
+    /// Returns whether its figures are possible with this many modes, if they are not those of a scenario.
+    pub fn is_consistent(&self, modes: usize) -> bool {
         match &self.spread {
-            Spread::Disk(_) | Spread::Radio(_) => true,
+            Spread::Disk(_) => true,
+            Spread::Radio(radio) => radio.is_consistent(modes),
             Spread::Wire(wire) => wire.is_consistent(),
         }
     }

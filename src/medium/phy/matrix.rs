@@ -149,6 +149,15 @@ impl Radio {
         self.shadowing_db * radius * libm::cos(2.0 * PI * second)
     }
 
+    /// Returns whether its figures are possible with this many modes.
+    pub(super) fn is_consistent(&self, modes: usize) -> bool {
+        let grid = match &self.loss {
+            Loss::Path(_) => None,
+            Loss::Grid(grid) => Some(grid),
+        };
+        self.sensitivity_dbm.len() == modes && grid.is_none_or(|grid| grid.is_consistent())
+    }
+
     /// Returns the weakest signal that is decoded in a mode, dBm.
     pub fn weakest_dbm(&self, mode: usize) -> f64 {
         let above_noise = self.noise_dbm.map(|dbm| dbm + self.capture_db);

@@ -2,14 +2,18 @@
 //! Records of a medium: repeated, damaged, and compared with the run.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::{fs, io};
 
 use emud::datapath::radio::{ReplayError, Setting, replay};
 use emud::medium::air::{Discipline, Plan, RateControl};
 use emud::medium::motion::Track;
-use emud::medium::phy::{Disk, Geometry, Line, Spread, Wire};
+use emud::medium::phy::{
+    Disk, Geometry, Grid, Line, Loss, PathLoss, Radio, Spread, Standard, Wire,
+};
 use proptest::prelude::*;
 
+use super::grid::HOUSE;
 use super::traffic::{S, plan, timing};
 
 /// Two stations, of which the second walks out of range after 3 s, and a packet every 100 ms.
@@ -155,6 +159,44 @@ fn what_is_no_record_is_rejected() {
             matches!(error, ReplayError::Line { line: 122, .. }),
             "{error}"
         );
+    }
+}
+
+/// Figures of radios and grids that no scenario has.
+#[test]
+fn radios_and_grids_of_a_record_are_possible() {
+    let radio = |loss: Loss| Radio::new(Standard::named("802.11b").unwrap(), loss);
+    let path = radio(PathLoss::FreeSpace.into());
+    let sensitive = |modes| Radio {
+        sensitivity_dbm: vec![-85.0; modes],
+        ..path.clone()
+    };
+    let house = radio(Loss::Grid(Arc::new(Grid::read(HOUSE).unwrap())));
+    let house = record_of(Spread::Radio(house));
+    let in_house = |from: &str, to: &str| {
+        assert_eq!(house.matches(from).count(), 1, "{from}");
+        house.replace(from, to)
+    };
+    for (text, fits) in [
+        (record_of(Spread::Radio(sensitive(4))), true),
+        (record_of(Spread::Radio(sensitive(3))), false),
+        (record_of(Spread::Radio(sensitive(17))), false),
+        (house.clone(), true),
+        (in_house("\"columns\":4", "\"columns\":0"), false),
+        (in_house("\"rows\":2", "\"rows\":1"), false),
+        (in_house("\"cell_m\":5.0", "\"cell_m\":0.0"), false),
+    ] {
+        let file = File::new("radio", text.as_bytes());
+        match replay(&file.0, ignored) {
+            Ok(_) => assert!(fits, "{:?}", text.lines().next()),
+            Err(error) => {
+                assert!(
+                    !fits && matches!(error, ReplayError::NoRecord(_)),
+                    "{error}"
+                );
+                assert_eq!(error.exit_code(), 65);
+            }
+        }
     }
 }
 
