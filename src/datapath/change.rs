@@ -77,7 +77,7 @@ impl Change {
         let after = changed(&before, &assignments)?;
         has_room(&link, &there.saved, &before, &after)?;
         are_emulated(&link, &there.saved, &assignments)?;
-        only_phases_change(&link, &before, &after)?;
+        plan::only_phases_change(&link, &before, &after)?;
         plan::can_change_packets(&link, &after)?;
         plan::can_match_cgroups(&link, &after, there.saved.directions)?;
         let both = compile_there(&there.maps, &after, &there.saved)?;
@@ -313,26 +313,6 @@ fn put_in_force(
         Some(at_ns) => there.maps.enforce_at(prepared, at_ns)?,
     }
     Ok(())
-}
-
-/// Phases are separate links: a change of the profile's own link, except `state`, would never be
-/// active.
-fn only_phases_change(link: &Link, before: &Profile, after: &Profile) -> Result<(), LinkError> {
-    if after.phases.list.is_empty() {
-        return Ok(());
-    }
-    let same = |before: &profile::Link, after: &profile::Link| {
-        let state = profile::Link {
-            state: after.state,
-            ..before.clone()
-        };
-        state == *after
-    };
-    let named = before.links == after.links || !after.rules.is_empty();
-    if named && same(&before.up, &after.up) && same(&before.down, &after.down) {
-        return Ok(());
-    }
-    Err(LinkError::Phased(link.name.clone()))
 }
 
 /// Makes room in the engine for changed links and new pairs before the first packet uses them.

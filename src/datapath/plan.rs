@@ -19,7 +19,7 @@ use super::{LinkError, devices, engine, notes, segments, sweep};
 use crate::abi::{DIRECTIONS, EMUD_UP};
 use crate::host::{btf, cgroup, now_ns, random_seed};
 use crate::netlink::{self, Hook, Link, Netlink, RootSnapshot};
-use crate::profile::Profile;
+use crate::profile::{self, Profile};
 
 /// A request to attach a profile to an interface.
 #[derive(Debug, Clone)]
@@ -40,7 +40,7 @@ pub struct Request {
     pub replace: bool,
     /// Time after which the link ends by itself; `None`: it does not.
     pub lasts: Option<Duration>,
-    /// When it ends instead, in ns of CLOCK_MONOTONIC: that of a link whose place it takes.
+    /// When it ends instead, in ns of CLOCK_MONOTONIC: that of the link before it.
     pub ends_at: Option<u64>,
     /// Whether the interface may outlive the link: what detach restores is then kept in a file, too.
     pub outlives: bool,
@@ -284,6 +284,30 @@ fn mirred_pref(nl: &mut Netlink, link: &Link) -> Result<u16, LinkError> {
             interface: link.name.clone(),
             hook: Hook::Ingress.name(),
         })
+}
+
+/// Phases are separate links: a change of the profile's own link, except `state`, would never be
+/// active.
+pub(super) fn only_phases_change(
+    link: &Link,
+    before: &Profile,
+    after: &Profile,
+) -> Result<(), LinkError> {
+    if after.phases.list.is_empty() {
+        return Ok(());
+    }
+    let same = |before: &profile::Link, after: &profile::Link| {
+        let state = profile::Link {
+            state: after.state,
+            ..before.clone()
+        };
+        state == *after
+    };
+    let named = before.links == after.links || !after.rules.is_empty();
+    if named && same(&before.up, &after.up) && same(&before.down, &after.down) {
+        return Ok(());
+    }
+    Err(LinkError::Phased(link.name.clone()))
 }
 
 /// Returns the root qdisc to restore, if a user configured one.

@@ -26,7 +26,7 @@ use crate::cli::{Failure, colour, hold_run};
 
 /// How long a run that a signal ended waits for a reader of its messages.
 const AFTER_SIGNAL: Duration = Duration::from_secs(1);
-/// Interval of looks for a signal meanwhile.
+/// Interval of checks for a signal meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Runs all repeats and returns the exit code: with --require-clean that of the clean run,

@@ -172,7 +172,7 @@ fn reds_average_is_the_papers() {
     const WEIGHT: f64 = 0.01;
     let b = Bench::new(&red(0.02, WEIGHT, false));
     let frame = udp4(1000, 1);
-    // A step, a pause of 2,500 small packets' time with the wire idle, a step; then so many that the average is
+    // A step, a pause of 2,500 small packets' time with the wire idle, a step; then a burst after which the average is
     // far above the threshold when the wire is idle again, and packets are dropped there.
     let arrivals = (0..400u64)
         .map(|n| n * 500)
