@@ -24,6 +24,8 @@ const NLMSGERR_ATTR_MSG: u16 = 1;
 /// How often a dump is tried that the kernel marks as interrupted: something changed in between, and an entry may
 /// be missing.
 const DUMPS: usize = 10;
+/// struct tcmsg without what changes: family, interface, handle and parent.
+const QDISC_LEN: usize = 16;
 
 /// A socket of NETLINK_ROUTE.
 pub(super) struct Socket {
@@ -85,25 +87,37 @@ impl Socket {
         kind: u16,
         mut each: impl FnMut(R::ReplyType<'_>),
     ) -> Result<(), Refused> {
+        let mut before = None;
         for _ in 0..DUMPS {
             let mut answers = vec![];
             let answer = |body: &[u8]| answers.push(body.to_vec());
-            if self.once(request, kind, answer)? {
-                answers.iter().for_each(|body| each(R::decode_reply(body)));
-                return Ok(());
+            let ended = self.once(request, kind, answer)?;
+            if ended.interrupted {
+                continue;
             }
+            // tc_dump_qdisc() goes on at a number, and marks no interruption: a device that is deleted between two
+            // parts hides another one.
+            if kind == libc::RTM_GETQDISC && ended.parts > 1 {
+                let of = |body: &Vec<u8>| body.get(..QDISC_LEN).unwrap_or(body).to_vec();
+                let now: Vec<_> = answers.iter().map(of).collect();
+                if before.as_ref() != Some(&now) {
+                    before = Some(now);
+                    continue;
+                }
+            }
+            answers.iter().for_each(|body| each(R::decode_reply(body)));
+            return Ok(());
         }
         let why = format!("the kernel's list changed during each of {DUMPS} readings");
         Err(io::Error::new(io::ErrorKind::Interrupted, why).into())
     }
 
-    /// Returns false if the answers are those of an interrupted dump.
     fn once<R: NetlinkRequest>(
         &mut self,
         request: &R,
         kind: u16,
         each: impl FnMut(&[u8]),
-    ) -> Result<bool, Refused> {
+    ) -> Result<Ended, Refused> {
         let sequence = self.reserve(1);
         let payload = request.payload();
         let flags = request.flags() | (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
@@ -116,7 +130,10 @@ impl Socket {
         message.extend(payload);
         let is_ours = |number| number == sequence;
         let mut ended = self.exchange(&message, 1, is_ours, each)?;
-        ended.refused.pop().map_or(Ok(!ended.interrupted), Err)
+        match ended.refused.pop() {
+            Some(refused) => Err(refused),
+            None => Ok(ended),
+        }
     }
 
     /// Sends several requests at once, of which the kernel handles each. Returns those that it rejected.
@@ -140,6 +157,7 @@ impl Socket {
         while ended < count {
             let len = receive(&self.socket, &mut self.buffer)?;
             let mut rest = &self.buffer[..len];
+            let mut has_answers = false;
             while !rest.is_empty() {
                 let message = Message::first(rest).ok_or(io::ErrorKind::InvalidData)?;
                 rest = rest.get(message.len..).unwrap_or_default();
@@ -154,9 +172,13 @@ impl Socket {
                     }
                     libc::NLMSG_NOOP => {}
                     libc::NLMSG_OVERRUN => return Err(Errno::OVERFLOW.into()),
-                    _ => each(message.body),
+                    _ => {
+                        has_answers = true;
+                        each(message.body);
+                    }
                 }
             }
+            out.parts += usize::from(has_answers);
         }
         Ok(out)
     }
@@ -168,6 +190,8 @@ struct Ended {
     refused: Vec<Refused>,
     /// A dump is incomplete.
     interrupted: bool,
+    /// Receptions with answers.
+    parts: usize,
 }
 
 /// Receives what the kernel sends at once.
@@ -337,6 +361,68 @@ mod tests {
         drop(socket);
         thread.join().unwrap();
         (done, names)
+    }
+
+    /// Answers each request with the next list, one name at a time.
+    fn lists(kind: u16, lists: &'static [&'static [&'static str]]) -> (Vec<String>, usize) {
+        let flags = SocketFlags::CLOEXEC;
+        let (socket, kernel) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+        let thread = std::thread::spawn(move || {
+            let mut request = [0; 256];
+            for (n, names) in lists.iter().enumerate() {
+                let (len, _) = recv(&kernel, &mut request[..], RecvFlags::empty()).unwrap();
+                let Some(asked) = Message::first(&request[..len]) else {
+                    return n;
+                };
+                let names = names.iter().map(|name| name.as_bytes());
+                let sent = names
+                    .map(|name| (36, name))
+                    .chain([(libc::NLMSG_DONE, &[0; 4][..])]);
+                for (kind, body) in sent {
+                    let one = message(kind, 0, asked.sequence, body);
+                    send(&kernel, &one, SendFlags::empty()).unwrap();
+                }
+            }
+            lists.len()
+        });
+        let mut socket = Socket {
+            socket,
+            sequence: 1,
+            buffer: vec![0; BUFFER_LEN],
+        };
+        let mut names = vec![];
+        let keep = |name| names.push(String::from_utf8(name).unwrap());
+        assert!(socket.request(&Dump, kind, keep).is_ok());
+        drop(socket);
+        (names, thread.join().unwrap())
+    }
+
+    /// A device was deleted meanwhile, and the next one is missing in the first list.
+    #[test]
+    fn a_list_of_qdiscs_in_parts_is_read_until_it_stays() {
+        const ALL: &[&str] = &[
+            "the qdisc of va 1",
+            "the qdisc of vb 1",
+            "the qdisc of vc 1",
+        ];
+        const LATER: &[&str] = &[
+            "the qdisc of va 2",
+            "the qdisc of vb 2",
+            "the qdisc of vc 2",
+        ];
+        const TWO: &[&str] = &["the qdisc of va 1", "the qdisc of vc 1"];
+        let of = |list: &[&str]| {
+            list.iter()
+                .map(|name| (*name).to_owned())
+                .collect::<Vec<_>>()
+        };
+        // Their counts are behind the part that is compared.
+        let read = lists(libc::RTM_GETQDISC, &[TWO, ALL, LATER, TWO]);
+        assert_eq!(read, (of(LATER), 3));
+        // What comes at once is one state, and other lists are marked.
+        assert_eq!(lists(libc::RTM_GETQDISC, &[&["one qdisc alone"], ALL]).1, 1);
+        assert_eq!(lists(libc::RTM_GETLINK, &[TWO, ALL]), (of(TWO), 1));
     }
 
     #[test]
