@@ -12,6 +12,7 @@ use emud::fleet::plan::{MTU, Options, PORT};
 use emud::fleet::protocol::Asked;
 use emud::fleet::verdict::FleetVerdict;
 use emud::fleet::{FleetError, simulate, status, verdict};
+use emud::host::signals::exit_code;
 use emud::host::{nanoseconds, random_seed};
 
 use super::Failure;
@@ -299,7 +300,7 @@ fn carry_out(what: &What, log: Option<&Path>, verdict_first: bool) -> Result<u8,
     if let Some(early) = ended.early
         && ended.hosts.is_empty()
     {
-        return Ok(u8::try_from(128 + early.signal()).unwrap_or(u8::MAX));
+        return Ok(exit_code(early.signal()));
     }
     // Whether or not it can be written, the verdict is printed.
     let written = log.map_or(Ok(()), |path| write(path, &ended, &judged));

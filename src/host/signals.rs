@@ -10,6 +10,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::single_threaded;
 
+/// Returns the exit code of what a signal has ended, as a shell has it.
+pub fn exit_code(signal: i32) -> u8 {
+    u8::try_from(128 + signal).unwrap_or(u8::MAX)
+}
+
 /// SIGINT, SIGTERM and SIGHUP, the last one unless it was ignored at the start.
 #[derive(Debug)]
 pub struct Signals([Option<Signal>; 3]);

@@ -325,66 +325,28 @@ mod tests {
     }
 
     /// A kernel whose first dumps are interrupted, in their entries or only at their end.
-    fn dump(
-        interrupted: usize,
-        flags_of: fn(bool) -> [i32; 2],
-    ) -> (Result<(), Refused>, Vec<Vec<u8>>) {
+    /// Returns how a dump ended, its entries, and how many requests there were; what that sends is of the number and the
+    /// sequence of each request, one message at a time.
+    fn dumped(
+        kind: u16,
+        answers: impl Fn(usize, u32) -> Vec<Vec<u8>> + Send + 'static,
+    ) -> (Result<(), Refused>, Vec<Vec<u8>>, usize) {
         let flags = SocketFlags::CLOEXEC;
         let (socket, kernel) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
         let thread = std::thread::spawn(move || {
             let mut request = [0; 256];
-            for n in 0.. {
-                let (len, _) = recv(&kernel, &mut request[..], RecvFlags::empty()).unwrap();
-                let Some(asked) = Message::first(&request[..len]) else {
-                    return;
-                };
-                let [entry, end] = flags_of(n < interrupted);
-                for name in [&b"va"[..], b"vb"]
-                    .into_iter()
-                    .skip(usize::from(n < interrupted))
-                {
-                    let entry = message(i32::from(libc::RTM_NEWLINK), entry, asked.sequence, name);
-                    send(&kernel, &entry, SendFlags::empty()).unwrap();
-                }
-                let end = message(libc::NLMSG_DONE, end, asked.sequence, &[0; 4]);
-                send(&kernel, &end, SendFlags::empty()).unwrap();
-            }
-        });
-        let mut socket = Socket {
-            socket,
-            sequence: 1,
-            buffer: vec![0; BUFFER_LEN],
-        };
-        let mut names = vec![];
-        let done = socket.request(&Dump, libc::RTM_GETLINK, |name| names.push(name));
-        drop(socket);
-        thread.join().unwrap();
-        (done, names)
-    }
-
-    /// Answers each request with the next list, one name at a time.
-    fn lists(kind: u16, lists: &'static [&'static [&'static str]]) -> (Vec<String>, usize) {
-        let flags = SocketFlags::CLOEXEC;
-        let (socket, kernel) =
-            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
-        let thread = std::thread::spawn(move || {
-            let mut request = [0; 256];
-            for (n, names) in lists.iter().enumerate() {
+            let mut n = 0;
+            loop {
                 let (len, _) = recv(&kernel, &mut request[..], RecvFlags::empty()).unwrap();
                 let Some(asked) = Message::first(&request[..len]) else {
                     return n;
                 };
-                let names = names.iter().map(|name| name.as_bytes());
-                let sent = names
-                    .map(|name| (36, name))
-                    .chain([(libc::NLMSG_DONE, &[0; 4][..])]);
-                for (kind, body) in sent {
-                    let one = message(kind, 0, asked.sequence, body);
+                for one in answers(n, asked.sequence) {
                     send(&kernel, &one, SendFlags::empty()).unwrap();
                 }
+                n += 1;
             }
-            lists.len()
         });
         let mut socket = Socket {
             socket,
@@ -392,10 +354,40 @@ mod tests {
             buffer: vec![0; BUFFER_LEN],
         };
         let mut names = vec![];
-        let keep = |name| names.push(String::from_utf8(name).unwrap());
-        assert!(socket.request(&Dump, kind, keep).is_ok());
+        let done = socket.request(&Dump, kind, |name| names.push(name));
         drop(socket);
-        (names, thread.join().unwrap())
+        (done, names, thread.join().unwrap())
+    }
+
+    fn dump(
+        interrupted: usize,
+        flags_of: fn(bool) -> [i32; 2],
+    ) -> (Result<(), Refused>, Vec<Vec<u8>>) {
+        let answers = move |n, sequence| {
+            let [entry, end] = flags_of(n < interrupted);
+            let names = [&b"va"[..], b"vb"];
+            let sent = names.into_iter().skip(usize::from(n < interrupted));
+            let sent =
+                sent.map(|name| message(i32::from(libc::RTM_NEWLINK), entry, sequence, name));
+            sent.chain([message(libc::NLMSG_DONE, end, sequence, &[0; 4])])
+                .collect()
+        };
+        let (done, names, _) = dumped(libc::RTM_GETLINK, answers);
+        (done, names)
+    }
+
+    /// Answers each request with the next list.
+    fn lists(kind: u16, lists: &'static [&'static [&'static str]]) -> (Vec<String>, usize) {
+        let answers = |n: usize, sequence| {
+            let names = lists[n].iter().map(|name| name.as_bytes());
+            let sent = names.map(|name| message(i32::from(libc::RTM_NEWQDISC), 0, sequence, name));
+            sent.chain([message(libc::NLMSG_DONE, 0, sequence, &[0; 4])])
+                .collect()
+        };
+        let (done, names, asked) = dumped(kind, answers);
+        assert!(done.is_ok());
+        let text = |name| String::from_utf8(name).unwrap();
+        (names.into_iter().map(text).collect(), asked)
     }
 
     /// A device was deleted meanwhile, and the next one is missing in the first list.

@@ -60,12 +60,10 @@ impl Outlet {
 
     /// Writes a line; `text` is its text in the format of the output.
     fn line(&mut self, line: &Line, text: &str) -> io::Result<()> {
-        let last = matches!(line, Line::End(_));
         match self {
-            Self::Stream(stream) if last => return stream.last(text),
+            Self::Stream(stream) if is_last(line) => return stream.last(text),
             Self::Stream(stream) => return stream.line(text),
-            Self::File(file) if last => file.last(text),
-            Self::File(file) => file.line(text),
+            Self::File(file) => to_file(file, line, text),
             Self::Sorted(log) => log.sender().text(line, text.to_owned()),
         }
         Ok(())
@@ -77,6 +75,17 @@ impl Outlet {
             Self::File(file) => file.lost(),
             Self::Sorted(log) => log.sender().lost(),
         }
+    }
+}
+
+fn is_last(line: &Line) -> bool {
+    matches!(line, Line::End(_))
+}
+
+fn to_file(file: &mut FileLog, line: &Line, text: &str) {
+    match is_last(line) {
+        true => file.last(text),
+        false => file.line(text),
     }
 }
 
@@ -108,10 +117,7 @@ impl Log {
         let json = line.json(&self.clock)?;
         // The file also gets the line whose write found the output closed.
         if let Some(beside) = &mut self.beside {
-            match line {
-                Line::End(_) => beside.last(&json),
-                _ => beside.line(&json),
-            }
+            to_file(beside, line, &json);
         }
         match &mut self.text {
             Some(text) if self.colour => {

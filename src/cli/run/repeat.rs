@@ -12,7 +12,7 @@ use std::time::Duration;
 use emud::experiment::results::{Run, summarise};
 use emud::experiment::run;
 use emud::experiment::run::{Outcome, Settings, User, of_repeat};
-use emud::host::signals::Noted;
+use emud::host::signals::{Noted, exit_code};
 use emud::host::spawn;
 use emud::text::{printable, to_stderr};
 use emud_monitor::log::{ExitLine, RunVerdict};
@@ -87,7 +87,7 @@ pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> 
         if let Some(signal) = signals.first()?
             && n < args.repeat
         {
-            codes.push(u8::try_from(128 + signal).unwrap_or(u8::MAX));
+            codes.push(exit_code(signal));
             break;
         }
         let failed = outcome.exits.iter().any(ExitLine::failed);

@@ -138,7 +138,7 @@ impl Maps {
 
     /// Activates a prepared generation, and waits until no packet still uses the previous one.
     pub fn enforce(&mut self, prepared: Prepared) -> Result<(), DatapathError> {
-        let previous = (prepared.0 & abi::EMUD_LINKS_GENERATION) ^ abi::EMUD_LINKS_GENERATION;
+        let previous = before(prepared.0);
         self.turn(prepared)?;
         self.clear_rules(previous)
     }
@@ -159,7 +159,7 @@ impl Maps {
             return Ok(());
         }
         // Not that of `generation`: an earlier call may have ended behind the next line.
-        let previous = (control.next & abi::EMUD_LINKS_GENERATION) ^ abi::EMUD_LINKS_GENERATION;
+        let previous = before(control.next);
         self.change_control(|control| control.generation = control.next)?;
         let waited = grace_period();
         self.change_control(|control| control.turns_at = 0)?;
@@ -256,6 +256,11 @@ fn in_force(done: Result<(), DatapathError>) -> Result<(), DatapathError> {
 /// Returns the generation of the links.
 pub(super) const fn of_links(control: abi::emud_control) -> u32 {
     control.generation & abi::EMUD_LINKS_GENERATION
+}
+
+/// Returns the generation of the links that a new control word replaces.
+const fn before(new: u32) -> u32 {
+    (new & abi::EMUD_LINKS_GENERATION) ^ abi::EMUD_LINKS_GENERATION
 }
 
 pub(super) const fn slot(direction: u32, generation: u32) -> u32 {

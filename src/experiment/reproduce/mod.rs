@@ -47,6 +47,7 @@ use std::path::PathBuf;
 use crate::datapath::attach::HolderStart;
 use crate::experiment::run::{RunError, Settings};
 use crate::experiment::scenario::ScenarioError;
+use crate::host::signals::exit_code;
 use crate::profile::ProfileError;
 use crate::text::closest;
 
@@ -156,7 +157,7 @@ impl ReproduceError {
             Self::Run(e) => e.exit_code(),
             Self::Program { .. } => 69,
             Self::Kernel { .. } => 71,
-            Self::Interrupted(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
+            Self::Interrupted(signal) => exit_code(*signal),
         }
     }
 }

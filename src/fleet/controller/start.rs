@@ -158,9 +158,9 @@ impl Controller<'_> {
     /// died outlives it by up to 6 s. Returns a signal that came first.
     ///
     /// # Errors
-    /// `emud fleet stop`, or one has not, in time for the others to end before the start. The latter only if etcd wrote all the time: while it
-    /// elects a leader, or waits for its disk, no agent can confirm, and the verdict names a host that was late
-    /// or lost.
+    /// `emud fleet stop`, or one has not, in time for the others to end before the start. The latter only if etcd
+    /// wrote all the time: while it elects a leader, or waits for its disk, no agent can confirm, and the verdict
+    /// names a host that was late or lost.
     pub(super) async fn confirmed(
         &mut self,
         at: Instant,

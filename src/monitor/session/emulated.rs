@@ -62,7 +62,7 @@ pub async fn follow(
             let why = format!("that of program {program}: {error}");
             match tampering {
                 true => drop(requests.send(Request::NoLinks(why)).await),
-                // A run has links of its kind only.
+                // A run judges its links itself.
                 false => to_stderr(format_args!("emud: not all links are watched: {why}")),
             }
         }
@@ -130,8 +130,6 @@ struct Known {
     told: Vec<String>,
     /// Number of consecutive failed checks.
     unreached: u32,
-    /// Why they failed, until it is known.
-    lost: Option<String>,
 }
 
 impl Whole {
@@ -146,7 +144,8 @@ impl Whole {
             .partition::<BTreeMap<_, _>, _>(|(place, _)| places.contains_key(place));
         self.known = known;
         // Another process may have deleted all that leads to a link, and with it the program.
-        let last = |((netns, ifindex), mut known): (Place, Known)| known.look(netns, ifindex);
+        let last =
+            |((netns, ifindex), mut known): (Place, Known)| known.look(netns, ifindex).ok()?;
         let mut alarms: Vec<Alarm> = ended.into_iter().filter_map(last).collect();
         let one = |((netns, ifindex), engine): (Place, Engine)| {
             let known = self.known.entry((netns, ifindex)).or_insert_with(|| Known {
@@ -156,12 +155,13 @@ impl Whole {
                 name: format!("interface {ifindex}"),
                 told: vec![],
                 unreached: 0,
-                lost: None,
             });
             known.engine = engine;
-            let alarm = known.look(netns, ifindex);
-            self.unreached.extend(known.lost.take());
-            alarm
+            let looked = known.look(netns, ifindex);
+            looked.unwrap_or_else(|why| {
+                self.unreached.push(why);
+                None
+            })
         };
         alarms.extend(places.into_iter().filter_map(one));
         alarms
@@ -169,7 +169,8 @@ impl Whole {
 }
 
 impl Known {
-    fn look(&mut self, netns: u32, ifindex: u32) -> Option<Alarm> {
+    /// Returns an alarm, or once why it cannot be compared.
+    fn look(&mut self, netns: u32, ifindex: u32) -> Result<Option<Alarm>, String> {
         let inside = || {
             let mut nl = Netlink::open()?;
             if let Ok(link) = nl.link_by_index(ifindex) {
@@ -201,10 +202,10 @@ impl Known {
                     _ => format!("network namespace {netns} cannot be entered"),
                 };
                 self.unreached += 1;
-                if self.unreached == UNREACHED_MAX {
-                    self.lost = Some(format!("{}: {why}", printable(&self.name)));
-                }
-                return None;
+                return match self.unreached == UNREACHED_MAX {
+                    true => Err(format!("{}: {why}", printable(&self.name))),
+                    false => Ok(None),
+                };
             }
         };
         self.unreached = 0;
@@ -214,7 +215,7 @@ impl Known {
         }
         let more = what.iter().any(|one| !self.told.contains(one));
         self.told.clone_from(&what);
-        more.then(|| {
+        Ok(more.then(|| {
             let mono_ns = now_ns();
             Alarm {
                 episode: 0,
@@ -235,6 +236,6 @@ impl Known {
                 shares: vec![],
                 rest: 0.0,
             }
-        })
+        }))
     }
 }

@@ -88,15 +88,8 @@ pub fn a_signal_of_the_terminal_comes_once() {
         emud.display()
     );
     folder.file("monitor.toml", support::runs::DEAF);
-    let mut terminal = std::process::Command::new("script");
-    terminal
-        .args(["-qec", &line, "/dev/null"])
-        .env("SHELL", "/bin/sh");
-    terminal
-        .current_dir(&folder.0)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null());
-    let mut terminal = terminal.spawn().unwrap();
+    let mut terminal = folder.terminal(&line);
+    let mut terminal = terminal.stdout(Stdio::null()).spawn().unwrap();
     let out = || fs::read_to_string(folder.path("out")).unwrap_or_default();
     soon("the program starts", || out().contains("ready"));
     std::io::Write::write_all(terminal.stdin.as_mut().unwrap(), b"\x03").unwrap();

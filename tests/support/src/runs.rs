@@ -105,17 +105,11 @@ impl Folder {
         emud
     }
 
-    /// The same at a terminal, which `script` creates; the input ends with `typed`.
-    pub fn at_a_terminal(&self, words: &str, typed: &str) -> Ran {
-        let deaf = self.file("deaf.toml", DEAF);
-        let emud = emud_path();
-        let line = format!(
-            "{} run --monitor {deaf} --log run.log {words}",
-            emud.display()
-        );
+    /// A command line at a terminal, which `script` creates; what is written to it is typed.
+    pub fn terminal(&self, line: &str) -> Command {
         let mut script = Command::new("script");
         script
-            .args(["-qec", &line, "/dev/null"])
+            .args(["-qec", line, "/dev/null"])
             .env("SHELL", "/bin/sh")
             // Progress requires a terminal that can move its cursor.
             .env("TERM", "xterm");
@@ -123,7 +117,18 @@ impl Folder {
             .current_dir(&self.0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
-        let mut script = script.spawn().unwrap();
+        script
+    }
+
+    /// The same at a terminal; the input ends with `typed`.
+    pub fn at_a_terminal(&self, words: &str, typed: &str) -> Ran {
+        let deaf = self.file("deaf.toml", DEAF);
+        let emud = emud_path();
+        let line = format!(
+            "{} run --monitor {deaf} --log run.log {words}",
+            emud.display()
+        );
+        let mut script = self.terminal(&line).spawn().unwrap();
         let mut input = script.stdin.take().unwrap();
         input.write_all(typed.as_bytes()).unwrap();
         // An end of the input would be typed, too.
