@@ -324,7 +324,6 @@ mod tests {
         }
     }
 
-    /// A kernel whose first dumps are interrupted, in their entries or only at their end.
     /// Returns how a dump ended, its entries, and how many requests there were; what that sends is of the number and the
     /// sequence of each request, one message at a time.
     fn dumped(
@@ -359,6 +358,7 @@ mod tests {
         (done, names, thread.join().unwrap())
     }
 
+    /// A kernel whose first dumps are interrupted, in their entries or only at their end.
     fn dump(
         interrupted: usize,
         flags_of: fn(bool) -> [i32; 2],
