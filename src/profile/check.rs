@@ -24,6 +24,7 @@ impl Reader {
             slot: self.finish_slot(&draft.slot),
             ..draft.values()
         };
+        self.target_fits(draft, &link);
         self.rows_in_force_fit(draft, &link);
         self.no_cap_on_rows(draft, &link);
         link

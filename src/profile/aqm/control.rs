@@ -4,9 +4,13 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::Aqm;
 use super::red::{Backlog, Length, Weight, in_ns};
+use crate::profile::check::latest;
+use crate::profile::draft::LinkDraft;
 use crate::profile::kinds::SomeTime;
-use crate::text::{Kind, Located, Mistake, Reader, Time, Value, number, table};
+use crate::profile::{Link, rate_with_trace};
+use crate::text::{Kind, Located, Mistake, Reader, Time, Value, Word, number, table};
 
 table! {
     /// PIE as in RFC 8033.
@@ -116,6 +120,30 @@ impl Reader {
         Rem {
             ecn,
             ..draft.values()
+        }
+    }
+
+    /// Checks that a target in bytes is no longer at the rate of the link than one in time may be.
+    pub(in crate::profile) fn target_fits(&mut self, draft: &LinkDraft, link: &Link) {
+        let (Some(manager), Some(rate)) = (&draft.queue.aqm, rate_with_trace(link)) else {
+            return;
+        };
+        let (Some(Aqm::Pi(Pi { target, .. }) | Aqm::Rem(Rem { target, .. })), name) =
+            (link.queue.aqm, manager.value.kind().word())
+        else {
+            return;
+        };
+        let most = u128::from(rate) * u128::from(TARGET_MAX_NS) / 8_000_000_000;
+        if let Length::Bytes(bytes) = target
+            && u128::from(bytes) > most
+        {
+            let at = latest(&manager.at, [draft.rate.as_ref().map(|rate| &rate.at)]);
+            let title = format!("a `target` of {bytes} bytes is too long for {name} at this rate");
+            let longest = Time(TARGET_MAX_NS);
+            let help = format!(
+                "it is at most \"{longest}\" long, here {most} bytes: write target = \"{most}B\", or a time"
+            );
+            self.mistake(at, title, help);
         }
     }
 

@@ -368,6 +368,8 @@ const MISTAKES: &[(&str, &str, &str, &str)] = &[
     ("queue = { aqm = \"rio\", min = \"5ms\", max = \"9ms\", assured-min = \"5ms\", assured-max = \"9ms\", assured = [64] }", "[64]", "0 to 63", "[10, 18]"),
     ("queue = { aqm = \"pi\", a = 1e-5, b = 2e-5 }", "2e-5", "above `a`", "never fall"),
     ("queue = { aqm = \"pi\", target = \"9s\" }", "\"9s\"", "too long for pi", "\"8s\""),
+    ("queue = { aqm = \"pi\" }\nrate = \"40kbit\"", "\"pi\"", "50000 bytes is too long for pi at this rate", "target = \"40000B\""),
+    ("queue = { aqm = \"rem\", target = \"20001B\" }\nrate = \"20kbit\"", "\"rem\"", "20001 bytes is too long for rem", "20000 bytes"),
     ("queue = { aqm = \"rem\", phi = 1 }", "1", "out of range", "phi = 1.001"),
     ("queue = { aqm = \"ared\", min = \"5ms\" }", "\"5ms\"", "does not go with aqm = \"ared\"", "target, weight"),
     ("queue = { aqm = \"pie\", target = \"9s\" }", "\"9s\"", "too long for pie", "\"8s\""),

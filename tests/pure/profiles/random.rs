@@ -6,8 +6,9 @@ use emud::datapath::stage::compile::{Beside, Compiled, PacketTarget, compile, de
 use emud::profile::quantile::Table;
 use emud::profile::shipped::{self, SHIPPED};
 use emud::profile::{
-    Aqm, Delay, Distribution, Jitter, Limit, Link, Matrix, NamedLink, Neighbours, Offload, Percent,
-    Phases, Profile, ProfileError, Queue, Rate, Reorder, Reordering, Shape, TextError, Time, Wire,
+    Aqm, Delay, Distribution, Jitter, Length, Limit, Link, Matrix, NamedLink, Neighbours, Offload,
+    Percent, Phases, Pi, Profile, ProfileError, Queue, Rate, Rem, Reorder, Reordering, Shape,
+    TextError, Time, Wire,
 };
 use proptest::prelude::*;
 
@@ -398,6 +399,16 @@ fn reorderings() -> impl Strategy<Value = Reordering> {
     })
 }
 
+/// A target of PI or REM is at most 8 s long: as many bytes as the rate has bit/s.
+fn with_a_short_target(mut queue: Queue, rate: Option<u64>) -> Queue {
+    if let Some(Aqm::Pi(Pi { target, .. }) | Aqm::Rem(Rem { target, .. })) = &mut queue.aqm
+        && let Length::Bytes(bytes) = target
+    {
+        *bytes = (*bytes).min(rate.unwrap_or(1_000_000));
+    }
+    queue
+}
+
 fn links() -> impl Strategy<Value = Link> {
     let neighbours = prop::sample::select(vec![Neighbours::Pass, Neighbours::Emulate]);
     (-64..=4096i32, wires()).prop_flat_map(move |(overhead, wire)| {
@@ -418,7 +429,7 @@ fn links() -> impl Strategy<Value = Link> {
                     rate,
                     overhead,
                     wire: rate.map(|_| wire).unwrap_or_default(),
-                    queue,
+                    queue: with_a_short_target(queue, rate),
                     delay,
                     loss,
                     neighbours,
