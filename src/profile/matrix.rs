@@ -243,10 +243,13 @@ impl Reader {
             let title = "`aqm` or `ecn` of a matrix on a link without `rate`";
             self.mistake(draft.at(), title, help);
         }
-        let limits = profile.matrix_links(matrix).map(|link| link.queue.packets);
-        let Some(packets) = limits.into_iter().flatten().max() else {
+        let limits = profile
+            .matrix_links(matrix)
+            .map(|link| link.queue.pair_limit_packets());
+        let packets = limits.into_iter().max().unwrap_or_default();
+        if packets == 0 {
             return;
-        };
+        }
         let ring = packets.next_power_of_two().max(abi::EMUD_RING_STEP);
         let bytes = u64::from(ring) * 8 * u64::from(matrix.capacity);
         if packets <= RING_MAX && bytes <= RINGS_MAX_BYTES {

@@ -2,7 +2,7 @@
 //! Pairs of addresses from CSV, and as CSV.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
 
 use super::{MAX_PAIRS, Pair, Percent, ProfileError, Rate, Time};
@@ -172,6 +172,10 @@ impl Rows<'_> {
         {
             let title = "one address is IPv4, the other one IPv6";
             self.wrong(start, title, "no packet has both");
+        }
+        // The table of pairs takes them for no pair.
+        if [source, destination] == [Some(Ipv6Addr::UNSPECIFIED.into()); 2] {
+            self.wrong(start, "both addresses are `::`", "no packet has these");
         }
         if self.mistakes.len() > before {
             return None;

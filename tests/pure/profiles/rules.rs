@@ -393,6 +393,7 @@ fn pairs_are_read_from_csv_and_printed_as_such() {
             "twice",
         ),
         ("10.0.0.1,::1\n", "p.csv:1:", "IPv6"),
+        ("::,::1\n::,::\n", "p.csv:2:", "both addresses are `::`"),
         ("source,rate\n10.0.0.1,1Mbit\n", "p.csv:1:", "destination"),
         ("source,destination,jitter\n", "p.csv:1:", "jitter"),
     ] {
@@ -427,6 +428,18 @@ fn a_matrix_has_room_or_says_why_not() {
         shown(&text, "matrix", "without `rate`", "give it a `rate`");
         parse(&text.replace("[link]", "[link]\nrate = \"1Mbit\""));
     }
+    // RIO remembers a thousand packets, if the queue does not say how many.
+    let rio = |limit: &str, capacity: u32| {
+        let queue = "aqm = \"rio\", min = \"10kB\", max = \"30kB\", assured-min = \"20kB\", assured-max = \"60kB\"";
+        let link = format!("[link]\nrate = \"9Mbit\"\nqueue = {{ {queue}{limit} }}\n");
+        Profile::parse(
+            &format!("{link}[matrix]\ncapacity = {capacity}\n"),
+            "x.toml",
+        )
+    };
+    rio(", limit = \"128p\"", 65_536).unwrap();
+    let found = mistakes(rio("", 1)).to_string();
+    assert!(found.contains("a queue of 1000 packets"), "{found}");
     shown(
         "[link]\n[matrix]\n",
         "matrix",
