@@ -37,6 +37,14 @@ impl Reader {
 
     /// Applies a link table.
     pub(super) fn link(&mut self, draft: &mut LinkDraft, entries: &[Entry]) {
+        self.one_overhead(entries);
+        for entry in entries {
+            self.link_key(draft, entry);
+        }
+    }
+
+    /// Checks that the keys of a link have `overhead` once.
+    pub(super) fn one_overhead(&mut self, entries: &[Entry]) {
         fn find<'a>(entries: &'a [Entry], key: &str) -> Option<&'a Entry> {
             entries.iter().find(|entry| entry.key.value == key)
         }
@@ -46,9 +54,6 @@ impl Reader {
         {
             let help = "keep one: `overhead` of the rate is the link's";
             self.mistake(&second.key.at, "`overhead` is given twice", help);
-        }
-        for entry in entries {
-            self.link_key(draft, entry);
         }
     }
 

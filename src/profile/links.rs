@@ -126,6 +126,7 @@ fn one(
         reader.mistake(&name.at, title, help);
     }
     let entries = section(reader, entry)?;
+    reader.one_overhead(entries);
     let of = |direction: &str| entries.iter().find(|e| e.key.value == direction);
     let mut directions = base::of_named(reader, entries);
     for draft in &mut directions {

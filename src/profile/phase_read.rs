@@ -12,7 +12,7 @@ use super::{Link, LinkState, LossModel, keys};
 use crate::text::{At, Entry, Kind, Located, Mistake, Reader, Span, Value, Word, quantity};
 
 /// 100 years.
-const ALL_NS_MAX: u64 = 3_155_760_000_000_000_000;
+pub(super) const ALL_NS_MAX: u64 = 3_155_760_000_000_000_000;
 
 #[derive(Debug, Default)]
 pub(super) struct PhasesDraft {
@@ -265,6 +265,7 @@ fn one(
         (phase.up, phase.down) = (link.up.clone(), link.down.clone());
         phase.name = Some(link.name.clone());
     }
+    reader.one_overhead(entries);
     for entry in entries {
         let value = &entry.value;
         match entry.key.value.as_str() {

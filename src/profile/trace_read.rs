@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::check::latest;
 use super::draft::LinkDraft;
 use super::kinds::{Flag, Long};
+use super::phase_read::ALL_NS_MAX;
 use super::trace::{Summary, Trace, TraceRow, TraceSource};
 use super::trace_file::{self, TraceLocation, Wrong};
 use super::{Link, file, keys, trace_figures};
@@ -148,7 +149,7 @@ impl Reader {
         }
         let found = match &source.value {
             ReadTrace::Rows(rows) => TraceSource::Rows {
-                period_ns: self.period(rows, period, &source.at),
+                period_ns: self.known_period(rows, period, &source.at),
                 rows: rows.clone(),
             },
             ReadTrace::Mahimahi(ms) => TraceSource::Mahimahi(ms.clone()),
@@ -211,6 +212,17 @@ impl Reader {
         let help = "cut the delays in the trace itself, or leave `max` out";
         let title = "`max` of a delay that a trace gives";
         self.mistake(&max.at, title, help);
+    }
+
+    /// Returns the period, if a profile can say it.
+    fn known_period(&mut self, rows: &[TraceRow], given: Option<&Located<u64>>, at: &At) -> u64 {
+        let period_ns = self.period(rows, given, at);
+        if period_ns > ALL_NS_MAX {
+            let help =
+                "was the clock of the log set while it was written? Take out the rows before";
+            self.mistake(at, "a trace of more than 100 years", help);
+        }
+        period_ns
     }
 
     /// As given, else the last row lasts as long as the one before.

@@ -238,6 +238,11 @@ fn mistakes_in_a_trace_name_the_line() {
         ("time_s,rate_bit\n", "", "without rows"),
         ("time_s\n0\n1\n", "", "times alone"),
         (
+            "time_s,delay_ms\n0,10\n1700000000,20\n",
+            "",
+            "a trace of more than 100 years",
+        ),
+        (
             "[{\"time\": \"0s\", \"rate\": true}]",
             "row 1",
             "not a figure",
