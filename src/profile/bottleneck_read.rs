@@ -6,6 +6,7 @@ use super::bottleneck::{
 };
 use super::queueing::QueueDraft;
 use super::read::section;
+use super::rules::NONE;
 use super::{PACKET_BYTES, Queue, keys};
 use crate::bottleneck::Schedule;
 use crate::text::{At, Draft, Entry, Located, Mistake, Reader, Value, Word, closest};
@@ -36,6 +37,11 @@ fn named(reader: &mut Reader, key: &Located<String>, what: &str) -> Option<Locat
     if !is_plain(&key.value) {
         let title = format!("this is not the name of a {what}");
         let help = format!("at most {NAME_BYTES} letters, digits, - and _");
+        reader.mistake(&key.at, title, help);
+    }
+    if key.value == NONE {
+        let title = format!("a {what} cannot be called `{}`", key.value);
+        let help = "\"none\" takes a key away, such as `class`: take another name";
         reader.mistake(&key.at, title, help);
     }
     Some(key.clone())

@@ -192,6 +192,10 @@ fn names_are_those_of_something() {
         &["not the name of a bottleneck"],
     );
     complains("bottleneck = 3\n[link]\n", &["`bottleneck` cannot be"]);
+    for name in ["none", "b.class.none"] {
+        let called = format!("[link]\n[bottleneck.b]\nrate = \"1Mbit\"\n[bottleneck.{name}]\n");
+        complains(&called, &["cannot be called `none`"]);
+    }
 }
 
 #[test]
