@@ -7,7 +7,7 @@ use emud::abi::{DIRECTIONS, direction_name};
 use emud::catalogue::{Catalogue, Listed};
 use emud::datapath::stage::timeline;
 use emud::profile::shipped::{self, SHIPPED};
-use emud::profile::{Loss, Profile, Rate, loss_runs, over_time};
+use emud::profile::{Loss, Percent, Profile, Rate, loss_runs, over_time};
 use emud::text::to_stderr;
 use emud::verify::{Asked, Cdf, DEPENDENT_LOSS};
 
@@ -258,7 +258,7 @@ fn facts(asked: &Asked, loss: &Loss) -> Vec<String> {
     let share = loss.share_of(ETHERNET_FRAME as u32);
     let loss = match share {
         0.0 => "no loss in the long run".to_owned(),
-        p => format!("loss {}%", (p * 1e8).round() / 1e6),
+        p => format!("loss {}", Percent(p).rounded()),
     };
     let delay = format!(
         "delay {:.3} ms, sd {:.3} ms",

@@ -361,8 +361,8 @@ impl LossModel {
 impl Loss {
     /// Returns the share in the long run, and how it comes about: `1% (burst: probability 0.2% length 5)`.
     pub fn summary(&self) -> String {
-        let share = self.share().map_or("by length".to_owned(), |share| {
-            Percent((share * 1e8).round() / 1e8).to_string()
+        let share = (self.share()).map_or("by length".to_owned(), |share| {
+            Percent(share).rounded().to_string()
         });
         let own = self.plain_text(&[]);
         let figures = match &self.model {

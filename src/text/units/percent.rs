@@ -13,6 +13,17 @@ pub struct Percent(pub f64);
 const LOOKS: &str = "probabilities look like \"0.5%\", \"1%\"";
 const PERCENT: Unit = Unit::decimal("%", -2);
 
+impl Percent {
+    /// Rounds to eight decimals, or to six digits if these are less.
+    pub fn rounded(self) -> Self {
+        let Self(share) = self;
+        Self(match share < 0.01 {
+            true => format!("{share:.5e}").parse().unwrap_or(share),
+            false => (share * 1e8).round() / 1e8,
+        })
+    }
+}
+
 impl FromStr for Percent {
     type Err = UnitError;
 

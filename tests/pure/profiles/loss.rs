@@ -19,6 +19,13 @@ fn pattern(lost: &[u64], length: u64) -> Pattern {
 }
 
 #[test]
+fn a_small_loss_is_shown_as_it_is() {
+    for text in ["0.0000004%", "0.0015812%", "0.4%", "12.345678%"] {
+        assert_eq!(loss(&format!("\"{text}\"")).summary(), text);
+    }
+}
+
+#[test]
 fn every_model_and_its_defaults() {
     let bernoulli = |probability, correlation| LossModel::Bernoulli {
         probability,
