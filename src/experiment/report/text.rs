@@ -36,9 +36,9 @@ pub fn text(log: &Logged) -> String {
             out += &format!("\n{title}\n{rows}");
         }
     }
-    let notes = head.notes.iter();
-    let notes: String = notes
-        .map(|note| format!("note: {}\n", printable(note)))
+    let fewer = runs.iter().filter_map(Run::why_fewer_metrics);
+    let notes: String = (head.notes.iter().cloned().chain(fewer))
+        .map(|note| format!("note: {}\n", printable(&note)))
         .collect();
     match notes.is_empty() {
         true => out,

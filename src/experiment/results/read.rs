@@ -316,6 +316,12 @@ impl Run {
     /// Returns sentences on what the log lacks.
     fn shortcomings(&self) -> Vec<String> {
         let mut notes = Vec::new();
+        if self.lost_output_lines > 0 || self.lost_samples > 0 {
+            notes.push(format!(
+                "the log could not take {} lines of output and {} samples: disk or reader was too slow",
+                self.lost_output_lines, self.lost_samples
+            ));
+        }
         let Some(end) = &self.end else {
             notes
                 .push("the log has no verdict at its end; contention is that of the alarms".into());
@@ -332,12 +338,6 @@ impl Run {
         }
         if end.lines_lost > 0 {
             notes.push(format!("{} lines of the log were lost", end.lines_lost));
-        }
-        if self.lost_output_lines > 0 || self.lost_samples > 0 {
-            notes.push(format!(
-                "the log could not take {} lines of output and {} samples: disk or reader was too slow",
-                self.lost_output_lines, self.lost_samples
-            ));
         }
         let unknown: Vec<_> = end.unknown().collect();
         if !unknown.is_empty() {

@@ -130,7 +130,8 @@ impl Tally {
         let Counted {
             packets, dropped, ..
         } = self.counted;
-        (packets > 0).then(|| dropped as f64 / packets as f64)
+        // A class may drop a packet of an earlier interval.
+        (packets > 0).then(|| (dropped as f64 / packets as f64).min(1.0))
     }
 }
 
@@ -162,5 +163,15 @@ mod tests {
         let loss = tally.loss().unwrap();
         assert!(loss.share == 0.1 && loss.interval[0] > 0.08 && loss.interval[1] < 0.13);
         assert_eq!(tally.drop_share(), Some(0.05));
+        let later = Counted {
+            packets: 1,
+            dropped: 50,
+            ..Counted::default()
+        };
+        let later = Tally {
+            counted: later,
+            ..Tally::default()
+        };
+        assert_eq!(later.drop_share(), Some(1.0));
     }
 }

@@ -127,6 +127,9 @@ fn figures_that_are_not_kept_are_named() {
             log.text()
         );
         assert!(notes.contains(&kept), "{notes}");
+        let text = emud(&["report", log.text(), "--text"]);
+        let text = String::from_utf8_lossy(&text.stdout);
+        assert!(text.contains(&kept), "{text}");
     }
 }
 

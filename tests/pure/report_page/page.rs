@@ -283,7 +283,7 @@ fn stations_are_in_a_table_and_are_figures() {
     assert_eq!(found, want);
     let page = page(&log);
     assert!(!page.contains("Links: configured"));
-    let table = page.split("Stations of radio channels").nth(1).unwrap();
+    let table = page.split("Stations of media").nth(1).unwrap();
     // The largest of 0 to 3 at the ends of intervals.
     assert!(table.contains("longest queue at a sample"), "{table}");
     let rows: Vec<Vec<&str>> = table.split("<tr>").skip(3).take(2).map(cells).collect();
@@ -395,7 +395,42 @@ fn the_map_of_a_large_medium_is_bounded() {
     log.end(40, Some(&judgement(RunVerdict::Clean, 40)));
     let page = page(&log);
     assert!(page.contains("With more than 20 stations"));
+    // 32,640 pairs.
+    assert!(!page.contains("class=\"edge"));
+    assert_eq!(page.matches("too many lines to draw").count(), 6);
     assert!(page.len() < 1 << 20, "{}", page.len());
+}
+
+/// 64 stations that all hear each other have 2,016 pairs.
+#[test]
+fn a_map_without_lines_says_so() {
+    let positions: Vec<[f64; 2]> = (0..64).map(|n| [f64::from(n), 0.0]).collect();
+    let mut log = on_air(&positions);
+    log.end(1, Some(&judgement(RunVerdict::Clean, 1)));
+    let page = page(&log);
+    assert!(!page.contains("class=\"edge") && page.contains("class=\"ring"));
+    assert!(page.contains("More than 2,000 lines between neighbours are not drawn."));
+}
+
+/// A wired segment has no map.
+#[test]
+fn stations_of_a_segment_have_their_table() {
+    let mut log = on_air(&[[0.0; 2]; 2]);
+    for line in &mut log.lines {
+        *line = line.replace("\"range_m\":250.0", "\"range_m\":null");
+    }
+    let counted = StationCounted {
+        sent_packets: 4711,
+        ..StationCounted::default()
+    };
+    log.station(0, 0, counted, [0.0; 2], None);
+    log.end(1, Some(&judgement(RunVerdict::Clean, 1)));
+    let page = page(&log);
+    assert!(
+        page.contains("Stations of media") && page.contains("4711"),
+        "{page}"
+    );
+    assert!(!page.contains("Map of"));
 }
 
 fn cells(row: &str) -> Vec<&str> {

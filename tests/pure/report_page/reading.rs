@@ -232,6 +232,11 @@ fn what_the_log_lacks_is_said() {
         },
     );
     log.raw("new-type", MEASURED, &json!({"mono_ns": MEASURED, "a": 1}));
+    let killed = read(&log).notes.join("\n");
+    assert!(
+        killed.contains("12 lines of output and 3 samples"),
+        "{killed}"
+    );
     log.end(1, Some(&judgement(RunVerdict::Clean, 1)));
     let run = read(&log);
     assert_eq!((run.lost_output_lines, run.lost_samples), (12, 3));

@@ -90,6 +90,8 @@ struct Frame<'a> {
     dots: Vec<(&'a str, [f64; 2])>,
     named: bool,
     edges: Vec<Edge>,
+    /// There are more lines than can be drawn.
+    crowded: bool,
 }
 
 /// A station with its positions by the time in s, the first one at 0.
@@ -165,7 +167,10 @@ fn map<'a>(run: &'a Run, n: usize, medium: &'a RunMedium) -> Option<Map<'a>> {
             },
         }
     });
-    let still = |at_s| edges(&walks, &numbers, at_s, &scale);
+    let still = match moves {
+        true => Some(vec![]),
+        false => edges(&walks, &numbers, 0.0, &scale),
+    };
     let frames = match moves {
         true => frames(&walks, &numbers, end_s),
         false => vec![],
@@ -180,15 +185,19 @@ fn map<'a>(run: &'a Run, n: usize, medium: &'a RunMedium) -> Option<Map<'a>> {
         range: medium.range_m.map(|range_m| scale.length_px(range_m)),
         named: walks.len() <= NAMED,
         stations: dots.collect(),
-        edges: if moves { vec![] } else { still(0.0) },
-        frames,
-        left_out: match (ringed, moves) {
-            (true, _) => "",
-            (false, true) => {
+        left_out: match (ringed, moves, &still) {
+            (true, _, Some(_)) => "",
+            (true, _, None) => "More than 2,000 lines between neighbours are not drawn.",
+            (false, true, _) => {
                 "With more than 20 stations neighbours are marked in the pictures only."
             }
-            (false, false) => "With more than 64 stations neighbours are not marked.",
+            (false, false, Some(_)) => "With more than 64 stations neighbours have no rings.",
+            (false, false, None) => {
+                "With more than 64 stations neighbours have no rings; more than 2,000 lines between them are not drawn."
+            }
         },
+        edges: still.unwrap_or_default(),
+        frames,
     })
 }
 
@@ -257,8 +266,13 @@ fn rings(n: usize, walks: &[Walk], numbers: &BTreeMap<&str, usize>, end_s: f64) 
     when.into_iter().map(ring).collect()
 }
 
-/// Lines between neighbours at a time; none if there are too many.
-fn edges(walks: &[Walk], numbers: &BTreeMap<&str, usize>, at_s: f64, scale: &Scale) -> Vec<Edge> {
+/// Returns the lines between neighbours at a time; `None`: there are too many.
+fn edges(
+    walks: &[Walk],
+    numbers: &BTreeMap<&str, usize>,
+    at_s: f64,
+    scale: &Scale,
+) -> Option<Vec<Edge>> {
     let mut edges = Vec::new();
     for (n, walk) in walks.iter().enumerate() {
         let Some(place) = walk.at(at_s) else { continue };
@@ -274,10 +288,7 @@ fn edges(walks: &[Walk], numbers: &BTreeMap<&str, usize>, at_s: f64, scale: &Sca
             });
         }
     }
-    match edges.len() > MOST_EDGES {
-        true => vec![],
-        false => edges,
-    }
+    (edges.len() <= MOST_EDGES).then_some(edges)
 }
 
 fn frames<'a>(walks: &[Walk<'a>], numbers: &BTreeMap<&str, usize>, end_s: f64) -> Vec<Frame<'a>> {
@@ -293,12 +304,14 @@ fn frames<'a>(walks: &[Walk<'a>], numbers: &BTreeMap<&str, usize>, end_s: f64) -
             let place = walk.at(at_s)?;
             Some((walk.name, scale.px(place.at_m)))
         });
+        let edges = edges(walks, numbers, at_s, &scale);
         Frame {
             title: format!("{} s", tenths(at_s)),
             height: scale.height,
             dots: dots.collect(),
             named: walks.len() <= FRAMES,
-            edges: edges(walks, numbers, at_s, &scale),
+            crowded: edges.is_none(),
+            edges: edges.unwrap_or_default(),
         }
     };
     (0..FRAMES).map(frame).collect()
