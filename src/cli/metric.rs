@@ -61,8 +61,9 @@ fn message(text: &str) -> Result<Value, String> {
         });
     // "1e999" is infinite, not 1e99 of the unit "9".
     let number = number.filter(|(number, _)| number.is_finite());
-    // "1,84s" and "1,500ms" are not 1 of the unit ",84s".
-    let is_unit = |unit: &str| !unit.starts_with(|c: char| ",.:;'_".contains(c));
+    // "1,84s" and "1 500ms" are not 1 of the units ",84s" and "500ms".
+    let is_unit =
+        |unit: &str| !unit.starts_with(|c: char| c.is_ascii_digit() || ",.:;'_+-/".contains(c));
     let (number, unit) = (number.filter(|(_, unit)| is_unit(unit))).ok_or_else(wrong)?;
     let unit = Some(unit).filter(|unit| !unit.is_empty());
     Ok(json!({"type": "metric", "name": name.trim(), "value": number, "unit": unit}))
@@ -81,7 +82,19 @@ mod tests {
         assert_eq!(read("a=1 e"), Ok((1.0, json!("e"))));
         assert_eq!(message("a=b=2").unwrap()["name"], "a=b");
         for wrong in [
-            "a", "a=", "a=x", "a=inf", "a=NaN", "a=1e999", "a=1,84s", "a=1'000", "a=1.2.3",
+            "a",
+            "a=",
+            "a=x",
+            "a=inf",
+            "a=NaN",
+            "a=1e999",
+            "a=1,84s",
+            "a=1'000",
+            "a=1.2.3",
+            "a=1 500ms",
+            "a=1\u{202f}500",
+            "a=5-10ms",
+            "a=3/4",
         ] {
             assert!(
                 message(wrong).unwrap_err().contains("NAME=VALUE"),
