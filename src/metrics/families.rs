@@ -9,6 +9,8 @@ use prometheus_client::encoding::{
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 
+use crate::text::printable;
+
 /// The label that is left out without a value: most links are in no container.
 pub const CONTAINER: &str = "container";
 
@@ -19,8 +21,9 @@ pub struct Labels<'a, const N: usize>(pub [(&'static str, &'a str); N]);
 impl<const N: usize> EncodeLabelSet for Labels<'_, N> {
     fn encode(&self, encoder: &mut LabelSetEncoder) -> fmt::Result {
         let given = |(name, value): &&(&str, &str)| *name != CONTAINER || !value.is_empty();
-        for label in self.0.iter().filter(given) {
-            label.encode(encoder.encode_label())?;
+        for (name, value) in self.0.iter().filter(given) {
+            // Any process can choose a name, and the formats have no escape for control characters.
+            (*name, &*printable(value)).encode(encoder.encode_label())?;
         }
         Ok(())
     }

@@ -87,6 +87,16 @@ mod tests {
         lines.collect()
     }
 
+    /// `emud metrics` prints as everywhere: without control characters.
+    #[test]
+    fn a_name_of_any_process_is_a_valid_label() {
+        let mut registry = registry();
+        links::register(&mut registry, snapshot(S, 1000));
+        let text = exposition(&registry, Format::Prometheus).unwrap();
+        assert!(text.contains("interface=\"eth1\\\\x1b[2J\""), "{text}");
+        assert_eq!(crate::text::printable(&text), text);
+    }
+
     /// Returns a snapshot that has, besides the packets of 20 ms since attach, `packets` of 90 ms.
     fn later(s: u64, packets: u64) -> Snapshot {
         let mut snapshot = snapshot(s * S, 1000);
