@@ -132,7 +132,7 @@ fn table(top: &Top, frame: &mut Frame, area: Rect) {
 fn is_failing(row: &TopRow, column: &str) -> bool {
     row.measured.as_ref().is_some_and(|m| match column {
         "LATE" => m.late.unwrap_or(0) > 0,
-        _ => m.failed > 0,
+        _ => m.failed.unwrap_or(0) > 0,
     })
 }
 
@@ -191,7 +191,7 @@ fn cell(row: &TopRow, column: &str) -> String {
         "LOSS" => measured(|m| m.lost.map(|share| format!("{:.1}%", share * 100.0))),
         "LATE" => measured(|m| m.late.map(|n| n.to_string())),
         "PKT/S" => measured(|m| Some(format!("{:.0}", m.arrived_packets_s))),
-        "FAILED" => measured(|m| Some(m.failed.to_string())),
+        "FAILED" => measured(|m| m.failed.map(|n| n.to_string())),
         "ENGINE" => row.engine.to_string(),
         "PROFILE" => row.profile.clone(),
         _ => match (row.trouble.first(), row.down) {

@@ -39,7 +39,7 @@ pub struct TopRow {
     #[schemars(range(min = 0))]
     pub limit_bit_s: Option<f64>,
     /// Time until the last packet of the queue has left the wire, in ns; null: not known, since the link has
-    /// several queues (`per`, a matrix).
+    /// several queues (`per`, a matrix), or its packets wait in a class of a bottleneck.
     pub backlog_ns: Option<u64>,
     /// Figures of the interval; null: no earlier reading.
     pub measured: Option<Measured>,
@@ -69,8 +69,8 @@ pub struct Measured {
     /// them, or a named link.
     pub late: Option<u64>,
     /// Packets that the host dropped, or that passed without emulation because the holder did not run or
-    /// the kernel could not redirect them.
-    pub failed: u64,
+    /// the kernel could not redirect them; null: the namespace could not be entered.
+    pub failed: Option<u64>,
 }
 
 type Stream<'a> = (&'a LinkSample, &'a DirectionSample, &'a StreamSample);
@@ -124,13 +124,14 @@ fn measured((_, d, s): Stream<'_>, (_, before_d, before): Stream<'_>, interval_s
         (&before.delay_histogram, before.delay_ns),
         (&now.delay_histogram, now.delay_ns),
     );
-    let of_engine = |d: &DirectionSample| {
-        d.engine_dropped.unwrap_or(0) + d.holder.as_ref().map_or(0, |h| h.dropped)
-    };
+    let of_engine =
+        |d: &DirectionSample| Some(d.engine_dropped? + d.holder.as_ref().map_or(0, |h| h.dropped));
     let own = s.class.is_empty();
     let dropped = match own {
-        true => of_engine(d).saturating_sub(of_engine(before_d)),
-        false => 0,
+        true => {
+            (of_engine(d).zip(of_engine(before_d))).map(|(now, before)| now.saturating_sub(before))
+        }
+        false => Some(0),
     };
     let late = |d: &DirectionSample| d.holder.as_ref().map(|h| h.late);
     Measured {
@@ -144,7 +145,7 @@ fn measured((_, d, s): Stream<'_>, (_, before_d, before): Stream<'_>, interval_s
             .filter(|_| own)
             .map(|(now, before)| now.saturating_sub(before)),
         // Other packets pass as documented, however good host and emulator are.
-        failed: dropped + grown(|c| c.passed.no_holder + c.passed.failed),
+        failed: dropped.map(|n| n + grown(|c| c.passed.no_holder + c.passed.failed)),
     }
 }
 

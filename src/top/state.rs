@@ -81,7 +81,11 @@ pub struct Top {
     /// The oldest first.
     pub(super) ribbon: VecDeque<Mark>,
     pub(super) alarms: u64,
-    alarms_before: u64,
+    /// What the monitor reported in this interval: an alarm of the host, a failure of a link, events that it
+    /// missed.
+    alarmed: bool,
+    failed: bool,
+    missed: bool,
     /// Numbers of the episodes that go on.
     open: BTreeSet<u64>,
     pub(super) last_alarm: Option<String>,
@@ -116,15 +120,16 @@ impl Top {
         self.before = Some(now);
         let failed = |row: &TopRow| {
             let counted = row.measured.as_ref();
-            counted.is_some_and(|m| m.failed + m.late.unwrap_or(0) > 0) || !row.trouble.is_empty()
+            counted.is_some_and(|m| m.failed.unwrap_or(0) + m.late.unwrap_or(0) > 0)
+                || !row.trouble.is_empty()
         };
         let mark = match &self.watching {
-            _ if self.alarms > self.alarms_before || !self.open.is_empty() => Mark::Alarm,
-            _ if self.rows.iter().any(failed) => Mark::Late,
-            Watching::Yes => Mark::Clean,
+            _ if self.alarmed || !self.open.is_empty() => Mark::Alarm,
+            _ if self.failed || self.rows.iter().any(failed) => Mark::Late,
+            Watching::Yes if !self.missed => Mark::Clean,
             _ => Mark::Unwatched,
         };
-        self.alarms_before = self.alarms;
+        (self.alarmed, self.failed, self.missed) = (false, false, false);
         self.ribbon.push_back(mark);
         if self.ribbon.len() > RIBBON {
             self.ribbon.pop_front();
@@ -133,9 +138,20 @@ impl Top {
 
     /// Takes an alarm of the monitor, a sentence, and the number of its episode if that has an end.
     pub fn alarm(&mut self, episode: Option<u64>, sentence: impl Into<String>) {
-        self.alarms += 1;
+        (self.alarms, self.alarmed) = (self.alarms + 1, true);
         self.open.extend(episode);
         self.last_alarm = Some(sentence.into());
+    }
+
+    /// Takes an alarm of the emulator: a link failed. Not all of them have an end.
+    pub fn failure(&mut self, sentence: impl Into<String>) {
+        (self.alarms, self.failed) = (self.alarms + 1, true);
+        self.last_alarm = Some(sentence.into());
+    }
+
+    /// Takes that the monitor has missed events: there may have been alarms.
+    pub fn missed(&mut self) {
+        self.missed = true;
     }
 
     /// Removes an episode that has ended.

@@ -4,6 +4,7 @@
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
+use super::state::Mark;
 use super::{Action, Key, Top, Watching, draw};
 use crate::datapath::engine::Engine;
 use crate::datapath::survey::Snapshot;
@@ -97,7 +98,58 @@ fn what_passes_as_documented_did_not_fail() {
     (passed.neighbour, passed.not_ip) = (1000, 1000);
     (passed.not_active, passed.rule) = (1000, 1000);
     top.read(now);
-    assert_eq!(top.rows()[0].measured.as_ref().unwrap().failed, 111);
+    assert_eq!(top.rows()[0].measured.as_ref().unwrap().failed, Some(111));
+}
+
+/// Where a namespace could not be entered, old drops are no burst of the next interval.
+#[test]
+fn drops_that_are_not_known_are_no_figure() {
+    let mut top = top();
+    for (s, dropped, failed) in [
+        (3, None, None),
+        (4, Some(5000), None),
+        (5, Some(5001), Some(1)),
+    ] {
+        let mut now = snapshot(s * 1_000_000_000, 3000);
+        now.links[0].directions[0].engine_dropped = dropped;
+        top.read(now);
+        assert_eq!(top.rows()[0].measured.as_ref().unwrap().failed, failed);
+    }
+}
+
+/// `!` stays until the end of an episode; a report of the emulator and lost events are of one interval.
+#[test]
+fn an_interval_has_a_mark() {
+    let mut top = Top::new("lab");
+    top.watching(Watching::Yes);
+    let mut marks = vec![];
+    for s in 1..9 {
+        match s {
+            2 => top.missed(),
+            3 => top.failure("emulator tampered"),
+            5 => top.alarm(Some(1), "cpu cpu 1"),
+            6 => top.failure("emulator late"),
+            7 => top.clear(1),
+            _ => {}
+        }
+        top.read(Snapshot {
+            mono_ns: s * 1_000_000_000,
+            ..Snapshot::default()
+        });
+        marks.push(*top.ribbon.back().unwrap());
+    }
+    let (clean, alarm, late) = (Mark::Clean, Mark::Alarm, Mark::Late);
+    let wanted = [
+        clean,
+        Mark::Unwatched,
+        late,
+        clean,
+        alarm,
+        alarm,
+        clean,
+        clean,
+    ];
+    assert_eq!(marks, wanted);
 }
 
 /// A restart of the counters is no difference.

@@ -142,7 +142,9 @@ fn live(
                     match said {
                         Said::Watches => top.watching(Watching::Yes),
                         Said::Alarm(episode, sentence) => top.alarm(episode, sentence),
+                        Said::Failure(sentence) => top.failure(sentence),
                         Said::Clear(episode) => top.clear(episode),
+                        Said::Missed => top.missed(),
                         Said::Unwatched(why) => top.watching(Watching::No(why)),
                     }
                 }

@@ -16,8 +16,12 @@ pub enum Said {
     Watches,
     /// The number of its episode, if that has an end, and a sentence.
     Alarm(Option<u64>, String),
+    /// A sentence on a link that failed.
+    Failure(String),
     /// The episode of this number has ended.
     Clear(u64),
+    /// Events of the kernel were lost.
+    Missed,
     /// The reason why it does not watch the host, or not all resources.
     Unwatched(String),
 }
@@ -78,22 +82,11 @@ fn ends_with_parent(command: &mut Command) {
 }
 
 fn listen(lines: ChildStdout, mut errors: ChildStderr, say: &Sender<Said>) {
+    let mut lost = 0;
     for line in BufReader::new(lines).lines().map_while(Result::ok) {
-        let Ok(line) = serde_json::from_str::<Value>(&line) else {
+        let line = serde_json::from_str::<Value>(&line).ok();
+        let Some(said) = line.and_then(|line| read(&line, &mut lost)) else {
             continue;
-        };
-        let said = match line["type"].as_str() {
-            Some("start") => match unknown(&line) {
-                None => Said::Watches,
-                Some(why) => Said::Unwatched(why),
-            },
-            Some("alarm") => {
-                // A report of a program has no end.
-                let has_end = line["resource"] != "application";
-                Said::Alarm(has_end.then(|| episode(&line)), sentence(&line))
-            }
-            Some("clear") => Said::Clear(episode(&line)),
-            _ => continue,
         };
         if say.send(said).is_err() {
             return;
@@ -104,6 +97,29 @@ fn listen(lines: ChildStdout, mut errors: ChildStderr, say: &Sender<Said>) {
     let _ = errors.read_to_string(&mut why);
     let why = why.lines().last().unwrap_or("emud monitor has ended");
     let _ = say.send(Said::Unwatched(why.trim_start_matches("emud: ").to_owned()));
+}
+
+/// Reads a line; `lost`: the events that have been lost so far.
+fn read(line: &Value, lost: &mut u64) -> Option<Said> {
+    Some(match line["type"].as_str()? {
+        // Hooks of emulated links come with the first of these.
+        "start" | "hooks" => match unknown(line) {
+            None => Said::Watches,
+            Some(why) => Said::Unwatched(why),
+        },
+        "alarm" => match line["resource"].as_str() {
+            Some("emulator") => Said::Failure(sentence(line)),
+            // A report of a program has no end.
+            Some("application") => Said::Alarm(None, sentence(line)),
+            _ => Said::Alarm(Some(episode(line)), sentence(line)),
+        },
+        "clear" => Said::Clear(episode(line)),
+        "drops" => {
+            let before = std::mem::replace(lost, line["ring_full"].as_u64().unwrap_or_default());
+            return (*lost > before).then_some(Said::Missed);
+        }
+        _ => return None,
+    })
 }
 
 /// Returns which resources no hook of this kernel watches.
@@ -142,7 +158,25 @@ fn sentence(line: &Value) -> String {
 mod tests {
     use std::os::unix::process::ExitStatusExt;
 
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn what_is_not_watched_or_was_missed_is_no_silence() {
+        let mut lost = 0;
+        let mut read = |line| read(&line, &mut lost);
+        let hooks = json!({"type": "hooks", "watched": {"cpu": "yes", "emulator": "unknown"}});
+        assert!(matches!(read(hooks), Some(Said::Unwatched(why)) if why.contains("emulator")));
+        let drops =
+            |ring_full: u64| json!({"type": "drops", "ring_full": ring_full, "suppressed": 3});
+        assert!(read(drops(0)).is_none());
+        assert!(matches!(read(drops(2)), Some(Said::Missed)));
+        assert!(read(drops(2)).is_none());
+        // Such as of tampering: no `clear` follows.
+        let alarm = json!({"type": "alarm", "resource": "emulator", "episode": 4});
+        assert!(matches!(read(alarm), Some(Said::Failure(_))));
+    }
 
     /// To the kernel the thread that has started a process is its parent.
     #[test]

@@ -235,8 +235,10 @@ impl Reader<'_> {
             return Ok((moment, in_force, Backlog::default()));
         }
         let Some(rate_bit_s) = in_force.rate_bit_s() else {
-            let (ns, bytes) = (Some(0), None);
-            return Ok((moment, in_force, Backlog { ns, bytes }));
+            // Packets of a class wait in its bottleneck.
+            let waits = (self.wanted(number, direction)).is_some_and(|link| link.class.is_some());
+            let ns = (!waits).then_some(0);
+            return Ok((moment, in_force, Backlog { ns, bytes: None }));
         };
         // The queue stays what it is, whichever phase it is.
         let state = self.maps.state_of(own.bottleneck, direction)?;

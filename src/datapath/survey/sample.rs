@@ -75,7 +75,8 @@ pub struct StreamSample {
     pub recent: Delays,
     /// bit/s; 0 in an outage; `None`: no limit.
     pub rate_bit_s: Option<f64>,
-    /// Time until the last packet of the queue has left the wire, in ns; `None`: it has several queues.
+    /// Time until the last packet of the queue has left the wire, in ns; `None`: it has several queues, or
+    /// packets wait in a class of a bottleneck.
     pub backlog_ns: Option<u64>,
     /// Bytes in the queue; `None`: no limit, or it is not known.
     pub backlog_bytes: Option<u64>,
