@@ -420,6 +420,55 @@ fn there_are_limits() {
     }
 }
 
+/// Whether a topology is read with these sizes, and with no others.
+fn is_range(least: u32, most: u32, topology: impl Fn(u32) -> String) -> bool {
+    let is_read = |size| read(&format!("[topology]\n{}", topology(size))).is_ok();
+    [least - 1, least, most, most + 1].map(is_read) == [false, true, true, false]
+}
+
+#[test]
+fn the_page_has_the_sizes_of_topologies() {
+    let page = support::root().join("docs/scenario.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let number = |text: &str| -> u32 {
+        let digits = text.chars().take_while(|c| c.is_ascii_digit() || *c == ',');
+        let digits: String = digits.filter(|c| *c != ',').collect();
+        digits.parse().expect(text)
+    };
+    for (kind, key, more) in [
+        ("chain", "routers", ""),
+        ("mesh", "nodes", ""),
+        ("dumbbell", "pairs", ""),
+        ("ring", "nodes", ""),
+        ("tandem", "nodes", ""),
+        ("switches", "switches", "nodes = 1\n"),
+    ] {
+        let begin = format!("| `\"{kind}\"` |");
+        let mut rows = page.lines().filter(|line| line.starts_with(&begin));
+        let row = rows.next().expect(kind);
+        let (_, range) = row.split_once(&format!("`{key}`, ")).expect(row);
+        let (least, most) = range.split_once(" to ").expect(row);
+        let (least, most) = (number(least), number(most));
+        let text = |size: u32| format!("kind = \"{kind}\"\n{key} = {size}\n{more}");
+        assert!(is_range(least, most, text), "{row}");
+        if let Some((_, most)) = row.split_once("(on a medium ") {
+            let text = |size| format!("{}medium = \"air\"\n[medium.air]\n", text(size));
+            assert!(is_range(least, number(most), text), "{row}");
+        }
+    }
+    let (_, all) = page
+        .split_once("`nodes` of each switch, 1 to ")
+        .expect("switches");
+    for switches in [2, 7, 1024] {
+        let text =
+            |size: u32| format!("kind = \"switches\"\nswitches = {switches}\nnodes = {size}\n");
+        assert!(
+            is_range(1, number(all) / switches - 1, text),
+            "{switches} switches"
+        );
+    }
+}
+
 #[test]
 fn all_mistakes_of_a_file_are_shown() {
     let found = mistakes("[node.a]\ncomand = 1\nservice = 2\n[link.l]\nbetwen = []\n");
