@@ -152,7 +152,8 @@ pub fn examine() -> Examination {
             .open("/sys/kernel/btf/vmlinux")
             .map(drop)
             .map_err(|e| e.to_string()),
-        "not needed by the emulator; the monitor needs CONFIG_DEBUG_INFO_BTF",
+        "needed for `corrupt`, `duplicate`, `match.cgroup`, engine qdisc and the monitor \
+         (CONFIG_DEBUG_INFO_BTF)",
     );
     let all = |more: &[&Check]| {
         let mut checks = [&root, &bpf, &clsact]
