@@ -158,6 +158,7 @@ fn node(plan: &Plan, index: usize, class: &Class) -> abi::emud_node_plan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::shipped;
 
     const SERVER: &str = "[bottleneck.b]\nrate = \"8Mbit\"\n";
 
@@ -181,6 +182,20 @@ mod tests {
         assert_eq!((up.node[2].rate, up.node[2].quantum), (2_000_000, 3_200));
         let [up, down] = of(&format!("[down]\nclass = \"b\"\n{SERVER}")).unwrap();
         assert_eq!((up.nodes, down.nodes), (0, 2));
+    }
+
+    #[test]
+    fn it_serves_the_shipped_bottlenecks() {
+        let mut served = 0;
+        for one in shipped::SHIPPED {
+            let profile = shipped::find(one.name).unwrap();
+            for emulated in [[true, false], [true; 2]] {
+                let [up, down] = compile(&profile, emulated).expect(one.name);
+                served += usize::from(up.nodes > 0);
+                assert_eq!(down.nodes, 0, "{}", one.name);
+            }
+        }
+        assert_eq!(served, 2 * 6);
     }
 
     #[test]
