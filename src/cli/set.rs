@@ -28,7 +28,8 @@ pub struct Args {
     #[arg(value_name = "KEY=VALUE")]
     changes: Vec<String>,
 
-    /// Detach after this time, instead of at an earlier --for or --while-pid
+    /// End after this time, instead of at an earlier --for or --while-pid: the kernel passes all packets
+    /// unchanged from then on
     #[arg(long = "for", value_name = "TIME", value_parser = super::attach::lasting)]
     lasts: Option<Duration>,
 }
