@@ -31,8 +31,8 @@ Examples:
   emud watch --profiles /etc/emud/profiles      also names of files there
 
 Labels: emud.profile (required), emud.interface, emud.direction, emud.reverse=true, emud.seed,
-emud.engine, emud.offload, emud.for. A container that is restarted gets its link again. All links
-end with this command, also if it is killed. docs/containers.md")]
+emud.engine, emud.offload, emud.for. A container that is restarted gets its link again. Links without
+emud.for end with this command, also if it is killed. docs/containers.md")]
 pub struct Args {
     /// Folder of profiles NAME.toml that labels may name, besides the shipped ones
     #[arg(long, value_name = "FOLDER")]
