@@ -300,6 +300,7 @@ fn carry_out(what: &What, log: Option<&Path>, verdict_first: bool) -> Result<u8,
     if let Some(early) = ended.early
         && ended.hosts.is_empty()
     {
+        say("the run was stopped before the start: it has no result");
         return Ok(exit_code(early.signal()));
     }
     // Whether or not it can be written, the verdict is printed.

@@ -107,14 +107,20 @@ pub fn a_host_that_died_before_the_start() {
 
 /// Nothing has run: that is no result.
 pub fn stopped_before_the_start() {
-    let hosts = Hosts::new(1).agents(&[]);
-    let (_, mut run) = gated(&hosts);
-    soon("c is built", || in_state(&hosts, " built") == 1);
-    assert_eq!(hosts.emud(&["stop"]), "");
-    let (code, text) = ended(&hosts, &mut run);
-    assert_eq!(code, 69, "{text}");
-    assert!(text.contains("stopped before the start"), "{text}");
-    hosts.all_clean(&["a", "c"]);
+    for wanted in [69, 130] {
+        let hosts = Hosts::new(1).agents(&[]);
+        let (_, mut run) = gated(&hosts);
+        soon("c is built", || in_state(&hosts, " built") == 1);
+        match wanted {
+            69 => assert_eq!(hosts.emud(&["stop"]), ""),
+            // `ip netns exec` becomes the command.
+            _ => drop(sh(&format!("kill -INT {}", run.id()))),
+        }
+        let (code, text) = ended(&hosts, &mut run);
+        assert_eq!(code, wanted, "{text}");
+        assert!(text.contains("stopped before the start"), "{text}");
+        hosts.all_clean(&["a", "c"]);
+    }
 }
 
 /// The start is written, before and after the agents have confirmed it.
