@@ -3,8 +3,9 @@
 # Check the examples of docs/*.md: each ```toml block is a profile, a scenario or a configuration of
 # the monitor; each ```sh block runs without root and without traffic, page by page, in an empty
 # folder; of each `emud` command in a ```console block, verb and options exist; each link between
-# pages has a target. Commands of ```console blocks are not executed: they need root, an interface
-# or a log. The README's blocks are executed by readme.sh.
+# pages has a target; the source code has each message that docs/README.md quotes. Commands of ```console
+# blocks are not executed: they need root, an interface or a log. The README's blocks are executed by
+# readme.sh.
 #
 # usage: docs.sh EMUD
 set -euo pipefail
@@ -22,6 +23,7 @@ checked=0
 commands=0
 profiles=0
 scenarios=0
+quotes=0
 
 # fail WHERE WHAT OUTPUT
 fail() {
@@ -161,9 +163,18 @@ checked=$((checked + 1))
 awk '/^```text$/ { on = 1; next } /^```$/ { on = 0 } on' docs/top.md | cmp -s - src/top/pictures/80x24.txt ||
     fail docs/top.md "its screen" "differs from src/top/pictures/80x24.txt"
 
+# A message that a question quotes is one of emud; "..." is a figure in it.
+while IFS=: read -r line message; do
+    checked=$((checked + 1))
+    quotes=$((quotes + 1))
+    while IFS= read -r part; do
+        grep -rqF -- "$part" src monitor/src || fail "docs/README.md:$line" "$message" "emud has no such message"
+    done < <(sed 's/ *\.\.\. */\n/g' <<<"$message")
+done < <(grep -noE 'reports "[^"]+"' docs/README.md | sed -E 's/reports "(.*)"/\1/')
+
 # Blocks that are not found are no mistakes.
-if [ "$profiles" -le 15 ] || [ "$scenarios" -lt 3 ] || [ "$commands" -lt 100 ]; then
-    fail docs "$profiles profiles, $scenarios whole scenarios and $commands commands" "too few"
+if [ "$profiles" -le 15 ] || [ "$scenarios" -lt 3 ] || [ "$commands" -lt 100 ] || [ "$quotes" -lt 3 ]; then
+    fail docs "$profiles profiles, $scenarios whole scenarios, $commands commands and $quotes quoted messages" "too few"
 fi
 echo "$checked examples and links checked, $profiles profiles, $scenarios whole scenarios, $commands commands with their options, $failed wrong"
 [ "$failed" -eq 0 ]
