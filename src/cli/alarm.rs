@@ -18,7 +18,8 @@ Examples:
 A value is a whole number or has a unit: 12ms, 1500B, 3packets, 7pages. A program may also write
 the line of JSON itself (docs/log-format.md).
 
-Exit codes: 0 the monitor accepted it, 64 it rejected it, 66 no monitor runs.")]
+Exit codes: 0 the monitor accepted it, 64 it rejected it, 66 no monitor runs, 74 the connection to it
+broke, 77 this user may not report.")]
 pub struct Args {
     /// Name of the contention
     name: String,

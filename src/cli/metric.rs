@@ -19,8 +19,8 @@ Examples:
 `emud report`, `emud compare` and the summary of repeats print the mean of each figure over the
 run. A unit is text without a meaning for emud: always report a figure in the same one.
 
-Exit codes: 0 the monitor accepted it, 64 it rejected it, 66 no monitor runs, 77 this user may not
-report.")]
+Exit codes: 0 the monitor accepted it, 64 it rejected it, 66 no monitor runs, 74 the connection to it
+broke, 77 this user may not report.")]
 pub struct Args {
     /// Name and value of the figure; a unit may follow the number
     #[arg(value_name = "NAME=VALUE", required = true)]

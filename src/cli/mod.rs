@@ -98,10 +98,12 @@ Examples:
   emud reproduce --quick t-tree              a published experiment, and its figures
   emud monitor -o log.json                   was the host itself the bottleneck?
 
-Exit codes: 0 done, 1 and 2 a link is not as configured, a figure deviates, or not all measured (verify, reproduce), 3
-contention was seen (monitor, run, reproduce), 4 the emulation was late (run, reproduce), 64 usage, 65 bad profile, 66 no such interface, file or attachment,
-67 no such user (run), 69 the kernel lacks something, 70 internal error, 71 the kernel returned an error, 73 already attached
-or a qdisc configured by hand is in the way, 74 output could not be written, 75 another emud process is changing it, 77 no permission.";
+Exit codes: 0 done, 1 and 2 a link is not as configured, a figure deviates, or not all measured (verify, reproduce), 1 other
+deliveries than in the run (medium replay), 3 contention was seen (monitor, run, compare, reproduce), 4 the emulation was late
+(run, reproduce), 64 usage, 65 bad profile, 66 no such interface, file or attachment, 67 no such user (run), 68 a host of a rule
+cannot be resolved, 69 the kernel lacks something, 70 internal error, 71 the kernel returned an error, 73 already attached or a
+qdisc configured by hand is in the way, 74 output could not be written, 75 another emud process is changing it, 76 etcd rejected a
+request (fleet, agent), 77 no permission, 78 a certificate cannot be used (fleet, agent).";
 
 /// Returns whether two paths lead to one file, by a link or another name; `-` is standard input.
 fn is_same(a: &Path, b: &Path) -> bool {
