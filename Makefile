@@ -89,6 +89,8 @@ install: ## the binary, man pages, completions, docs and units under PREFIX (/us
 	install -d $(UNITS)
 	for unit in packaging/*.service; do sed 's,/usr/bin/emud,$(PREFIX)/bin/emud,' $$unit >$(UNITS)/$${unit#*/} || exit; done
 	install -D -m 644 packaging/90-emud.rules $(RULES)
+# A user whose PREFIX is in the home folder goes without.
+	install -d $(DESTDIR)/etc/emud || [ "$$(id -u)" != 0 ]
 
 uninstall: ## what `make install` put there
 	rm -f $(BIN)/emud $(SHARE)/man/man1/emud.1 $(SHARE)/man/man1/emud-*.1 $(SHARE)/man/man5/emud-*.5 $(RULES)
@@ -96,6 +98,7 @@ uninstall: ## what `make install` put there
 	rm -rf $(DOC)
 	rm -f $(SHARE)/bash-completion/completions/emud $(SHARE)/zsh/site-functions/_emud
 	rm -f $(SHARE)/fish/vendor_completions.d/emud.fish
+	rmdir $(DESTDIR)/etc/emud 2>/dev/null || true
 
 clean: ## everything built or fetched, guest kernels included
 	rm -rf target
