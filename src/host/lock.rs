@@ -89,17 +89,27 @@ impl Lock {
             Sharing::Shared => libc::F_RDLCK,
             Sharing::Exclusive => libc::F_WRLCK,
         };
+        match self.set(range, kind as libc::c_short) {
+            Err(e) if matches!(e.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
+            set => set.map(|()| true),
+        }
+    }
+
+    /// Releases a lock, also that of other processes with this descriptor.
+    pub fn release(&self, range: Range) -> io::Result<()> {
+        self.set(range, libc::F_UNLCK as libc::c_short)
+    }
+
+    fn set(&self, range: Range, kind: libc::c_short) -> io::Result<()> {
         // SAFETY: a struct flock of zeros is valid.
         let mut wanted: libc::flock = unsafe { std::mem::zeroed() };
-        wanted.l_type = kind as libc::c_short;
+        wanted.l_type = kind;
         wanted.l_whence = libc::SEEK_SET as libc::c_short;
         (wanted.l_start, wanted.l_len) = (range.start, range.len);
         // SAFETY: F_OFD_SETLK reads a struct flock.
-        let done = unsafe { libc::fcntl(self.0.as_raw_fd(), libc::F_OFD_SETLK, &wanted) };
-        match io::Error::last_os_error() {
-            _ if done == 0 => Ok(true),
-            e if matches!(e.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
-            e => Err(e),
+        match unsafe { libc::fcntl(self.0.as_raw_fd(), libc::F_OFD_SETLK, &wanted) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
         }
     }
 

@@ -117,6 +117,10 @@ pub fn keep(ifindex: u32) -> Result<(), LabError> {
     io::copy(&mut io::stdin().lock(), &mut io::sink()).map_err(failed)?;
     let lock = io::stdout().as_fd().try_clone_to_owned().map_err(failed)?;
     let lock = Lock::of(File::from(lock));
+    // The keepers of two emud processes that started at the same time would wait for each other. Who
+    // shares the lock from here on needs no share of this one: it finds forwarding enabled, and this
+    // keeper waits for it, or disabled by another keeper, and starts one.
+    lock.release(range).map_err(failed)?;
     // As long as others need it, without a limit: only root can hold a share.
     while !lock
         .take(range, Sharing::Exclusive, OTHERS)

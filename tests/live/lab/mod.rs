@@ -25,6 +25,7 @@ pub fn tests() -> Vec<Trial> {
             inside::panics_come_through,
             killed::at_any_time,
             killed::leaves_nothing,
+            outside::at_the_same_time,
             outside::hostile_user,
             outside::none,
             outside::one_after_the_other,

@@ -123,6 +123,24 @@ pub fn one_after_the_other() {
     reap_keeper();
 }
 
+/// Both labs found forwarding disabled, as those of two emud processes that start at the same time.
+pub fn at_the_same_time() {
+    let internet = internet();
+    let [mut first, mut second] = [lab(&["a"]), lab(&["a"])];
+    for lab in [&mut first, &mut second] {
+        std::fs::write("/proc/sys/net/ipv4/conf/uplink/forwarding", "0").unwrap();
+        let [ours, theirs] = wire_out(lab, "a");
+        lab.outside("a", &ours, &theirs).unwrap();
+    }
+    first.close().unwrap();
+    assert!(ping(&second, "a", "198.51.100.1"));
+    second.close().unwrap();
+    support::host::soon("forwarding is off", || forwarding("uplink") == "0");
+    as_before("uplink");
+    internet.close().unwrap();
+    reap_keeper();
+}
+
 /// No other user can block a lab, reserve its networks, or leave forwarding enabled.
 pub fn hostile_user() {
     let internet = internet();
@@ -150,7 +168,7 @@ for n in range(256):
     internet.close().unwrap();
 }
 
-/// The keeper of the first lab had to outlive it, and this process continues.
+/// A keeper had to outlive its lab, and this process continues.
 fn reap_keeper() {
     let own = std::process::id();
     let left = support::host::pids(|pid| support::host::parent(pid) == Some(own));
