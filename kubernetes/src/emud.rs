@@ -225,8 +225,13 @@ impl Emud {
     }
 }
 
+/// emud takes more than an hour only in hours.
 fn ends_after(time: Duration) -> String {
-    format!("--for={}ms", time.as_millis().max(1))
+    const HOUR: Duration = Duration::from_secs(3600);
+    match time > HOUR {
+        true => format!("--for={}h", time.as_secs_f64() / HOUR.as_secs_f64()),
+        false => format!("--for={}ms", time.as_millis().max(1)),
+    }
 }
 
 /// What emud printed, without its name and the path of the pipe.
@@ -328,6 +333,25 @@ mod tests {
             late.as_deref(),
             Some("engine hold sent packets up to 4 ms late")
         );
+    }
+
+    #[test]
+    fn a_time_is_one_that_emud_takes() {
+        let of = |ms| ends_after(Duration::from_millis(ms));
+        assert_eq!(of(0), "--for=1ms");
+        assert_eq!(of(3_600_000), "--for=3600000ms");
+        assert_eq!(of(5_400_000), "--for=1.5h");
+        assert_eq!(ends_after(Duration::from_secs(7200)), "--for=2h");
+        assert_eq!(of(8784 * 3_600_000), "--for=8784h");
+        // Those that are left of a duration, as emud reads them.
+        for ms in [3_600_001, 7_199_993, 8784 * 3_600_000 - 1] {
+            let text = of(ms);
+            let hours = text.strip_prefix("--for=").unwrap();
+            let hours: f64 = hours.strip_suffix('h').unwrap().parse().unwrap();
+            let read = Duration::from_secs_f64(hours * 3600.0);
+            let off = read.abs_diff(Duration::from_millis(ms));
+            assert!(off < Duration::from_micros(1), "{text}");
+        }
     }
 
     #[test]

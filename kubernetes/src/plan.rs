@@ -15,6 +15,8 @@ use kube::core::{Selector, SelectorExt};
 use crate::link::{Direction, Engine, Link, PodLink, State};
 use crate::profile::{Given, Profile};
 
+/// What emud takes: a year.
+const LONGEST: Duration = Duration::from_secs(8784 * 3600);
 /// The annotation with the UID that the kubelet uses for a static pod.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
@@ -377,11 +379,16 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         .ok()
         .filter(|n| *n > 0)
         .zip(units.get(unit));
-    ms.and_then(|(number, unit)| number.checked_mul(*unit))
+    let time = ms
+        .and_then(|(number, unit)| number.checked_mul(*unit))
         .map(Duration::from_millis)
         .ok_or_else(|| {
             format!("duration: {text:?} is not a number with ms, s, min or h, such as 10min")
-        })
+        })?;
+    match time > LONGEST {
+        true => Err(format!("duration: {text:?} is longer than 8784h")),
+        false => Ok(time),
+    }
 }
 
 #[cfg(test)]

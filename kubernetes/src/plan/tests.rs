@@ -277,7 +277,9 @@ fn durations() {
     assert_eq!(duration("5ms"), Ok(Duration::from_millis(5)));
     assert_eq!(duration("10min"), Ok(Duration::from_secs(600)));
     assert_eq!(duration("2h"), Ok(Duration::from_secs(7200)));
-    for wrong in ["", "5", "10m", "0s", "-1s", "1.5h", "18446744073709551615h"] {
+    assert_eq!(duration("8784h"), Ok(LONGEST));
+    let long = "18446744073709551615h";
+    for wrong in ["", "5", "10m", "0s", "-1s", "1.5h", "8785h", long] {
         assert!(duration(wrong).is_err(), "{wrong}");
     }
     let since: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();

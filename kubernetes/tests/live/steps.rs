@@ -267,7 +267,7 @@ async fn unreadable(lab: &Lab<'_>, web: &Sandbox) -> Result<()> {
 async fn slow(lab: &Lab<'_>) -> Result<()> {
     std::fs::write(lab.next_is_slow(), "")?;
     let began = Timestamp::now();
-    let spec = json!({ "profile": "link.delay = '30ms'", "duration": "1h" });
+    let spec = json!({ "profile": "link.delay = '30ms'", "duration": "2h" });
     lab.link("late", "web", spec).await?;
     let since = lab.attached("late", "web").await?.since;
     let since = since.context("since")?.0;
