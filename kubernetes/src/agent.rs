@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use k8s_openapi::jiff::Timestamp;
 use kube::{Client, ResourceExt};
 
-use crate::cgroup;
-use crate::emud::Emud;
+use crate::cgroup::{self, Network};
+use crate::emud::{Emud, Shown};
 use crate::link::{Link, PodLink, State};
 use crate::plan::{self, Refused, Setup};
 use crate::status::{Api8s, WriteError};
@@ -197,20 +197,26 @@ impl Agent {
         self.held.insert(key.clone(), held);
     }
 
-    /// Removes the link of an entry, if it is there: nothing else on that interface.
-    pub(crate) async fn undo(&self, entry: &PodLink) -> Result<(), String> {
+    /// Returns the link of an entry with its network, if it is there: nothing else on that interface.
+    pub(crate) async fn found(&self, entry: &PodLink) -> Result<Option<(Network, Shown)>, String> {
         if entry.applied.is_none() {
-            return Ok(());
+            return Ok(None);
         }
         let network = cgroup::network(&entry.uid).map_err(|e| e.to_string())?;
         let Some(network) = network else {
-            return Ok(());
+            return Ok(None);
         };
         let shown = self.emud.show(&network, &entry.interface).await;
         let shown = shown.map_err(|e| e.to_string())?;
-        if !shown.is_some_and(|shown| is_of(&shown, entry)) {
+        let shown = shown.filter(|shown| is_of(shown, entry));
+        Ok(shown.map(|shown| (network, shown)))
+    }
+
+    /// Removes the link of an entry, if it is there.
+    pub(crate) async fn undo(&self, entry: &PodLink) -> Result<(), String> {
+        let Some((network, _)) = self.found(entry).await? else {
             return Ok(());
-        }
+        };
         let done = self.emud.detach(&network, &entry.interface).await;
         done.map_err(|e| e.to_string())
     }
@@ -218,7 +224,7 @@ impl Agent {
 
 /// Returns whether a link is that of an entry: each of this agent's has the seed that the entry
 /// had first, and ends by itself.
-pub(crate) fn is_of(shown: &crate::emud::Shown, entry: &PodLink) -> bool {
+pub(crate) fn is_of(shown: &Shown, entry: &PodLink) -> bool {
     let seed = entry.seed.and_then(|seed| u64::try_from(seed).ok());
     seed == Some(shown.seed) && shown.ends_in_s.is_some()
 }

@@ -9,6 +9,7 @@ pub mod link;
 pub mod plan;
 pub mod profile;
 mod release;
+mod renew;
 pub mod status;
 mod tend;
 pub mod watches;

@@ -14,10 +14,8 @@ use crate::cgroup::{self, Network};
 use crate::emud::Shown;
 use crate::link::{Link, PodLink, State};
 use crate::plan::{self, Item, Refused, Setup};
+use crate::renew::SLACK;
 use crate::status::WriteError;
-
-/// The kernel's clock and the one of `since` may differ by this much.
-const SLACK: Duration = Duration::from_secs(2);
 
 /// The end of a round for one pod.
 struct Outcome {
@@ -32,15 +30,15 @@ impl Agent {
     /// Makes the link of a pod what its Link says.
     pub(crate) async fn tend(&mut self, key: Key, item: Item) {
         let Item { link, pod, want } = item;
-        let (Some(want), Some(uid)) = (want, plan::uid(&pod)) else {
+        let Some(uid) = plan::uid(&pod) else {
             return;
         };
         let held = self.held.get(&key).filter(|held| held.entry.uid == uid);
         let version = pod.resource_version();
-        if let Some(held) = held
-            && held.written
-            && held.wanted.as_ref() == Some(&want)
-            && held.pod_version == version
+        let is_done = |held: &&Held| {
+            held.written && held.wanted == want && held.pod_version == version || want.is_none()
+        };
+        if let Some(held) = held.filter(is_done)
             && held.next_check > Instant::now()
         {
             return;
@@ -49,6 +47,9 @@ impl Agent {
         let before = match held {
             Some(held) => Some(held.entry.clone()),
             None => stored.filter(|entry| entry.uid == uid).cloned(),
+        };
+        let Some(want) = want else {
+            return self.wait(&link, key, before).await;
         };
         let running = held.and_then(|held| held.running.clone());
         let before = before.unwrap_or_else(|| PodLink {
@@ -153,7 +154,7 @@ impl Agent {
         // Not the beginning of the round: with many pods that may have been a minute ago.
         let now = Timestamp::now();
         // `since` has whole seconds: the kernel's end may have been shortly before.
-        let at_end = setup.duration.is_some() && self.lasts(&before, &setup, now) < SLACK;
+        let at_end = setup.duration.is_some() && self.lasts(&before, setup.duration, now) < SLACK;
         if plan::is_over(&before, setup.duration, now) || at_end && before.state == State::Ended {
             return self.ended(before).await;
         }
@@ -245,7 +246,7 @@ impl Agent {
         let emud =
             |e: crate::emud::EmudError| Problem::Emud(Box::new(before.clone()), e.to_string());
         let now = Timestamp::now();
-        let lasts = self.lasts(before, setup, now);
+        let lasts = self.lasts(before, setup.duration, now);
         let shown = self.emud.show(network, interface).await.map_err(emud)?;
         if let Some(shown) = shown.filter(|shown| is_of(shown, before)) {
             let over = shown.ends_in_s == Some(0.0);
@@ -253,7 +254,7 @@ impl Agent {
                 return Err(Problem::Ended);
             }
             if !over && before.applied.as_deref() == Some(&setup.digest()) {
-                self.renew(network, setup, &shown, lasts).await;
+                self.renew(network, setup.duration, &shown, lasts).await;
                 return Ok((shown, now));
             }
             let changes = running.and_then(|running| setup.changes_from(&running));
@@ -261,7 +262,7 @@ impl Agent {
                 && !over
                 && self.emud.set(network, interface, &changes).await.is_ok()
             {
-                self.renew(network, setup, &shown, lasts).await;
+                self.renew(network, setup.duration, &shown, lasts).await;
                 return Ok((shown, now));
             }
             self.emud.detach(network, interface).await.map_err(emud)?;
@@ -300,27 +301,6 @@ impl Agent {
             .map_err(|e| emud(e.to_string()))?
             .ok_or_else(|| emud("the link was removed while it was attached".to_owned()))
             .map(|shown| (shown, begins))
-    }
-
-    /// The time until the kernel ends the link.
-    fn lasts(&self, before: &PodLink, setup: &Setup, now: Timestamp) -> Duration {
-        let since = before.since.as_ref().map_or(now, |time| time.0);
-        match setup.duration {
-            None => self.lease,
-            Some(duration) => plan::left(since, duration, now).unwrap_or_default(),
-        }
-    }
-
-    /// A link that ends meanwhile is attached again in the next round.
-    async fn renew(&self, network: &Network, setup: &Setup, shown: &Shown, lasts: Duration) {
-        let left = shown.ends_in_s.unwrap_or_default();
-        let due = match setup.duration {
-            None => left < lasts.as_secs_f64() * 0.75,
-            Some(_) => (left - lasts.as_secs_f64()).abs() > SLACK.as_secs_f64(),
-        };
-        if due && let Err(e) = self.emud.renew(network, &setup.interface, lasts).await {
-            eprintln!("emud-k8s: cannot renew a link: {e}");
-        }
     }
 
     fn seen(&self, before: PodLink, setup: Setup, shown: &Shown, now: Timestamp) -> Outcome {

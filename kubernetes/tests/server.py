@@ -4,11 +4,13 @@
 
 List, watch, get, create, delete and merge patch, with resource versions, conflicts, the status
 subresource, field selectors and finalizers. No users and rights, no schemas, no default values; but
-nobody may list a ConfigMap that is named denied.
+nobody may list a ConfigMap that is named denied. From SIGUSR1 to the next it is too busy (503) to
+list ConfigMaps.
 
 usage: server.py PORT
 """
 import json
+import signal
 import sys
 import threading
 import time
@@ -68,6 +70,7 @@ class Store:
 
 
 STORE = Store()
+BUSY = threading.Event()
 
 
 class Failed(Exception):
@@ -133,6 +136,8 @@ class Handler(BaseHTTPRequestHandler):
             self.watch()
         elif self.key[0] == "configmaps" and "metadata.name=denied" in self.query.get("fieldSelector", ""):
             raise Failed(403, "Forbidden")
+        elif self.key[0] == "configmaps" and BUSY.is_set():
+            raise Failed(503, "ServiceUnavailable")
         else:
             with STORE.changed:
                 items = [copy(o) for key, o in STORE.objects.items() if self.matches(key, o)]
@@ -202,5 +207,10 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(thing)
 
 
+def exchange(*_):
+    BUSY.clear() if BUSY.is_set() else BUSY.set()
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGUSR1, exchange)
     ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()

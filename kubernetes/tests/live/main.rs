@@ -2,6 +2,7 @@
 //! The built agent on a node of an API server: one story, since the server takes long to start.
 //! kubernetes/test.sh starts it in separate namespaces.
 
+mod busy;
 mod cluster;
 mod node;
 mod pods;

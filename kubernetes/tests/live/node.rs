@@ -107,6 +107,13 @@ exec {emud} \"$@\"
         Ok(Process(child))
     }
 
+    /// Makes the API server of the tests too busy for some requests; the second time it no longer is.
+    pub async fn busy(&self) -> Result<()> {
+        self.cluster.signal("USR1")?;
+        sleep(Duration::from_millis(300)).await;
+        Ok(())
+    }
+
     pub async fn node(&self, name: &str) -> Result<()> {
         let node = serde_json::from_value(json!({ "metadata": { "name": name } }))?;
         self.nodes.create(&PostParams::default(), &node).await?;

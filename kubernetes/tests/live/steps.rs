@@ -10,13 +10,14 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use tokio::time::sleep;
 
+use crate::busy;
 use crate::cluster::{Cluster, run};
 use crate::node::{LEASE, Lab, SLOW, number, within};
 use crate::pods::Sandbox;
 use crate::real;
 
 /// Above the configured delay: both pings and the engine. A change of a delay is larger.
-const SLACK_MS: f64 = 25.0;
+pub const SLACK_MS: f64 = 25.0;
 
 pub async fn all(cluster: &Cluster, emud: &str) -> Result<()> {
     let crd = run(env!("CARGO_BIN_EXE_emud-k8s"), &["crd".to_owned()])?;
@@ -40,6 +41,7 @@ pub async fn all(cluster: &Cluster, emud: &str) -> Result<()> {
     agent = agent_dies(&lab, &web, agent).await?;
     deleted(&lab, &web).await?;
     from_config_map(&lab, &web).await?;
+    agent = busy::all(&lab, &web, agent).await?;
     peers(&lab, &web).await?;
     unreadable(&lab, &web).await?;
     slow(&lab).await?;
