@@ -248,24 +248,26 @@ impl Agent {
         let now = Timestamp::now();
         let lasts = self.lasts(before, setup.duration, now);
         let shown = self.emud.show(network, interface).await.map_err(emud)?;
+        let mut replaces = false;
         if let Some(shown) = shown.filter(|shown| is_of(shown, before)) {
             let over = shown.ends_in_s == Some(0.0);
             if over && setup.duration.is_some() && lasts < SLACK {
                 return Err(Problem::Ended);
             }
-            if !over && before.applied.as_deref() == Some(&setup.digest()) {
+            if !over {
+                let changes = running.and_then(|running| setup.changes_from(&running));
+                let fits = match changes {
+                    _ if before.applied.as_deref() == Some(&setup.digest()) => true,
+                    Some(changes) => self.emud.set(network, interface, &changes).await.is_ok(),
+                    None => false,
+                };
+                // Otherwise it stays until the API server answers: that may take longer than a lease.
                 self.renew(network, setup.duration, &shown, lasts).await;
-                return Ok((shown, now));
+                if fits {
+                    return Ok((shown, now));
+                }
             }
-            let changes = running.and_then(|running| setup.changes_from(&running));
-            if let Some(changes) = changes
-                && !over
-                && self.emud.set(network, interface, &changes).await.is_ok()
-            {
-                self.renew(network, setup.duration, &shown, lasts).await;
-                return Ok((shown, now));
-            }
-            self.emud.detach(network, interface).await.map_err(emud)?;
+            replaces = true;
         }
         let seed = setup.seed.or(before.seed).unwrap_or_else(random);
         let entry = PodLink {
@@ -275,7 +277,11 @@ impl Agent {
             engine: None,
             seed: Some(seed),
             verdict: None,
-            applied: Some(setup.digest()),
+            // A new agent must not take the previous link for this one.
+            applied: match replaces {
+                true => before.applied.clone(),
+                false => Some(setup.digest()),
+            },
             ..before.clone()
         };
         *announced = true;
@@ -283,6 +289,9 @@ impl Agent {
             .announce(link, &key.entry, &entry)
             .await
             .map_err(Problem::Write)?;
+        if replaces {
+            self.emud.detach(network, interface).await.map_err(emud)?;
+        }
         // After the API server has answered, which may take a while.
         let begins = Timestamp::now();
         let attach = self.emud.attach(network, setup, seed, lasts).await;
@@ -295,7 +304,7 @@ impl Agent {
         };
         attach.map_err(|e| emud(None, e.to_string()))?;
         // From here on it is there, also if it cannot be shown: it must not outlive its Link.
-        let emud = |message| emud(entry.applied.clone(), message);
+        let emud = |message| emud(Some(setup.digest()), message);
         let shown = self.emud.show(network, interface).await;
         shown
             .map_err(|e| emud(e.to_string()))?

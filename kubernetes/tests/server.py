@@ -5,7 +5,7 @@
 List, watch, get, create, delete and merge patch, with resource versions, conflicts, the status
 subresource, field selectors and finalizers. No users and rights, no schemas, no default values; but
 nobody may list a ConfigMap that is named denied. From SIGUSR1 to the next it is too busy (503) to
-list ConfigMaps.
+list ConfigMaps and to change a status.
 
 usage: server.py PORT
 """
@@ -179,6 +179,8 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(thing, 201)
 
     def patch(self, patch):
+        if self.subresource == "status" and BUSY.is_set():
+            raise Failed(503, "ServiceUnavailable")
         with STORE.changed:
             before = self.found()
             meta = patch.get("metadata", {})

@@ -2,6 +2,7 @@
 //! An API server that is too busy for some requests: links stay, and are renewed.
 
 use anyhow::{Result, ensure};
+use emud_k8s::link::{PodLink, State};
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -16,7 +17,9 @@ pub async fn all(lab: &Lab<'_>, web: &Sandbox, agent: Process) -> Result<Process
     if lab.cluster.is_real {
         return Ok(agent);
     }
-    not_known_yet(lab, web, agent).await
+    let agent = not_known_yet(lab, web, agent).await?;
+    not_announced(lab, web).await?;
+    Ok(agent)
 }
 
 /// A new agent renews a link whose profile it cannot read yet.
@@ -33,6 +36,23 @@ async fn not_known_yet(lab: &Lab<'_>, web: &Sandbox, agent: Process) -> Result<P
     lab.delete("kept").await?;
     lab.gone("kept").await?;
     Ok(agent)
+}
+
+/// What is attached stays as long as nothing else can be announced.
+async fn not_announced(lab: &Lab<'_>, web: &Sandbox) -> Result<()> {
+    let spec = json!({ "profile": "link.delay = '20ms'" });
+    lab.link("exchanged", "web", spec).await?;
+    let digest = lab.attached("exchanged", "web").await?.applied;
+    lab.busy().await?;
+    let up = json!({ "direction": "up" });
+    lab.change("exchanged", up).await?;
+    stays(lab, web, 40.0).await?;
+    lab.busy().await?;
+    let is = |e: &PodLink| e.state == State::Attached && e.applied != digest;
+    lab.entry("exchanged", "web", "changed", is).await?;
+    within("one way", web.round_trip(1)?, 20.0, 20.0 + SLACK_MS)?;
+    lab.delete("exchanged").await?;
+    lab.gone("exchanged").await
 }
 
 /// Fails if the link with this delay there and back in ms ends or is attached again.
