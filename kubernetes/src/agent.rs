@@ -69,6 +69,8 @@ pub(crate) struct Held {
     pub wanted: Option<Result<Setup, Refused>>,
     /// The pod of the last check.
     pub pod_version: Option<String>,
+    /// The last attempt to remove it has failed.
+    pub leaves: bool,
     pub next_check: Instant,
 }
 
@@ -143,7 +145,11 @@ impl Agent {
         }
         let held = self.held.iter();
         gone.extend(held.map(|(key, held)| (key.clone(), held.entry.clone())));
-        gone.retain(|key, _| !stay.contains(key));
+        let waits = |key: &Key| {
+            let held = self.held.get(key);
+            held.is_some_and(|held| held.leaves && held.next_check > Instant::now())
+        };
+        gone.retain(|key, _| !stay.contains(key) && !waits(key));
         for (key, entry) in gone {
             if let Err(message) = self.undo(&entry).await {
                 eprintln!("emud-k8s: {key}: {message}");
@@ -161,7 +167,10 @@ impl Agent {
                         eprintln!("emud-k8s: {key}: removed");
                     }
                 }
-                Err(e) => eprintln!("emud-k8s: {key}: {e}"),
+                Err(e) => {
+                    eprintln!("emud-k8s: {key}: {e}");
+                    self.remove_later(key, entry, false);
+                }
             }
         }
     }
@@ -186,15 +195,20 @@ impl Agent {
                 .is_ok(),
             None => true,
         };
+        self.remove_later(key.clone(), entry, written);
+    }
+
+    fn remove_later(&mut self, key: Key, entry: PodLink, written: bool) {
         let held = Held {
             entry,
             written,
             running: None,
             wanted: None,
             pod_version: None,
+            leaves: true,
             next_check: Instant::now() + RETRY,
         };
-        self.held.insert(key.clone(), held);
+        self.held.insert(key, held);
     }
 
     /// Returns the link of an entry with its network, if it is there: nothing else on that interface.

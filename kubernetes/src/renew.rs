@@ -60,6 +60,7 @@ impl Agent {
         let next_check = Instant::now() + next;
         if let Some(held) = self.held.get_mut(&key) {
             held.next_check = next_check;
+            held.leaves = false;
         } else if let Some(entry) = entry {
             let held = Held {
                 entry,
@@ -67,6 +68,7 @@ impl Agent {
                 running: None,
                 wanted: None,
                 pod_version: None,
+                leaves: false,
                 next_check,
             };
             self.held.insert(key, held);

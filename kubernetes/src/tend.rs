@@ -105,6 +105,7 @@ impl Agent {
             running,
             wanted: None,
             pod_version: None,
+            leaves: false,
             next_check: Instant::now() + next,
         };
         self.held.insert(key, held);

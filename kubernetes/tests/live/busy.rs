@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! An API server that is too busy for some requests: links stay, and are renewed.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Result, ensure};
 use emud_k8s::link::{PodLink, State};
 use serde_json::json;
@@ -19,6 +21,7 @@ pub async fn all(lab: &Lab<'_>, web: &Sandbox, agent: Process) -> Result<Process
     }
     let agent = not_known_yet(lab, web, agent).await?;
     not_announced(lab, web).await?;
+    not_removed(lab).await?;
     Ok(agent)
 }
 
@@ -53,6 +56,34 @@ async fn not_announced(lab: &Lab<'_>, web: &Sandbox) -> Result<()> {
     within("one way", web.round_trip(1)?, 20.0, 20.0 + SLACK_MS)?;
     lab.delete("exchanged").await?;
     lab.gone("exchanged").await
+}
+
+/// An entry that cannot be removed is tried again, but not all the time.
+async fn not_removed(lab: &Lab<'_>) -> Result<()> {
+    let log = lab.cluster.folder.join("agent.log");
+    let spec = json!({ "profile": "link.delay = '20ms'" });
+    lab.link("left", "web", spec).await?;
+    lab.attached("left", "web").await?;
+    lab.busy().await?;
+    let before = std::fs::read_to_string(&log)?.len();
+    let none = json!({ "selector": { "matchLabels": { "app": "none" } } });
+    lab.change("left", none).await?;
+    sleep(Duration::from_secs(3)).await;
+    let text = std::fs::read_to_string(&log)?;
+    let tries = text[before..].matches("default/left: n1/web: ").count();
+    ensure!((1..8).contains(&tries), "{tries} attempts in 3 s");
+    lab.busy().await?;
+    let began = Instant::now();
+    loop {
+        let status = lab.links.get("left").await?.status.unwrap_or_default();
+        if status.pods.is_empty() {
+            break;
+        }
+        ensure!(began.elapsed() < Duration::from_secs(10), "not removed");
+        sleep(Duration::from_millis(100)).await;
+    }
+    lab.delete("left").await?;
+    lab.gone("left").await
 }
 
 /// Fails if the link with this delay there and back in ms ends or is attached again.
