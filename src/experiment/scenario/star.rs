@@ -62,10 +62,13 @@ pub(crate) fn profile(
 ) -> Result<Option<Profile>, ScenarioError> {
     let mut links = Vec::new();
     let mut rules = Vec::new();
+    let mut offload = Offload::default();
     for (class, network) in classes {
         let Some(asked) = &class.profile else {
             continue;
         };
+        // That of all classes.
+        offload = asked.profile.offload;
         links.push(NamedLink {
             name: class.name.value.clone(),
             up: asked.profile.up.clone(),
@@ -88,7 +91,7 @@ pub(crate) fn profile(
         description: format!("The peers' links of {name}, by their addresses"),
         source: String::new(),
         seed: None,
-        offload: Offload::default(),
+        offload,
         up: Link::default(),
         down: Link::default(),
         links,

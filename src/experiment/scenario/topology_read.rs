@@ -133,7 +133,22 @@ fn classes(reading: &mut Reading, value: &Located<Value>) -> Vec<Class> {
     let help =
         "write a header for each class, such as [topology.class.mobile], and its keys below it";
     let classes = value::table(&mut reading.reader, "class", value, help).into_iter();
-    classes.filter_map(|entry| class(reading, entry)).collect()
+    let classes: Vec<_> = classes.filter_map(|entry| class(reading, entry)).collect();
+    one_offload(reading, &classes);
+    classes
+}
+
+/// Checks that the classes agree about super-packets: the links of all peers are on one device.
+fn one_offload(reading: &mut Reading, classes: &[Class]) {
+    let mut profiles = classes.iter().filter_map(|class| class.profile.as_ref());
+    let Some(first) = profiles.next() else {
+        return;
+    };
+    if let Some(other) = profiles.find(|asked| asked.profile.offload != first.profile.offload) {
+        let title = "the profiles of the classes differ in `offload`";
+        let help = "it is for the hub's device, which has the links of all peers: use the same one";
+        reading.mistake(&other.at, title, help);
+    }
 }
 
 fn class(reading: &mut Reading, entry: &Entry) -> Option<Class> {
@@ -174,6 +189,7 @@ fn one_link(reading: &mut Reading, asked: &Asked) -> bool {
     let more = [
         ("named links", !profile.links.is_empty()),
         ("rules", !profile.rules.is_empty()),
+        ("bottlenecks", !profile.bottlenecks.is_empty()),
         ("a matrix", profile.matrix.is_some()),
         ("phases", !profile.phases.list.is_empty()),
     ];
@@ -181,8 +197,8 @@ fn one_link(reading: &mut Reading, asked: &Asked) -> bool {
         return true;
     };
     let title = format!("the profile of a class has {what}");
-    let help = "a class of peers can only have one link: use a profile without rules, phases and \
-                a matrix";
+    let help = "a class of peers can only have one link: use a profile without rules, bottlenecks, \
+                phases and a matrix";
     reading.mistake(&asked.at, title, help);
     false
 }

@@ -365,6 +365,23 @@ const MISTAKES: &[Case] = &[
         "only have one link",
     ),
     Case(
+        "[topology]\nkind = \"star\"\n[topology.class.a]\npeers = 2\n\
+         profile = { link.class = \"x\", bottleneck.x.rate = \"1Mbit\" }\n",
+        5,
+        "{ link.class = \"x\", bottleneck.x.rate = \"1Mbit\" }",
+        "has bottlenecks",
+        "only have one link",
+    ),
+    Case(
+        "[topology]\nkind = \"star\"\n[topology.class.a]\npeers = 1\n\
+         profile = { offload = \"keep\", link = {} }\n[topology.class.b]\npeers = 1\n\
+         profile = { link = {} }\n",
+        8,
+        "{ link = {} }",
+        "differ in `offload`",
+        "the same one",
+    ),
+    Case(
         "[topology]\nkind = \"chain\"\nrouters = 3\n[node.\"s*\"]\ncommand = \"x\"\n[node.\"q*\"]\n",
         6,
         "\"q*\"",

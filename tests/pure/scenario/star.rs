@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use emud::abi::{DIRECTIONS, EMUD_DOWN, EMUD_UP};
 use emud::experiment::scenario::{Overrides, Plan, shipped};
-use emud::profile::{Per, Profile, Target, shipped as profiles};
+use emud::profile::{Offload, Per, Profile, Target, shipped as profiles};
 
 use super::{read, with};
 
@@ -88,6 +88,21 @@ fn a_peers_uplink_is_what_the_profile_calls_up() {
     let dsl = profiles::find("dsl").unwrap();
     let [up, down] = DIRECTIONS.map(|d| plan.links[0].profile.links[0].direction(d).clone());
     assert_eq!((up, down), (dsl.down, dsl.up));
+}
+
+/// A class without a profile has none: its packets are not emulated.
+#[test]
+fn the_hub_has_the_offload_of_its_classes() {
+    for (offload, expected) in [("auto", Offload::Auto), ("keep", Offload::Keep)] {
+        let text = format!(
+            "[topology]\nkind = \"star\"\nclass.a.peers = 1\nclass.b.peers = 1\nclass.c.peers = 1\n\
+             class.b.profile = {{ offload = \"{offload}\", link.delay = \"1ms\" }}\n\
+             class.c.profile = {{ offload = \"{offload}\", link.delay = \"2ms\" }}\n\
+             [node.a1]\ncommand = \"true\"\n"
+        );
+        let plan = with(&text, &Overrides::default());
+        assert_eq!(plan.links[0].profile.offload, expected);
+    }
 }
 
 #[test]
