@@ -18,7 +18,7 @@ pub(crate) fn check(graph: &Graph, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// Keys that require another key.
+/// Keys that require another key, or exclude it.
 fn of_services(graph: &Graph, number: usize) -> Option<Mistake> {
     let spot = &graph.nodes[number];
     let node = &spot.node;
@@ -45,6 +45,11 @@ fn of_services(graph: &Graph, number: usize) -> Option<Mistake> {
             node.service && !node.start.is_zero(),
             "is a service with a `start`",
             "services start before the measured phase: leave it out",
+        ),
+        (
+            node.position.is_some() && node.path.is_some(),
+            "has `at` and `path`",
+            "leave `at` out: a path has the first position; at = \"none\" overrides a pattern",
         ),
     ];
     let (_, title, help) = cases.into_iter().find(|(is, ..)| *is)?;

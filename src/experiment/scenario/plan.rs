@@ -79,8 +79,8 @@ table! {
         /// origin
         #[serde(skip)]
         position: Option<[f64; 2]> = None, "at" as Point;
-        /// positions over time, `[{ at = [0, 0] }, { at = [60, 0], after = "60s" }]`; straight lines
-        /// between them
+        /// instead of `at`, positions over time: `[{ at = [0, 0] }, { at = [60, 0], after =
+        /// "60s" }]`; straight lines between them
         #[serde(skip)]
         path: Option<Vec<(u64, [f64; 2])>> = None, "path" as Waypoints;
         /// `true`: the node receives the frames on a medium for others, too

@@ -641,6 +641,10 @@ const MISTAKES: &[(&str, &[&str])] = &[
     ("mobility = \"fast\"", &["no mobility"]),
     ("mobility = { model = \"random-waypoint\" }", &["area"]),
     ("mobility = { trace = \"/nonexistent\" }", &["/nonexistent"]),
+    (
+        "mobility = { trace = \"/nonexistent\", speed = [1, 2], pase = \"1s\" }",
+        &["`trace` has no `speed`", "`trace` has no `pase`", "/nonexistent"],
+    ),
 ];
 
 #[test]

@@ -214,6 +214,14 @@ const MISTAKES: &[Case] = &[
         "service = true",
     ),
     Case(
+        "[medium.w]\n[node.a]\ncommand = \"x\"\n[node.\"b*\"]\nat = [1, 2]\n[node.b1]\n\
+         path = [{ at = [0, 0] }]\n",
+        6,
+        "b1",
+        "node `b1` has `at` and `path`",
+        "leave `at` out",
+    ),
+    Case(
         "[node.a]\ncommand = \"x\"\nservice = true\nwaits-for = [\"b\"]\n[node.b]\ncommand = \"y\"\n\
          [link.l]\nbetween = [\"a\", \"b\"]\n",
         1,

@@ -30,7 +30,15 @@ impl Mobility {
         let folder = reader.folder.clone();
         let result = match &value.value {
             Value::Table(entries) => match entries.iter().find(|e| e.key.value == "trace") {
-                Some(trace) => Self::trace(trace, &folder),
+                Some(trace) => {
+                    for other in entries.iter().filter(|e| e.key.value != "trace") {
+                        let name = &other.key.value;
+                        let title = format!("`mobility` with a `trace` has no `{name}`");
+                        let help = "leave it out: the file has the whole motion";
+                        reader.mistake(&other.key.at, title, help);
+                    }
+                    Self::trace(trace, &folder)
+                }
                 None => Self::random(value, entries),
             },
             _ => Err(Mistake::new(&value.at, "this is no mobility", HELP)),
