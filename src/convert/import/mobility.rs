@@ -110,7 +110,8 @@ fn line(source: usize, text: &str, number: usize) -> At {
     At { source, span: 0..0 }
 }
 
-/// Nodes get names of hosts, each its own: "0" is `n0`, because programs take 0 for an address.
+/// Nodes get names of hosts that differ, also without case: "0" is `n0`, because programs take 0 for an
+/// address.
 fn rename(nodes: &mut [Named]) {
     let mut taken = std::collections::BTreeSet::new();
     for (name, _) in nodes {
@@ -119,14 +120,15 @@ fn rename(nodes: &mut [Named]) {
         let short: String = fitting.take(NAME_BYTES).collect();
         let short = short.trim_matches('-');
         let begins = short.starts_with(|c: char| c.is_ascii_alphabetic());
-        let base = match short {
-            "localhost" => "n-localhost".to_owned(),
-            _ if begins => short.to_owned(),
+        let is_local = short.eq_ignore_ascii_case("localhost");
+        let base = match (is_local, begins) {
+            (true, _) => format!("n-{short}"),
+            (_, true) => short.to_owned(),
             _ => format!("n{short}"),
         };
         let mut numbered = (2..).map(|n| format!("{base}-{n}"));
         let mut own = base.clone();
-        while !taken.insert(own.clone()) {
+        while !taken.insert(own.to_ascii_lowercase()) {
             own = numbered.next().unwrap_or_default();
         }
         *name = own;

@@ -28,8 +28,10 @@ impl Scenario {
             (None, Some(_)) => return Err(ScenarioError::NoTopology(self.origin.clone())),
         };
         for table in self.nodes.iter().filter(|table| !table.is_pattern()) {
-            if graph.find(&table.name.value).is_none() {
-                graph.add(table.name.value.clone(), &table.name.at);
+            let name = &table.name;
+            if graph.find(&name.value).is_none() {
+                mistakes.extend(same_to_programs(&graph, name));
+                graph.add(name.value.clone(), &name.at);
             }
         }
         self.write_links(&mut graph, mistakes);
@@ -150,6 +152,15 @@ fn waits_for(
         }
     }
     NodeNames(names)
+}
+
+/// Rejects a name that programs do not distinguish from another one in `/etc/hosts`.
+fn same_to_programs(graph: &Graph, name: &Located<String>) -> Option<Mistake> {
+    let mut names = graph.nodes.iter().map(|spot| &spot.node.name);
+    let other = names.find(|other| other.eq_ignore_ascii_case(&name.value))?;
+    let title = format!("nodes `{other}` and `{}` differ only in case", name.value);
+    let help = "programs ignore the case of host names: use a different name";
+    Some(Mistake::new(&name.at, title, help))
 }
 
 fn known(graph: &Graph, name: &Located<String>) -> Result<usize, Mistake> {

@@ -24,12 +24,27 @@ pub(crate) fn node_name(name: &Located<String>) -> Result<(), Mistake> {
         let help = format!("it is a host name: up to {NODE_BYTES} letters, digits and -");
         return Err(Mistake::new(&name.at, title, help));
     }
-    if text == "localhost" {
+    if text == name.value && is_address(text) {
+        let title = format!("`{text}` cannot be the name of a node");
+        let help = format!("programs take a number for an address: use a name such as n{text}");
+        return Err(Mistake::new(&name.at, title, help));
+    }
+    if text.eq_ignore_ascii_case("localhost") {
         let help = "every node is localhost to itself: use a different name";
         let title = "a node cannot be called `localhost`";
         return Err(Mistake::new(&name.at, title, help));
     }
     Ok(())
+}
+
+/// Returns whether C libraries take a text without dots for an IPv4 address, before they search
+/// `/etc/hosts`: 7 for 0.0.0.7.
+fn is_address(text: &str) -> bool {
+    let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    match hex {
+        Some(digits) => !digits.is_empty() && digits.chars().all(|c| c.is_ascii_hexdigit()),
+        None => text.chars().all(|c| c.is_ascii_digit()),
+    }
 }
 
 /// Checks a link's name, which is also the name of its devices.

@@ -64,6 +64,10 @@ fn a_trace_becomes_paths() {
             "time,node,x,y\n0,walker,0,0\n0,gate way,3,4\n1,7,3,4\n60,walker,60,-5\n",
             vec!["walker", "gate-way", "n7"],
         ),
+        (
+            "0,Bus,0,0\n0,bus,3,4\n0,LOCALHOST,1,1\n",
+            vec!["Bus", "bus-2", "n-LOCALHOST"],
+        ),
         (GPX, vec!["Alice-s-phone", "track2"]),
     ] {
         let imported = one(text, None).unwrap();

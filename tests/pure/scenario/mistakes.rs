@@ -129,6 +129,42 @@ const MISTAKES: &[Case] = &[
         "a different name",
     ),
     Case(
+        "[node.LocalHost]\n",
+        1,
+        "LocalHost",
+        "cannot be called",
+        "a different name",
+    ),
+    Case(
+        "[node.7]\n",
+        1,
+        "7",
+        "cannot be the name",
+        "a name such as n7",
+    ),
+    Case(
+        "[node.0x1F]\n",
+        1,
+        "0x1F",
+        "cannot be the name",
+        "a number for an address",
+    ),
+    Case(
+        "[node.a]\ncommand = \"x\"\n[node.A]\n[link.l]\nbetween = [\"a\", \"A\"]\n",
+        3,
+        "A",
+        "nodes `a` and `A` differ only in case",
+        "a different name",
+    ),
+    Case(
+        "[topology]\nkind = \"chain\"\nrouters = 1\n[node.Server]\ncommand = \"x\"\n[link.l]\n\
+         between = [\"r1\", \"Server\"]\n",
+        4,
+        "Server",
+        "nodes `server` and `Server` differ only in case",
+        "a different name",
+    ),
+    Case(
         "[node.a]\ncommand = \"x\"\nwaits-for = [\"b\"]\n",
         3,
         "\"b\"",
@@ -421,6 +457,15 @@ const MISTAKES: &[Case] = &[
         "a larger one",
     ),
 ];
+
+#[test]
+fn a_name_that_no_program_takes_for_an_address_is_one() {
+    for name in ["7a", "0x", "0xg", "7-7"] {
+        let text = format!("[node.\"{name}\"]\ncommand = \"x\"\n");
+        let planned = read(&text).and_then(|scenario| scenario.plan(&Overrides::default()));
+        assert!(planned.is_ok(), "{name}: {planned:?}");
+    }
+}
 
 #[test]
 fn there_are_limits() {
