@@ -327,7 +327,7 @@ fn red(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
     let [pfifo, red] = [run("TCP, pfifo of 50", &[])?, run("TCP, RED", &[RED])?];
     let (_, pfifo_lost) = new_reno(seconds, 49, &mut NoManager);
     let (mean, red_lost) = new_reno_with_red(seconds);
-    let rtt = |counts: &Counts, n: usize| Some(counts.transferred()?.rtt_ns[n] as f64 / 1e6);
+    let rtt = |counts: &Counts, n: usize| Some(counts.transferred()?.rtt_ns?[n] as f64 / 1e6);
     let lost = |counts: &Counts| Some(counts.transferred()?.retransmissions as f64);
     let full = Figure::new("TCP, pfifo of 50: longest RTT", "ms")
         .published(500.0)

@@ -184,6 +184,21 @@ mod tests {
             received.repeated > 0,
             "an acknowledgement was lost: {received:?}"
         );
-        assert!(sent.rtt_ns[0] > 0 && sent.duration_ns >= 500_000_000);
+        assert!(sent.rtt_ns.unwrap()[0] > 0 && sent.duration_ns >= 500_000_000);
+    }
+
+    #[test]
+    fn without_an_acknowledgement_there_is_no_round_trip() {
+        let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let sent = blocks(&Blocks {
+            to: silent.local_addr().unwrap().to_string(),
+            rate: 8_000_000,
+            size: 1000,
+            window: 8,
+            timeout: Duration::from_millis(10),
+            duration: Duration::from_millis(50),
+        });
+        let sent = sent.unwrap();
+        assert_eq!((sent.bytes, sent.rtt_ns), (0, None));
     }
 }

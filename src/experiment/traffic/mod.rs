@@ -116,8 +116,8 @@ pub struct Transferred {
     /// From the first byte to the end.
     pub duration_ns: u64,
     /// Round-trip times: the shortest, the mean, and the longest. With TCP the smoothed one every
-    /// 10 ms, with blocks that of each acknowledgement.
-    pub rtt_ns: [u64; 3],
+    /// 10 ms, with blocks that of each acknowledgement; null: none has arrived.
+    pub rtt_ns: Option<[u64; 3]>,
     /// Segments or blocks sent again.
     pub retransmissions: u64,
     /// TCP: the shortest round trip that the kernel has measured, the one of the connection's start among them.
@@ -217,13 +217,12 @@ impl Times {
         self.count += 1;
     }
 
-    fn figures(&self) -> [u64; 3] {
+    /// Returns `None` if there was none.
+    fn figures(&self) -> Option<[u64; 3]> {
+        let least = self.least?;
         let mean = self.sum / u128::from(self.count.max(1));
-        [
-            self.least.unwrap_or(0),
-            u64::try_from(mean).unwrap_or(u64::MAX),
-            self.most,
-        ]
+        let mean = u64::try_from(mean).unwrap_or(u64::MAX);
+        Some([least, mean, self.most])
     }
 }
 
@@ -306,7 +305,7 @@ mod tests {
     #[test]
     fn a_transfer_has_round_trips() {
         let sent = transferred(Duration::from_millis(300));
-        assert!(sent.bytes > 0 && sent.rtt_ns[2] > 0, "{sent:?}");
+        assert!(sent.bytes > 0 && sent.rtt_ns.unwrap()[2] > 0, "{sent:?}");
         assert!(sent.duration_ns >= 300_000_000);
     }
 
@@ -314,28 +313,43 @@ mod tests {
     #[test]
     fn a_short_transfer_is_counted_too() {
         let sent = transferred(Duration::from_millis(9));
-        assert!(sent.bytes > 1 && sent.rtt_ns[0] > 0, "{sent:?}");
+        let rtt_ns = sent.rtt_ns.unwrap();
+        assert!(sent.bytes > 1 && rtt_ns[0] > 0, "{sent:?}");
         // A busy host makes TCP send some segments again, on loopback, too.
         let efficiency = sent.efficiency_percent.unwrap();
         assert!((50.0..=100.0).contains(&efficiency), "{sent:?}");
-        let [baseline, mean] = [sent.baseline_rtt_ns.unwrap(), sent.rtt_ns[1]];
+        let [baseline, mean] = [sent.baseline_rtt_ns.unwrap(), rtt_ns[1]];
         // The kernel rounds the smoothed one down, to 1 us.
-        assert!(
-            baseline > 0 && baseline <= sent.rtt_ns[2] + 1_000,
-            "{sent:?}"
-        );
+        assert!(baseline > 0 && baseline <= rtt_ns[2] + 1_000, "{sent:?}");
         let beyond = 100.0 * mean.saturating_sub(baseline) as f64 / baseline as f64;
         assert_eq!(sent.buffer_delay_percent, Some(beyond), "{sent:?}");
         let none = transferred(Duration::ZERO);
         assert_eq!(none.efficiency_percent, None, "{none:?}");
-        assert!(none.bytes == 0 && none.rtt_ns[0] > 0, "{none:?}");
+        assert!(none.bytes == 0 && none.rtt_ns.unwrap()[0] > 0, "{none:?}");
     }
 
     #[test]
     fn figures_of_times() {
         let mut times = Times::default();
-        assert_eq!(times.figures(), [0, 0, 0]);
+        assert_eq!(times.figures(), None);
         [5, 1, 9].into_iter().for_each(|ns| times.add(ns));
-        assert_eq!(times.figures(), [1, 5, 9]);
+        assert_eq!(times.figures(), Some([1, 5, 9]));
+    }
+
+    /// One of an earlier version always has round trips.
+    #[test]
+    fn a_transfer_is_read_as_it_was_written() {
+        for (text, rtt_ns) in [("[1, 5, 9]", Some([1, 5, 9])), ("null", None)] {
+            let line = format!(
+                r#"{{"transferred": {{"port": 9, "bytes": 0, "duration_ns": 1, "rtt_ns": {text}, "retransmissions": 0}}}}"#
+            );
+            let Count::Transferred(read) = serde_json::from_str(&line).unwrap() else {
+                panic!("{line}")
+            };
+            assert_eq!(read.rtt_ns, rtt_ns);
+            let written = serde_json::to_string(&Count::Transferred(read.clone())).unwrap();
+            let again: Count = serde_json::from_str(&written).unwrap();
+            assert_eq!(again, Count::Transferred(read));
+        }
     }
 }

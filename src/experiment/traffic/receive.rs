@@ -238,7 +238,7 @@ impl Udp {
             received.packets += 1;
             received.bytes += len as u64;
         }
-        received.delay_ns = (is_of_this_host && received.packets > 0).then(|| delays.figures());
+        received.delay_ns = delays.figures().filter(|_| is_of_this_host);
         received.jitter_ns = jitter.ns();
         if jitter.is_of_one_sender() {
             let transit = |[sent, arrived, _]: &[u64; 3]| arrived.wrapping_sub(*sent).cast_signed();

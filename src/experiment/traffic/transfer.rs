@@ -95,6 +95,7 @@ pub fn transfer(transfer: &Transfer) -> Result<Transferred, TrafficError> {
     let _ = stream.shutdown(Shutdown::Both);
     let figures = rtt.figures();
     let baseline = end.min_rtt_ns();
+    let delay = (figures.zip(baseline)).map(|([_, mean, _], least)| buffer_delay(mean, least));
     Ok(Transferred {
         port,
         bytes: (source.file_bytes()).unwrap_or(end.tcpi_bytes_acked.saturating_sub(before)),
@@ -102,7 +103,7 @@ pub fn transfer(transfer: &Transfer) -> Result<Transferred, TrafficError> {
         rtt_ns: figures,
         retransmissions: end.tcpi_total_retrans.into(),
         baseline_rtt_ns: baseline,
-        buffer_delay_percent: baseline.map(|baseline| buffer_delay(figures[1], baseline)),
+        buffer_delay_percent: delay,
         efficiency_percent: efficiency(end.tcpi_bytes_sent, end.tcpi_bytes_retrans),
     })
 }
