@@ -75,7 +75,7 @@ pub(crate) fn tables<'a>(
     let entries = table(reader, key, value, help);
     if let Some(first) = entries.get(most) {
         let title = format!("{} tables `{key}`", entries.len());
-        let help = format!("one host supports up to {most} of them");
+        let help = format!("a scenario has up to {most} of them");
         let mistake = Mistake::new(&first.key.at, title, help);
         reader.mistakes.push(mistake);
         return Vec::new();

@@ -476,15 +476,16 @@ fn there_are_limits() {
         "[node.a]\ncommand = \"x\"\n[node.b]\n{}",
         links.collect::<String>()
     );
-    for (text, title) in [
-        (classes, "400 peers"),
-        (&nodes, "2100 tables `node`"),
-        (&links, "2100 tables `link`"),
+    let most = "a scenario has up to 2048 of them";
+    for (text, title, help) in [
+        (classes, "400 peers", "a star has up to 255"),
+        (&nodes, "2100 tables `node`", most),
+        (&links, "2100 tables `link`", most),
     ] {
         let found = mistakes(text);
         let first = found.iter().next().unwrap();
         assert!(
-            first.title.contains(title) && first.help.contains("up to"),
+            first.title.contains(title) && first.help.contains(help),
             "{found}"
         );
     }
