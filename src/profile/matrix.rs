@@ -10,7 +10,7 @@ use super::kinds::{Count, Text};
 use super::links::NamedDraft;
 use super::quantile::{TABLE_STEPS, delay_table};
 use super::rules::OWN;
-use super::{Link, NamedLink, Profile, ProfileError, keys, links};
+use super::{Aqm, Link, NamedLink, Profile, ProfileError, keys, links};
 use crate::abi;
 use crate::text::{
     At, Draft, Entry, Kind, Located, Mistake, Reader, TextError, Time, Value, table,
@@ -262,14 +262,20 @@ impl Reader {
         let most = (RINGS_MAX_BYTES / 8 / u64::from(matrix.capacity)).min(RING_MAX.into());
         let most = match most.checked_ilog2() {
             Some(log) if most >= abi::EMUD_RING_STEP.into() => {
-                format!("at most \"{}p\", or", 1u64 << log)
+                Some(format!("at most \"{}p\"", 1u64 << log))
             }
-            _ => "not in packets but".to_owned(),
+            _ => None,
         };
-        let help = format!(
-            "each pair's queue remembers its packets: limit that link's queue, {most} in bytes or \
-             time, such as queue = \"256KiB\" or \"200ms\""
-        );
+        let is_rio = |link: &Link| matches!(link.queue.aqm, Some(Aqm::Rio(_)));
+        let others = "in bytes or time, such as queue = \"256KiB\" or \"200ms\"";
+        let limit = match (most, profile.matrix_links(matrix).into_iter().any(is_rio)) {
+            // RIO remembers packets whatever other limits it has.
+            (Some(most), true) => most,
+            (Some(most), false) => format!("{most}, or {others}"),
+            (None, _) => format!("not in packets but {others}"),
+        };
+        let help =
+            format!("each pair's queue remembers its packets: limit that link's queue, {limit}");
         let at = draft.at();
         self.mistake(at, title, help);
     }

@@ -12,7 +12,7 @@ use super::{Link, LinkState, LossModel, keys};
 use crate::text::{At, Entry, Kind, Located, Mistake, Reader, Span, Value, Word, quantity};
 
 /// 100 years.
-pub(super) const ALL_NS_MAX: u64 = 3_155_760_000_000_000_000;
+const ALL_NS_MAX: u64 = 3_155_760_000_000_000_000;
 
 #[derive(Debug, Default)]
 pub(super) struct PhasesDraft {

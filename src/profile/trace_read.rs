@@ -6,11 +6,10 @@ use std::sync::Arc;
 use super::check::latest;
 use super::draft::LinkDraft;
 use super::kinds::{Flag, Long};
-use super::phase_read::ALL_NS_MAX;
 use super::trace::{Summary, Trace, TraceRow, TraceSource};
 use super::trace_file::{self, TraceLocation, Wrong};
 use super::{Link, file, keys, trace_figures};
-use crate::text::{At, Draft, Entry, Located, Mistake, Reader, Value, is_none, table};
+use crate::text::{At, Draft, Entry, Located, Mistake, Reader, Span, Value, is_none, table};
 
 const LOOKS: &str = "trace = { file = \"cell.csv\" } or trace = { mahimahi = \"up.trace\" }";
 
@@ -217,7 +216,7 @@ impl Reader {
     /// Returns the period, if a profile can say it.
     fn known_period(&mut self, rows: &[TraceRow], given: Option<&Located<u64>>, at: &At) -> u64 {
         let period_ns = self.period(rows, given, at);
-        if period_ns > ALL_NS_MAX {
+        if period_ns > Span::MAX_NS {
             let help =
                 "was the clock of the log set while it was written? Take out the rows before";
             self.mistake(at, "a trace of more than 100 years", help);

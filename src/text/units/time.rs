@@ -80,15 +80,17 @@ impl FromStr for Time {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span(pub u64);
 
-/// Large enough for a time since 1970.
-const SPAN_MAX_NS: f64 = 3.2e18;
+impl Span {
+    /// Large enough for a time since 1970.
+    pub const MAX_NS: u64 = 3_200_000_000_000_000_000;
+}
 
 impl FromStr for Span {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
         match KIND.read(text)? {
-            ns if ns <= SPAN_MAX_NS => Ok(Self(ns.round() as u64)),
+            ns if ns <= Self::MAX_NS as f64 => Ok(Self(ns.round() as u64)),
             _ => Err(UnitError::new(
                 format!("`{text}` is too long"),
                 "the limit is 100 years",

@@ -118,7 +118,7 @@ const MISTAKES: &[Case] = &[
     Case("[link.delay]\nmean = \"9ms\"\nsd = \"2ms\"\ndistribution = \"paretonorml\"", 4, "\"paretonorml\"", "cannot be", "did you mean \"paretonormal\"?"),
     // Names
     Case("offload = \"off\"", 1, "\"off\"", "cannot be `off`", "\"auto\", \"keep\""),
-    Case("[links.a]\nrate = { rate = \"1Mbit\", overhead = 40 }\noverhead = 18", 2, "overhead", "given twice", "keep one"),
+    Case("[links.a]\nrate = { rate = \"1Mbit\", overhead = 40 }\noverhead = 18\n[[rule]]\nlink = \"a\"", 2, "overhead", "given twice", "keep one"),
     Case("[[phase]]\nrate = { rate = \"1Mbit\", overhead = 40 }\noverhead = 18", 2, "overhead", "given twice", "keep one"),
     Case("offload = \"auto\"\n[link]\noffload = \"keep\"", 3, "offload", "given twice", "at the top"),
     Case("neighbours = true", 1, "true", "cannot be true or false", "\"pass\", \"emulate\""),

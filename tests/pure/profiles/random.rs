@@ -487,7 +487,8 @@ fn matched(profile: Profile, names: Vec<String>) -> BoxedStrategy<Profile> {
                     // A manager of pairs reckons with the rate of their link.
                     link.rate = link.rate.or(Some(1_000_000));
                 }
-                link.queue.packets = None;
+                let is_rio = matches!(link.queue.aqm, Some(Aqm::Rio(_)));
+                link.queue.packets = is_rio.then_some(128);
                 link.queue.time_ns = link.queue.time_ns.or(Some(1_000_000));
             }
             if let (Some(n), true) = (shared, profile.links.len() == 2) {

@@ -420,14 +420,14 @@ fn stations_of_a_segment_have_their_table() {
         *line = line.replace("\"range_m\":250.0", "\"range_m\":null");
     }
     let counted = StationCounted {
-        sent_packets: 4711,
+        sent_packets: 471,
         ..StationCounted::default()
     };
     log.station(0, 0, counted, [0.0; 2], None);
     log.end(1, Some(&judgement(RunVerdict::Clean, 1)));
     let page = page(&log);
     assert!(
-        page.contains("Stations of media") && page.contains("4711"),
+        page.contains("Stations of media") && page.contains(">471<"),
         "{page}"
     );
     assert!(!page.contains("Map of"));

@@ -643,7 +643,11 @@ const MISTAKES: &[(&str, &[&str])] = &[
     ("mobility = { trace = \"/nonexistent\" }", &["/nonexistent"]),
     (
         "mobility = { trace = \"/nonexistent\", speed = [1, 2], pase = \"1s\" }",
-        &["`trace` has no `speed`", "`trace` has no `pase`", "/nonexistent"],
+        &[
+            "`trace` has no `speed`",
+            "`trace` has no `pase`",
+            "/nonexistent",
+        ],
     ),
 ];
 
