@@ -264,15 +264,20 @@ impl Stream {
 fn per_s(times_ns: impl Iterator<Item = f64>) -> f64 {
     let mut times: Vec<f64> = times_ns.collect();
     times.sort_by(f64::total_cmp);
-    let n = times.len() as f64;
+    1e9 / slope(&times)
+}
+
+/// Returns the slope of a line through ascending times: the distance between two of them.
+pub fn slope(times_ns: &[f64]) -> f64 {
+    let n = times_ns.len() as f64;
     let middle = (n - 1.0) / 2.0;
-    let first = times.first().copied().unwrap_or_default();
-    let product: f64 = times
+    let first = times_ns.first().copied().unwrap_or_default();
+    let product: f64 = times_ns
         .iter()
         .enumerate()
         .map(|(i, t)| (i as f64 - middle) * (t - first))
         .sum();
-    1e9 * n * (n * n - 1.0) / 12.0 / product
+    product / (n * (n * n - 1.0) / 12.0)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 
 use super::cdf::Cdf;
 use super::check::PER_CHECK;
+use super::probe::slope;
 use super::splitmix::Random;
 use super::theory::{Asked, Source};
 
@@ -19,6 +20,9 @@ pub const EDGES: usize = 512;
 
 /// Values per coherence time; more of them add no information.
 const PER_COHERENCE: f64 = 8.0;
+
+/// Packets of a simulated train: with more of them chance is smaller than the errors of the machine.
+const TRAIN: usize = 5_000;
 
 /// A delay beyond this normal value is excluded.
 const LATEST_Z: f64 = 4.5;
@@ -119,6 +123,28 @@ pub fn simulate(ways: &[&Asked], pace: Pace, known: &[bool], cdf: &Cdf, runs: us
         });
     }
     chance
+}
+
+/// Simulates by which share delays lengthen a train at this pace: of a line through the arrivals in their order. Packets
+/// that overtake are early at its beginning, and those that are overtaken late at its end.
+pub fn stretch(ways: &[&Asked], pace: Pace, runs: usize) -> Spread {
+    let count = pace.count.min(TRAIN);
+    let interval_ns = pace.interval_ns * pace.count as f64 / count as f64;
+    let pace = Pace { count, interval_ns };
+    let mut random = Random::new(count as u64);
+    let mut stretch = Spread::default();
+    let mut times = vec![0.0; count];
+    for _ in 0..runs {
+        for (i, time) in times.iter_mut().enumerate() {
+            *time = i as f64 * interval_ns;
+        }
+        for way in ways {
+            add(way, pace, &mut random, &mut times);
+        }
+        times.sort_unstable_by(f64::total_cmp);
+        stretch.add(slope(&times) / interval_ns - 1.0);
+    }
+    stretch
 }
 
 /// One measurement, added up in one pass, which is most of the time of a simulation. A value near the mean

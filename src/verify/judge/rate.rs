@@ -2,12 +2,13 @@
 //! The check of the rate, by a train that is faster than the link.
 
 use super::{Judge, LEAST_PROBES};
+use crate::profile::Time;
 use crate::verify::binomial::clopper_pearson;
 use crate::verify::bottleneck::{Bottleneck, SATURATES};
 use crate::verify::cdf::Cdf;
 use crate::verify::check::{Check, CheckVerdict, PER_CHECK, Unit, What, z_power};
 use crate::verify::probe::{Plan, Stream};
-use crate::verify::simulate::{Pace, simulate};
+use crate::verify::simulate::{Pace, Spread, latest_ns, simulate, stretch};
 use crate::verify::thinning::{relative_sd, slots};
 
 /// Largest error of a rate besides chance: emud's is exact, the ends of the train are not.
@@ -38,12 +39,7 @@ impl Judge<'_> {
             }
         };
         let (n, span_ns) = (stream.came.len(), stream.span_ns().max(1.0));
-        let pace = Pace {
-            count: n,
-            interval_ns: span_ns / n as f64,
-        };
-        let cdf = Cdf::of(&self.ways);
-        let slope = simulate(&self.ways, pace, &vec![true; n], &cdf, self.runs()).slope;
+        let slope = self.slope(&queue, n, span_ns);
         // A gap counts up to 1.5 fold in the slope: in the middle.
         let machine = RATE_SHARE + 2.0 * self.resolution_ns / span_ns + 1.5 * idle;
         let raw = stream.came_per_s() * bits;
@@ -54,7 +50,7 @@ impl Judge<'_> {
             raw * slots.0 * (1.0 + slope.low) / (1.0 + machine),
             raw * slots.1 * (1.0 + slope.high) * (1.0 + machine),
         );
-        check.decide(raw / (1.0 - asked), around);
+        check.decide(raw * (1.0 + slope.mean()) / (1.0 - asked), around);
         let highest = slots.1 * (1.0 - asked) * (1.0 + slope.high);
         // The loss is known only from the paced probes, whose chance is independent.
         let sd = slope.sd().hypot(relative_sd(n, asked));
@@ -62,6 +58,33 @@ impl Judge<'_> {
         let least = (1.0 - machine) * (1.0 - z_power() * sd) / highest;
         check.notices = (least > 0.0).then_some(rate * least);
         Some(check)
+    }
+
+    /// Returns the share by which delays lengthen a train of which `n` packets arrived.
+    fn slope(&self, queue: &Bottleneck, n: usize, span_ns: f64) -> Spread {
+        let pace = |interval_ns| Pace {
+            count: n,
+            interval_ns,
+        };
+        let by_number = || {
+            let (pace, cdf) = (pace(span_ns / n as f64), Cdf::of(&self.ways));
+            simulate(&self.ways, pace, &vec![true; n], &cdf, self.runs()).slope
+        };
+        if !self.reorders() || self.unjudged(What::Overtaken).is_some() {
+            return by_number();
+        }
+        // As requested: the measured distances contain what is simulated.
+        let each_ns = queue.way.serialisation_ns(self.train_bytes);
+        let each_ns = each_ns / queue.behind.max(f64::EPSILON);
+        let by_arrival = stretch(&self.ways, pace(each_ns), self.runs());
+        if self.ways.len() == 1 {
+            return by_arrival;
+        }
+        // A queue behind the delays of the other direction spaces the packets again.
+        let mut both = by_number();
+        both.low = both.low.min(by_arrival.low);
+        both.high = both.high.max(by_arrival.high);
+        both
     }
 
     /// `Err`: why the train does not show the rate.
@@ -96,7 +119,24 @@ impl Judge<'_> {
                 "the queue may have been empty for {share:.0} % of the train"
             ));
         }
-        Ok(idle)
+        Ok(idle + self.moved(stream)?)
+    }
+
+    /// Returns the share of the train by which packets may be out of order where their order is not judged: the longest
+    /// delay.
+    fn moved(&self, stream: &Stream) -> Result<f64, String> {
+        if self.unjudged(What::Overtaken).is_none() {
+            return Ok(0.0);
+        }
+        let longest_ns = latest_ns(&self.ways);
+        let share = longest_ns / (stream.span_ns() - longest_ns).max(1.0);
+        if share > MOST_IDLE {
+            let longest = Time(longest_ns as u64);
+            return Err(format!(
+                "packets may be out of order by {longest}: the train is too short"
+            ));
+        }
+        Ok(share)
     }
 }
 

@@ -378,6 +378,93 @@ fn the_rate_that_is_noticed_is_noticed_beside_losses() {
     assert!(found.count() >= 188, "{}", check.notices.unwrap());
 }
 
+/// Adds the delays of this link, in which packets overtake.
+fn disordered(mut stream: Stream, way: &Asked, seed: u64) -> Stream {
+    let pace = Pace {
+        count: stream.came.len(),
+        interval_ns: 1.0,
+    };
+    for (arrival, delay) in stream.came.iter_mut().zip(one(way, pace, seed).0) {
+        arrival.at_ns += delay as u64;
+    }
+    stream.came.sort_by_key(|arrival| arrival.at_ns);
+    stream
+}
+
+/// With a --duration of 1 s the train is 167 ms long, and at its ends packets are 50 ms early and late.
+#[test]
+fn a_rate_is_not_blamed_for_packets_that_overtake() {
+    let asked = of_profile(
+        "rate=\"100Mbit\"\ndelay={mean=\"200ms\",jitter=\"50ms\",reorder=\"jitter\"}",
+    );
+    let paced = measured(&asked, plan(&asked), 1);
+    let train = Plan {
+        count: (1e9 / 6.0 / asked.serialisation_ns(TRAIN)) as u32,
+        ..train_plan(&asked)
+    };
+    let judged = |real: &Asked, seed| {
+        let stream = disordered(through_queue(real, train, seed), real, seed);
+        judge(&asked).train(train, &stream, &paced).unwrap()
+    };
+    for seed in 1..6 {
+        let check = judged(&asked, seed);
+        assert_eq!(check.verdict, CheckVerdict::Agrees, "{seed} {check:?}");
+        let (low, high) = check.interval.unwrap();
+        assert!((low..high).contains(&check.measured.unwrap()), "{check:?}");
+    }
+    let fast = Asked {
+        rate_bit_s: Some(116e6),
+        ..asked.clone()
+    };
+    for seed in 1..4 {
+        let check = judged(&fast, seed);
+        assert_eq!(check.verdict, CheckVerdict::Disagrees, "{seed} {check:?}");
+    }
+    // In a round trip a queue behind the delays may space the packets again, or not.
+    let delayed = Asked {
+        rate_bit_s: None,
+        ..asked.clone()
+    };
+    let queue = Asked {
+        mean_ns: 0.0,
+        sd_ns: 0.0,
+        source: Source::Constant,
+        ..asked.clone()
+    };
+    let both = Judge {
+        ways: vec![&delayed, &queue],
+        ..judge(&asked)
+    };
+    let spaced = through_queue(&asked, train, 1);
+    let verdict = |stream: &Stream| both.train(train, stream, &paced).unwrap().verdict;
+    assert_eq!(verdict(&spaced), CheckVerdict::Agrees);
+    let disordered = disordered(spaced, &asked, 1);
+    assert_eq!(verdict(&disordered), CheckVerdict::Agrees);
+}
+
+/// Packets that `reorder` sends ahead have no theory: they may be early by their delay.
+#[test]
+fn a_train_is_long_compared_with_what_has_no_order() {
+    let asked = of_profile("rate=\"1Mbit\"\ndelay=\"100ms\"\nreorder=\"25%\"");
+    let paced = measured(&asked, plan(&asked), 1);
+    let judged = |duration_ns: f64| {
+        let train = Plan {
+            count: (duration_ns / asked.serialisation_ns(TRAIN)) as u32,
+            ..train_plan(&asked)
+        };
+        let mut stream = through_queue(&asked, train, 1);
+        for (i, arrival) in stream.came.iter_mut().enumerate() {
+            arrival.at_ns += if i % 4 == 0 { 0 } else { 100_000_000 };
+        }
+        stream.came.sort_by_key(|arrival| arrival.at_ns);
+        judge(&asked).train(train, &stream, &paced).unwrap()
+    };
+    assert_eq!(judged(5e9).verdict, CheckVerdict::Agrees);
+    let short = judged(0.8e9);
+    assert_eq!(short.verdict, CheckVerdict::NotMeasured);
+    assert!(short.why.unwrap().contains("100ms"));
+}
+
 fn of_profile(link: &str) -> Asked {
     let profile = Profile::parse(&format!("[link]\n{link}"), "test").unwrap();
     compiled(&profile, crate::abi::EMUD_UP, TRAIN).unwrap()
