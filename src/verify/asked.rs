@@ -15,7 +15,7 @@ use crate::datapath::compiled::matching;
 use crate::datapath::ending::LEASE;
 use crate::datapath::maps::{self, Maps};
 use crate::datapath::show::report::{Direction, Report};
-use crate::datapath::stage::compile::{Compiled, PacketTarget, compile};
+use crate::datapath::stage::compile::{PacketTarget, compile};
 use crate::datapath::{LinkError, attachment, reports};
 use crate::host::now_ns;
 use crate::netlink::Netlink;
@@ -81,7 +81,12 @@ impl Links {
                 return Ok(None);
             }
             let link = there.maps.link(direction)?;
-            let asked = Asked::of(&link, &*there.maps.table_of(0, direction)?, longest);
+            let table = there.maps.table_of(0, direction)?;
+            let pattern = match link.loss_model {
+                abi::EMUD_LOSS_PATTERN => Some(there.maps.pattern_of(0, direction)?),
+                _ => None,
+            };
+            let asked = Asked::of(&link, &table, pattern.as_deref(), longest);
             let asked = asked.with_phases(in_force.as_ref());
             Ok(Some(asked.with_class(
                 in_force.as_ref(),
@@ -218,8 +223,7 @@ impl Asked {
         direction: u32,
         longest: usize,
     ) -> Result<(Self, Vec<&'static str>), VerifyError> {
-        let compiled = of_profile(profile, direction)?;
-        let asked = Self::of(&compiled.link, &compiled.table, longest);
+        let asked = of_profile(profile, direction, longest)?;
         let left_out = asked.reasons().collect();
         Ok((asked, left_out))
     }
@@ -268,13 +272,12 @@ fn requested(
 
 /// Compiles a direction of a profile.
 pub fn compiled(profile: &Profile, direction: u32, longest: usize) -> Result<Asked, VerifyError> {
-    let compiled = of_profile(profile, direction)?;
-    let asked = Asked::of(&compiled.link, &compiled.table, longest);
+    let asked = of_profile(profile, direction, longest)?;
     let asked = asked.with_phases(Some(profile));
     Ok(asked.with_class(Some(profile), direction, longest))
 }
 
-fn of_profile(profile: &Profile, direction: u32) -> Result<Compiled, VerifyError> {
+fn of_profile(profile: &Profile, direction: u32, longest: usize) -> Result<Asked, VerifyError> {
     let place = PacketTarget {
         release: abi::EMUD_RELEASE_NONE,
         ifindex: 0,
@@ -288,7 +291,8 @@ fn of_profile(profile: &Profile, direction: u32) -> Result<Compiled, VerifyError
             }
         })?;
     matching(profile, direction, std::slice::from_mut(&mut compiled));
-    Ok(compiled)
+    let pattern = compiled.pattern.as_deref();
+    Ok(Asked::of(&compiled.link, &compiled.table, pattern, longest))
 }
 
 fn failure(name: &str, before: &Direction, after: &Direction) -> Vec<String> {

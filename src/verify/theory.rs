@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The requested effect of a direction on a probe, from the numbers that the classifier runs.
 
+use std::net::IpAddr;
+
 use super::check::What;
+use super::probe::{SHORT_PAYLOAD, wire_bytes};
 use super::unjudged::{Unjudged, left_out};
 use crate::abi;
 use crate::datapath::stage::compile::{Beside, decode};
@@ -34,7 +37,8 @@ pub struct Asked {
     pub overhead: i32,
     /// Number of waiting packets of the longest length that probes use.
     pub queue_packets: f64,
-    /// Probability; the long-run share if losses are not independent.
+    /// Probability; the long-run share if losses are not independent, of small probes with IPv4 if
+    /// it depends on the length.
     pub loss: f64,
     /// Whether losses happen before the queue, so that a lost packet takes no time of the link.
     pub loss_before: bool,
@@ -74,24 +78,32 @@ impl Asked {
     }
 
     /// Decodes what the classifier runs; `longest` is the length of the longest probe on the wire
-    /// in bytes.
-    pub fn of(figures: &abi::emud_link, table: &abi::emud_table, longest: usize) -> Self {
+    /// in bytes, `pattern` a recorded one of losses.
+    pub fn of(
+        figures: &abi::emud_link,
+        table: &abi::emud_table,
+        pattern: Option<&abi::emud_pattern>,
+        longest: usize,
+    ) -> Self {
         let jitter = figures.flags & abi::EMUD_F_JITTER != 0;
         let beside = Beside {
             delays: jitter.then_some(&table.delay_ns[..]),
             mean_ns: figures.delay_ns,
-            pattern: None,
+            pattern,
             wanted: None,
         };
         let link = decode(figures, beside);
         let sd_ns = (link.delay.jitter.as_ref()).map_or(0.0, |jitter| jitter.sd_ns);
         let share = link.delay.share.unwrap_or(1.0);
         let (mean_ns, sd_ns) = of_share(share, link.delay.mean_ns as f64, sd_ns);
+        let l3 = figures.flags & abi::EMUD_F_L3 != 0;
+        let any = IpAddr::from([0, 0, 0, 0]);
+        let probe = wire_bytes(SHORT_PAYLOAD, any, l3) as i32 + link.overhead;
         let mut asked = Self {
             rate_bit_s: link.rate.map(|rate| rate as f64),
             overhead: link.overhead,
             queue_packets: f64::INFINITY,
-            loss: link.loss.share().unwrap_or_default(),
+            loss: link.loss.share_of(probe.max(0).unsigned_abs()),
             loss_before: link.loss.stage == Stage::BeforeQueue,
             mean_ns,
             sd_ns,
@@ -217,7 +229,8 @@ mod tests {
             l3: false,
         };
         let compiled = compile(&profile.up, 1, abi::EMUD_UP, 0, place).unwrap();
-        Asked::of(&compiled.link, &compiled.table, 1442)
+        let pattern = compiled.pattern.as_deref();
+        Asked::of(&compiled.link, &compiled.table, pattern, 1442)
     }
 
     #[test]
@@ -271,6 +284,22 @@ mod tests {
         assert!((up.serialisation_ns(66) - 800_000.0).abs() < 1.0);
         // 1442 + 34 bytes take 11.808 ms.
         assert!((up.queue_packets - 100.0 / 11.808).abs() < 1e-3);
+    }
+
+    #[test]
+    fn losses_that_depend_on_packets_are_those_of_probes() {
+        let loss = |model: &str| {
+            let link = "[link]\nrate=\"1Mbit\"\noverhead=24\n";
+            asked(&format!("{link}loss={{{model}}}")).loss
+        };
+        let pattern = loss("model=\"pattern\",pattern=\"1011001\"");
+        assert!((pattern - 4.0 / 7.0).abs() < 1e-12, "{pattern}");
+        let once = loss("model=\"pattern\",pattern=\"1011001\",loop=false");
+        assert!(once.abs() < 1e-12, "{once}");
+        // 66 bytes, and 24.
+        let bits = loss("model=\"bit-error\",ber=1e-5");
+        let of_theory = 1.0 - (1.0 - 1e-5f64).powi(8 * 90);
+        assert!((bits - of_theory).abs() < 1e-7, "{bits}");
     }
 
     #[test]
