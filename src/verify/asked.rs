@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use super::check::What;
 use super::probe::{SHORT_PAYLOAD, long_payload, wire_bytes};
+use super::simulate::lost;
 use super::theory::Asked;
 use super::unjudged::Unjudged;
 use super::{Request, VerifyError};
@@ -126,6 +127,13 @@ impl Links {
             version,
             text: there.saved.profile,
         })
+    }
+
+    /// Returns whether the interface may lose every packet of a round trip, whatever is requested.
+    pub fn may_lose_all(&self) -> bool {
+        let ways: Vec<&Asked> = self.running.iter().flatten().collect();
+        let has_no_theory = |way: &&Asked| way.unjudged(What::Loss).is_some();
+        lost(&ways) >= 0.5 || ways.iter().any(has_no_theory)
     }
 
     /// Returns an error unless the interface has had the same link, without a change, since it was
@@ -340,6 +348,23 @@ mod tests {
         assert_eq!(down.map(|asked| asked.mean_ns), Some(20e6));
     }
 
+    fn links(running: [Option<Asked>; 2]) -> Links {
+        Links {
+            profile: "test".to_owned(),
+            up: Some(Asked::nothing()),
+            down: None,
+            running,
+            l3: false,
+            mtu: 1500,
+            before: Vec::new(),
+            version: Version {
+                link_id: 1,
+                generation: 1,
+            },
+            text: String::new(),
+        }
+    }
+
     /// Nothing measures a rate that the profile does not have, and probes agree with a small loss.
     #[test]
     fn what_no_check_notices_is_not_passed_over() {
@@ -353,20 +378,7 @@ mod tests {
                 duration_ns: 1,
                 resolution_ns: 1,
             };
-            let links = Links {
-                profile: "test".to_owned(),
-                up: Some(Asked::nothing()),
-                down: None,
-                running: [running, None],
-                l3: false,
-                mtu: 1500,
-                before: Vec::new(),
-                version: Version {
-                    link_id: 1,
-                    generation: 1,
-                },
-                text: String::new(),
-            };
+            let links = links([running, None]);
             let mut outcome = Outcome::new(&request, &links, Method::OneWay, peer);
             outcome.checks.push(Check {
                 direction: "up",
@@ -401,6 +413,28 @@ mod tests {
         assert_eq!(verdict(other), CheckVerdict::Agrees);
         let hidden = with(None, vec![part(true)]);
         assert_eq!(verdict(hidden), CheckVerdict::NotJudged);
+    }
+
+    /// Then no echo does not mean that the peer is silent.
+    #[test]
+    fn a_link_that_may_lose_all_is_known() {
+        let with = |loss, unjudged| Asked {
+            loss,
+            unjudged,
+            ..Asked::nothing()
+        };
+        let part = |what: &'static [What]| Unjudged {
+            why: "a part",
+            what,
+            limits: false,
+        };
+        let may = |way: Asked| links([None, Some(way)]).may_lose_all();
+        assert!(!links([None, None]).may_lose_all());
+        assert!(!may(with(0.4, Vec::new())) && may(with(1.0, Vec::new())));
+        assert!(!may(with(0.0, vec![part(&[What::Rate])])));
+        assert!(may(with(0.0, vec![part(&[What::Rate, What::Loss])])));
+        let both = with(0.4, Vec::new());
+        assert!(links([Some(both.clone()), Some(both)]).may_lose_all());
     }
 
     /// A lease of 5 s is renewed every second.

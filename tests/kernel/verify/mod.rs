@@ -437,6 +437,23 @@ fn mistakes_have_their_codes() {
     assert_eq!(code(&narrow), Some(69), "the peer's MTU is too small");
 }
 
+/// It is not the peer that is silent.
+#[test]
+fn a_link_that_loses_everything_disagrees() {
+    let space = Space::new();
+    space.attach_text("[link]\ndelay = \"5ms\"\n");
+    space.emud(&["set", "va", "up.loss=100%"]);
+    let file = space.file("profile.toml");
+    let peer = ["--peer", Space::B4, "--against", &file, "--duration", "1s"];
+    let (code, answer) = space.verify(&peer);
+    assert_eq!(code, 1, "{answer:#}");
+    assert_eq!(
+        with_verdict(&answer, "disagrees"),
+        ["both loss"],
+        "{answer:#}"
+    );
+}
+
 #[test]
 #[ignore = "timing: a machine without other load"]
 fn plots_are_drawn() {
