@@ -38,13 +38,13 @@ pub struct Links {
 
 /// A link, and how often it was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Version {
+pub struct Version {
     link_id: u32,
     generation: u32,
 }
 
 impl Version {
-    fn of(maps: &Maps) -> Result<Self, VerifyError> {
+    pub fn of(maps: &Maps) -> Result<Self, VerifyError> {
         Ok(Self {
             link_id: maps.id,
             generation: maps.control()?.generation,

@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::VerifyError;
+use super::asked::Version;
 use super::check::CheckVerdict;
 use super::shares::{Sample, ShareCheck, judge};
 use crate::datapath::show::service::BottleneckReport;
@@ -32,11 +33,12 @@ pub fn classes(
     duration_ns: u64,
 ) -> Result<OfBottlenecks, VerifyError> {
     super::long_enough(duration_ns)?;
-    let read = || -> Result<(u32, String, u32), VerifyError> {
+    let read = || -> Result<(Version, String, u32), VerifyError> {
         let mut nl = Netlink::open().map_err(LinkError::from)?;
         let link = nl.link(interface)?;
         let there = attachment::running(&mut nl, &link)?;
-        Ok((there.maps.id, there.saved.profile, link.mtu))
+        let version = Version::of(&there.maps)?;
+        Ok((version, there.saved.profile, link.mtu))
     };
     let before = read()?;
     let in_force = Profile::parse(&before.1, "the kernel").ok();
@@ -49,6 +51,14 @@ pub fn classes(
         let what = "no bottleneck with classes".to_owned();
         return Err(VerifyError::NotJudged { what });
     }
+    let unchanged = || -> Result<(), VerifyError> {
+        match read()? == before {
+            true => Ok(()),
+            false => Err(VerifyError::Changed {
+                interface: interface.to_owned(),
+            }),
+        }
+    };
     let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); all.len()];
     let until = now_ns() + duration_ns;
     loop {
@@ -65,6 +75,7 @@ pub fn classes(
                     .collect()
             });
             let Some(classes) = classes else {
+                unchanged()?;
                 let what = format!("no bottleneck `{}` with these classes", of.name);
                 return Err(VerifyError::NotJudged { what });
             };
@@ -75,11 +86,7 @@ pub fn classes(
         }
         thread::sleep(Duration::from_nanos(EACH_NS));
     }
-    if read()? != before {
-        return Err(VerifyError::Changed {
-            interface: interface.to_owned(),
-        });
-    }
+    unchanged()?;
     let longest = u64::from(before.2) + AROUND_MTU;
     let checks = all.iter().zip(&samples).map(|(of, samples)| {
         let checks = judge(of, samples, 2 * EACH_NS, longest);

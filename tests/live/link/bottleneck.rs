@@ -433,6 +433,32 @@ pub fn classes_verified(engine: Engine) {
         lab.emud(&["verify", "va", "--classes", "--duration", "1s"])
             .code,
     );
+    let meanwhile = |change: &dyn Fn()| {
+        let verify = ["verify", "va", "--classes", "--duration", "5s"];
+        thread::scope(|scope| {
+            let running = scope.spawn(|| lab.emud(&verify));
+            thread::sleep(Duration::from_secs(1));
+            change();
+            let said = running.join().unwrap();
+            println!("{}{}", said.out, said.err);
+            said.code
+        })
+    };
+    let undone = meanwhile(&|| {
+        for weight in [4, 3] {
+            let set = format!("bottleneck.hub.class.first.weight={weight}");
+            lab.emud(&["set", "va", &set]).expect(0);
+        }
+    });
+    verdict.same("changed and undone: exit code", 75, undone);
+    let without = lab.profile("[up]\nclass = \"hub\"\n[bottleneck.hub]\nrate = \"10Mbit\"\n");
+    let removed = meanwhile(&|| {
+        let exchange = ["attach", "va", "--exchange", "--profile", &without];
+        lab.emud(&exchange).expect(0);
+    });
+    // 66: it was read while no link was attached.
+    let known = [66, 75].contains(&removed);
+    verdict.same("without classes: exit code", true, known);
     lab.detach();
     verdict.same(
         "without a link: exit code",
