@@ -105,7 +105,6 @@ pub fn verify(request: &Request, progress: &dyn Fn(&'static str)) -> Result<Outc
         (None, None) => return Err(VerifyError::NoPeer),
     };
     outcome.notes.extend(links.waiting(request.resolution_ns));
-    outcome.notes.extend(links.failures(&request.interface)?);
     Ok(outcome)
 }
 
@@ -208,6 +207,8 @@ fn measure(
     // Another link, or none, explains also why nothing could be sent.
     links.unchanged(&outcome.interface)?;
     let Streams { small, late, large } = sent?;
+    // Judging takes time, in which the link may go.
+    let failures = links.failures(&outcome.interface)?;
     progress("judging");
     for (i, way) in ways.iter().enumerate() {
         let judge = Judge {
@@ -232,6 +233,7 @@ fn measure(
             outcome.checks.extend(judge.rate_unjudged());
         }
     }
+    outcome.notes.extend(failures);
     outcome.conclude();
     Ok(())
 }

@@ -12,6 +12,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use emud::netlink;
+use emud::verify::{Request, verify};
 use serde_json::Value;
 use space::Space;
 
@@ -345,6 +347,35 @@ fn a_link_that_ends_or_changes_meanwhile_is_not_judged() {
     // Shorter than the lease of a process, so it is not known at the start that this is the end.
     space.emud(&["set", "va", "--for", "2s"]);
     failed(&measure, 66, "ended");
+}
+
+/// All that is judged has been measured before.
+#[test]
+fn a_link_that_goes_while_it_is_judged_was_measured() {
+    let space = Space::new();
+    space.attach_text("[link]\ndelay = \"5ms\"\n");
+    let request = Request {
+        interface: "va".to_owned(),
+        peer_netns: Some(space.b.clone()),
+        peer: None,
+        against: None,
+        duration_ns: 1_000_000_000,
+        resolution_ns: 200_000_000,
+    };
+    let detach = |step: &'static str| {
+        if step == "judging" {
+            space.emud(&["detach", "va"]);
+        }
+    };
+    let outcome = std::thread::scope(|scope| {
+        let judged = scope.spawn(|| {
+            netlink::enter(&space.a).unwrap();
+            verify(&request, &detach)
+        });
+        judged.join().unwrap()
+    });
+    assert!(!outcome.unwrap().checks.is_empty());
+    assert_eq!(space.try_emud(&["detach", "va"]).status.code(), Some(66));
 }
 
 /// Packets that wait already are part of what is measured, and named: of a link, or of a class.
