@@ -203,7 +203,8 @@ impl Sums {
 
 /// Returns the probability that a probe is lost in one of these directions, if losses are independent.
 pub fn lost(ways: &[&Asked]) -> f64 {
-    1.0 - ways.iter().map(|way| 1.0 - way.loss).product::<f64>()
+    let with = |lost: f64, way: &&Asked| lost + (1.0 - lost) * way.loss;
+    ways.iter().fold(0.0, with)
 }
 
 /// Returns a pace with fewer probes if neighbours carry the same information.

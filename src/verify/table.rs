@@ -5,7 +5,8 @@ use std::fmt::Write;
 
 use super::check::{Check, CheckVerdict, Unit, What};
 use super::outcome::{Method, Outcome};
-use crate::profile::{Rate, Time};
+use crate::datapath::stage::fixed::decimal;
+use crate::profile::{Percent, Rate, Time};
 use crate::text::columns;
 
 /// Formats requested value, measured value, interval and verdict, one line per check.
@@ -40,7 +41,7 @@ pub fn table(o: &Outcome) -> String {
         out,
         "notices from: the smallest deviation found in 99 of 100 runs; resolution {}; \
          at most {} of correct links disagree",
-        time(o.resolution_ns as f64),
+        Time(o.resolution_ns),
         percent(o.false_alarm)
     );
     for note in &o.notes {
@@ -74,16 +75,11 @@ fn row(c: &Check) -> [String; 6] {
         }
         CheckVerdict::NotJudged => format!("not judged: {}", c.why.as_deref().unwrap_or("unknown")),
     };
-    // Four digits of the measured value, all of the configured one.
-    let asked = match c.unit {
-        Unit::BitS => Rate(c.asked.round() as u64).to_string(),
-        _ => value(c.unit, c.asked),
-    };
     let measured = |v: Option<f64>| v.map_or("-".to_owned(), |v| value(c.unit, v));
     let interval = |(low, high)| format!("{} .. {}", value(c.unit, low), value(c.unit, high));
     [
         format!("{} {what}", c.direction),
-        asked,
+        requested(c),
         measured(c.measured),
         c.interval.map_or("-".to_owned(), interval),
         measured(c.notices),
@@ -91,26 +87,76 @@ fn row(c: &Check) -> [String; 6] {
     ]
 }
 
+/// Returns the configured value with all digits.
+fn requested(c: &Check) -> String {
+    let whole = c.asked.round() as u64;
+    match (c.unit, c.what) {
+        (Unit::Ns, _) => Time(whole).to_string(),
+        (Unit::BitS, _) => Rate(whole).to_string(),
+        // From a simulation.
+        (Unit::Share, What::Overtaken) => percent(c.asked),
+        // The last digits are those of the arithmetic.
+        (Unit::Share, _) => Percent(decimal(c.asked, 9)).to_string(),
+    }
+}
+
 fn value(unit: Unit, value: f64) -> String {
     match unit {
-        Unit::Ns => time(value),
-        Unit::BitS => rate(value),
+        Unit::Ns => Time(four_digits(value)).to_string(),
+        Unit::BitS => Rate(four_digits(value)).to_string(),
         Unit::Share => percent(value),
     }
 }
 
-/// Up to four digits: a measurement has no more.
-fn time(ns: f64) -> String {
-    let unit = (ns.abs().max(1e5).log10().floor() - 3.0).max(4.0);
-    let unit = 10f64.powf(unit);
-    Time(((ns.max(0.0) / unit).round() * unit) as u64).to_string()
+/// A measurement has no more.
+fn four_digits(value: f64) -> u64 {
+    let unit = 10f64.powf((value.max(1.0).log10().floor() - 3.0).max(0.0));
+    ((value / unit).round() * unit) as u64
 }
 
-fn rate(bit_s: f64) -> String {
-    let unit = 10f64.powf((bit_s.max(1.0).log10().floor() - 3.0).max(0.0));
-    Rate(((bit_s / unit).round() * unit) as u64).to_string()
-}
-
+/// Four digits, at least three and at most six of them behind the point.
 fn percent(share: f64) -> String {
-    format!("{}%", (share * 1e5).round() / 1e3)
+    let percent = 100.0 * share;
+    let before = percent.max(1e-3).log10().floor();
+    let decimals = (3.0 - before).clamp(3.0, 6.0) as usize;
+    let text = format!("{percent:.decimals$}");
+    format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_configured_is_exact_and_what_is_measured_has_four_digits() {
+        let cells = |what, unit, asked, measured| {
+            let [_, requested, measured, ..] = row(&Check {
+                direction: "up",
+                what,
+                unit,
+                asked,
+                measured: Some(measured),
+                interval: None,
+                notices: None,
+                verdict: CheckVerdict::Agrees,
+                why: None,
+            });
+            format!("{requested} {measured}")
+        };
+        let delay = |asked, measured| cells(What::DelayMean, Unit::Ns, asked, measured);
+        assert_eq!(delay(454e3, 459_871.2), "454us 459.9us");
+        assert_eq!(delay(199.375e6, 200.123_456e6), "199.375ms 200.1ms");
+        assert_eq!(delay(0.0, 7.4), "0ms 7ns");
+        let loss = |asked, measured| cells(What::Loss, Unit::Share, asked, measured);
+        assert_eq!(loss(1.5812e-5, 2.0004e-4), "0.0015812% 0.02%");
+        assert_eq!(loss(4e-6, 0.0), "0.0004% 0%");
+        assert_eq!(loss(4e-6, 1.23456e-5), "0.0004% 0.001235%");
+        let of_both = 1.0 - 0.995f64.powi(2);
+        assert_eq!(loss(of_both, 0.01234), "0.9975% 1.234%");
+        assert_eq!(loss(1.0, 1.0), "100% 100%");
+        let order = cells(What::Overtaken, Unit::Share, 0.123456, 0.12);
+        assert_eq!(order, "12.346% 12%");
+        let rate = cells(What::Rate, Unit::BitS, 1_234_567.0, 1_234_567.0);
+        assert_eq!(rate, "1.234567Mbit 1.235Mbit");
+    }
 }
