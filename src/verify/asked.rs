@@ -8,7 +8,7 @@ use super::check::What;
 use super::probe::{SHORT_PAYLOAD, long_payload, wire_bytes};
 use super::simulate::lost;
 use super::theory::Asked;
-use super::unjudged::Unjudged;
+use super::unjudged::{Unjudged, nothing_judged};
 use super::{Request, VerifyError};
 use crate::abi;
 use crate::abi::direction_name;
@@ -102,15 +102,16 @@ impl Links {
         };
         let name = before.first().map(|r| r.profile.clone());
         let (up, down) = (asked(abi::EMUD_UP)?, asked(abi::EMUD_DOWN)?);
-        let ways = || up.iter().chain(&down);
-        if ways().count() > 0 && ways().all(Asked::nothing_judged) {
+        let ways: Vec<&Asked> = up.iter().chain(&down).collect();
+        let is_hopeless = match request.peer_netns {
+            Some(_) => ways.iter().all(|way| way.nothing_judged()),
+            None => nothing_judged(&ways),
+        };
+        if !ways.is_empty() && is_hopeless {
+            let reasons = ways.iter().flat_map(|way| way.reasons());
+            let reasons: BTreeSet<_> = reasons.collect();
             return Err(VerifyError::NotJudged {
-                what: ways()
-                    .flat_map(Asked::reasons)
-                    .collect::<BTreeSet<_>>()
-                    .into_iter()
-                    .collect::<Vec<_>>()
-                    .join(", "),
+                what: Vec::from_iter(reasons).join(", "),
             });
         }
         Ok(Self {
@@ -254,7 +255,7 @@ impl Asked {
 
     /// Returns whether no check of it is valid.
     pub fn nothing_judged(&self) -> bool {
-        What::ALL.iter().all(|what| self.unjudged(*what).is_some())
+        nothing_judged(&[self])
     }
 }
 
@@ -333,6 +334,7 @@ fn failure(name: &str, before: &Direction, after: &Direction) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verify::theory::Source;
     use crate::verify::{Check, CheckVerdict, Method, Outcome, Unit};
 
     const PROFILE: &str = "[down]\ndelay = \"20ms\"";
@@ -435,6 +437,38 @@ mod tests {
         assert!(may(with(0.0, vec![part(&[What::Rate, What::Loss])])));
         let both = with(0.4, Vec::new());
         assert!(links([Some(both.clone()), Some(both)]).may_lose_all());
+    }
+
+    #[test]
+    fn a_round_trip_has_the_restrictions_of_both_directions() {
+        let without = |what: &'static [What]| Asked {
+            unjudged: vec![Unjudged {
+                why: "a part",
+                what,
+                limits: false,
+            }],
+            ..Asked::nothing()
+        };
+        let whole = without(&What::ALL);
+        let delay = without(&[What::DelayMean, What::DelaySd, What::DelayDistribution]);
+        let rest = without(&[What::Loss, What::Duplicates, What::Overtaken, What::Rate]);
+        let nothing = Asked::nothing();
+        for (ways, none) in [
+            (vec![&nothing, &nothing], false),
+            (vec![&whole, &nothing], true),
+            (vec![&delay, &nothing], false),
+            (vec![&delay, &rest], true),
+        ] {
+            assert_eq!(nothing_judged(&ways), none, "{ways:?}");
+        }
+        // Order has no theory beside such losses and copies.
+        let jitter = Asked {
+            source: Source::Independent {
+                table_ns: Vec::new(),
+            },
+            ..without(&[What::Loss, What::Duplicates, What::Rate])
+        };
+        assert!(nothing_judged(&[&delay, &jitter]) && !jitter.nothing_judged());
     }
 
     /// A lease of 5 s is renewed every second.

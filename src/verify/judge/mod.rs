@@ -12,6 +12,7 @@ use super::check::{Check, CheckVerdict, PER_CHECK, Unit, What, noticed_loss, z_p
 use super::probe::{Plan, Stream};
 use super::simulate::{Chance, Pace, lost, simulate};
 use super::theory::Asked;
+use super::unjudged::unjudged;
 
 /// Share of probes that may be later than the resolution because of this machine.
 const LATE_SHARE: f64 = 0.02;
@@ -67,13 +68,7 @@ impl Judge<'_> {
     }
 
     fn unjudged(&self, what: What) -> Option<&'static str> {
-        let of = |what| self.ways.iter().find_map(|w| w.unjudged(what));
-        let all: &[What] = match what {
-            // Losses and copies change how many packets meet one that overtakes them.
-            What::Overtaken if self.reorders() => &[what, What::Loss, What::Duplicates],
-            _ => &[what],
-        };
-        all.iter().find_map(|what| of(*what))
+        unjudged(&self.ways, what)
     }
 
     fn check(&self, what: What, unit: Unit, asked: f64) -> Check {

@@ -10,7 +10,7 @@ mod space;
 
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use emud::netlink;
 use emud::verify::{Request, verify};
@@ -277,6 +277,22 @@ fn a_direction_without_theory_is_left_out_and_a_link_without_any_refused() {
     );
     let directions = answer["checks"].as_array().unwrap().iter();
     assert!(directions.into_iter().all(|c| c["direction"] == "down"));
+}
+
+/// One direction has no theory, so the round trip has none, which would take 30 s.
+#[test]
+fn a_round_trip_without_theory_sends_nothing() {
+    let space = Space::new();
+    space.attach_text("[up]\ncorrupt = \"1%\"\n[down]\ndelay = \"5ms\"\n");
+    let begin = Instant::now();
+    let out = space.try_emud(&["verify", "va", "--peer", Space::B4]);
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(69), "{said}");
+    assert!(
+        said.contains("no property of this link can be judged: it has corruption"),
+        "{said}"
+    );
+    assert!(begin.elapsed() < Duration::from_secs(20));
 }
 
 /// What a server that is otherwise idle does to a class, and of what else it does no rate is passed over: also
