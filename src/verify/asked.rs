@@ -23,6 +23,8 @@ use crate::netlink::Netlink;
 use crate::profile::{Profile, Time};
 
 pub struct Links {
+    /// The name of the interface, which the request may call by another one.
+    pub interface: String,
     pub profile: String,
     pub up: Option<Asked>,
     pub down: Option<Asked>,
@@ -115,6 +117,7 @@ impl Links {
             });
         }
         Ok(Self {
+            interface: link.name,
             up,
             down,
             running,
@@ -352,6 +355,7 @@ mod tests {
 
     fn links(running: [Option<Asked>; 2]) -> Links {
         Links {
+            interface: "eth0".to_owned(),
             profile: "test".to_owned(),
             up: Some(Asked::nothing()),
             down: None,

@@ -76,7 +76,7 @@ const UNKNOWN_NS: f64 = 3e9;
 /// A request to verify a link.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Name of the interface.
+    /// Name of the interface, or an alternative one.
     pub interface: String,
     /// The namespace of the other end, which makes it possible to measure each direction
     /// separately.
@@ -122,7 +122,7 @@ fn one_way(
     peer: Option<IpAddr>,
     progress: &dyn Fn(&'static str),
 ) -> Result<Outcome, VerifyError> {
-    let ends = responder::open(&request.interface, netns, peer)?;
+    let ends = responder::open(&links.interface, netns, peer)?;
     let mut outcome = Outcome::new(request, links, Method::OneWay, ends.peer);
     let way = |direction, from, to, asked| Way {
         direction,
@@ -157,7 +157,7 @@ fn round_trip(
     peer: IpAddr,
     progress: &dyn Fn(&'static str),
 ) -> Result<Outcome, VerifyError> {
-    let port = responder::open_icmp(&request.interface, peer)?;
+    let port = responder::open_icmp(&links.interface, peer)?;
     let mut outcome = Outcome::new(request, links, Method::RoundTrip, peer);
     let icmp = Icmp::new(peer, random_id()? as u16);
     let way = Way {

@@ -122,7 +122,7 @@ impl Outcome {
         }
         Self {
             schema: VERIFY_SCHEMA,
-            interface: request.interface.clone(),
+            interface: links.interface.clone(),
             profile: links.profile.clone(),
             against: request.against.is_some(),
             method,

@@ -154,7 +154,9 @@ fn addresses(interface: Option<&str>) -> Result<Vec<Network>, VerifyError> {
     // SAFETY: a list as getifaddrs makes it, ended by a null pointer; names end with a zero.
     while let Some(entry) = unsafe { next.as_ref() } {
         let name = unsafe { std::ffi::CStr::from_ptr(entry.ifa_name) };
-        if interface.is_none_or(|i| name.to_bytes() == i.as_bytes())
+        // Of IPv4 it is the label, in which more may follow: `eth0:1`.
+        let name = name.to_bytes().split(|byte| *byte == b':').next();
+        if interface.is_none_or(|i| name == Some(i.as_bytes()))
             && let (Some(address), Some(mask)) =
                 unsafe { (ip(entry.ifa_addr), ip(entry.ifa_netmask)) }
         {

@@ -484,6 +484,40 @@ fn mistakes_have_their_codes() {
     assert_eq!(code(&narrow), Some(69), "the peer's MTU is too small");
 }
 
+/// Addresses with labels, and an alternative name of more than 15 bytes.
+#[test]
+fn the_peer_is_found_under_other_names() {
+    let space = Space::new();
+    let other = "emud-an-alternative-name";
+    space::sh(&format!(
+        "ip -n {a} addr del 10.77.0.1/24 dev va; ip -n {b} addr del {b4}/24 dev vb
+         ip -n {a} addr add 10.77.0.1/24 dev va label va:1
+         ip -n {b} addr add {b4}/24 dev vb label vb:1
+         ip -n {a} link property add dev va altname {other}",
+        a = space.a,
+        b = space.b,
+        b4 = Space::B4,
+    ));
+    space.attach_text("[link]\ndelay = \"5ms\"\nrate = \"10Mbit\"\n");
+    for peer in [["--peer-netns", &space.b], ["--peer", Space::B4]] {
+        let verify = ["verify", other, "--json", "--duration", "1s"];
+        let out = space.try_emud(&[&verify[..], &peer].concat());
+        let said = String::from_utf8_lossy(&out.stderr);
+        let answer: Value = serde_json::from_slice(&out.stdout)
+            .unwrap_or_else(|e| panic!("{peer:?}: {e}: {said}"));
+        assert_eq!(answer["interface"], "va");
+        assert_eq!(answer["peer"], Space::B4);
+        let loss = answer["checks"].as_array().unwrap().iter();
+        let mut loss = loss.filter(|check| check["what"] == "loss");
+        assert!(loss.all(|check| check["measured"] != 1.0), "{answer:#}");
+    }
+    space::sh(&format!("ip -n {} link set vb mtu 200", space.b));
+    let netns = ["--peer-netns", &space.b, "--duration", "1s"];
+    let out = space.try_emud(&[&["verify", other], &netns[..]].concat());
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(69), "{said}");
+}
+
 /// It is not the peer that is silent.
 #[test]
 fn a_link_that_loses_everything_disagrees() {
