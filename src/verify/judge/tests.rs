@@ -394,9 +394,8 @@ fn disordered(mut stream: Stream, way: &Asked, seed: u64) -> Stream {
 /// With a --duration of 1 s the train is 167 ms long, and at its ends packets are 50 ms early and late.
 #[test]
 fn a_rate_is_not_blamed_for_packets_that_overtake() {
-    let asked = of_profile(
-        "rate=\"100Mbit\"\ndelay={mean=\"200ms\",jitter=\"50ms\",reorder=\"jitter\"}",
-    );
+    let asked =
+        of_profile("rate=\"100Mbit\"\ndelay={mean=\"200ms\",jitter=\"50ms\",reorder=\"jitter\"}");
     let paced = measured(&asked, plan(&asked), 1);
     let train = Plan {
         count: (1e9 / 6.0 / asked.serialisation_ns(TRAIN)) as u32,

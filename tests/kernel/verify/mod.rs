@@ -503,8 +503,8 @@ fn the_peer_is_found_under_other_names() {
         let verify = ["verify", other, "--json", "--duration", "1s"];
         let out = space.try_emud(&[&verify[..], &peer].concat());
         let said = String::from_utf8_lossy(&out.stderr);
-        let answer: Value = serde_json::from_slice(&out.stdout)
-            .unwrap_or_else(|e| panic!("{peer:?}: {e}: {said}"));
+        let answer: Value =
+            serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{peer:?}: {e}: {said}"));
         assert_eq!(answer["interface"], "va");
         assert_eq!(answer["peer"], Space::B4);
         let loss = answer["checks"].as_array().unwrap().iter();
