@@ -214,6 +214,24 @@ fn at(table_ns: &[f64], z: f64) -> f64 {
     }
 }
 
+/// Returns why a check of probes that pass all these directions is not judged; `None` if it is.
+pub(super) fn unjudged(ways: &[&Asked], what: What) -> Option<&'static str> {
+    let of = |what| ways.iter().find_map(|w| w.unjudged(what));
+    let reorders = ways.iter().any(|w| w.reorders());
+    let all: &[What] = match what {
+        // Losses and copies change how many packets meet one that overtakes them.
+        What::Overtaken if reorders => &[what, What::Loss, What::Duplicates],
+        _ => &[what],
+    };
+    all.iter().find_map(|what| of(*what))
+}
+
+/// Returns whether no check of probes that pass all these directions is valid.
+pub(super) fn nothing_judged(ways: &[&Asked]) -> bool {
+    let is_left_out = |what: &What| unjudged(ways, *what).is_some();
+    What::ALL.iter().all(is_left_out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,6 @@
 use super::check::What::{
     self, DelayDistribution, DelayMean, DelaySd, Duplicates, Loss, Overtaken, Rate,
 };
-use super::theory::Asked;
 use crate::abi;
 use crate::profile::{self, LinkState, LossModel, Reorder};
 
@@ -24,24 +23,6 @@ pub(super) const AQM: &str = "an AQM";
 
 /// Why a link with a class is not judged, unless `Asked::with_class` finds the class.
 pub(super) const IN_CLASS: &str = "a class of a bottleneck";
-
-/// Returns why a check of probes that pass all these directions is not judged; `None` if it is.
-pub(super) fn unjudged(ways: &[&Asked], what: What) -> Option<&'static str> {
-    let of = |what| ways.iter().find_map(|w| w.unjudged(what));
-    let reorders = ways.iter().any(|w| w.reorders());
-    let all: &[What] = match what {
-        // Losses and copies change how many packets meet one that overtakes them.
-        Overtaken if reorders => &[what, Loss, Duplicates],
-        _ => &[what],
-    };
-    all.iter().find_map(|what| of(*what))
-}
-
-/// Returns whether no check of probes that pass all these directions is valid.
-pub(super) fn nothing_judged(ways: &[&Asked]) -> bool {
-    let is_left_out = |what: &What| unjudged(ways, *what).is_some();
-    What::ALL.iter().all(is_left_out)
-}
 
 pub(super) fn left_out(link: &profile::Link, figures: &abi::emud_link) -> Vec<Unjudged> {
     let flag = |flag| figures.flags & flag != 0;

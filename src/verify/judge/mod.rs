@@ -11,8 +11,7 @@ use super::cdf::Cdf;
 use super::check::{Check, CheckVerdict, PER_CHECK, Unit, What, noticed_loss, z_power};
 use super::probe::{Plan, Stream};
 use super::simulate::{Chance, Pace, lost, simulate};
-use super::theory::Asked;
-use super::unjudged::unjudged;
+use super::theory::{Asked, unjudged};
 
 /// Share of probes that may be later than the resolution because of this machine.
 const LATE_SHARE: f64 = 0.02;
