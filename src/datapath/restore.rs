@@ -235,6 +235,12 @@ fn restore_root(
     }
 }
 
+/// Returns as many segments of `before` as the kernel takes (validate_linkmsg()): a bridge or bond has the least
+/// limit of its ports, whatever came since attach.
+fn segments_taken(before: u32, most: Option<u32>) -> u32 {
+    most.map_or(before, |most| before.min(most))
+}
+
 /// Restores the device's settings, after the root qdisc, whose creation changes txqueuelen, too.
 fn restore_settings(
     nl: &mut Netlink,
@@ -248,9 +254,19 @@ fn restore_settings(
         nl.set_txqlen(ifindex, 0)?;
     }
     if let Some(Gso { max_segs, .. }) = saved.gso {
+        let most = segments_taken(max_segs, now.tso_max_segs);
+        if most < max_segs {
+            done.notes.push(format!(
+                "gso_max_segs is {most} and not {max_segs} as before: the device permits no more since a \
+                 device below it has changed"
+            ));
+        }
         // The sizes are not emud's.
-        let sizes = now.gso;
-        nl.set_gso(ifindex, &Gso { max_segs, ..sizes })?;
+        let gso = Gso {
+            max_segs: most,
+            ..now.gso
+        };
+        nl.set_gso(ifindex, &gso)?;
     }
     let Some(offloads) = &saved.offloads else {
         return Ok(());

@@ -59,6 +59,8 @@ pub struct Link {
     pub txqlen: u32,
     /// Limits of super-packets.
     pub gso: Gso,
+    /// The largest `max_segs` that the kernel takes; `None`: Linux before 5.19.
+    pub tso_max_segs: Option<u32>,
     /// Address of the link layer; empty without one.
     pub mac: Vec<u8>,
     /// Kind of the root qdisc.
@@ -118,6 +120,7 @@ fn parse(header: &Ifinfomsg, attrs: &IterableLinkAttrs<'_>) -> Link {
             max_size: attrs.get_gso_max_size().unwrap_or(0),
             ipv4_max_size: attrs.get_gso_ipv4_max_size().ok(),
         },
+        tso_max_segs: attrs.get_tso_max_segs().ok(),
         mac: attrs.get_address().map(<[u8]>::to_vec).unwrap_or_default(),
         qdisc: attrs.get_qdisc().ok().map(text),
         master: attrs.get_master().ok().filter(|&i| i != 0),

@@ -87,6 +87,7 @@ mod tests {
                 max_size: 65536,
                 ipv4_max_size: None,
             },
+            tso_max_segs: None,
             mac: vec![],
             qdisc: None,
             master: None,
