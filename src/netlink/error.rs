@@ -41,6 +41,16 @@ pub enum NetlinkError {
     /// The network namespace of this name does not exist.
     #[error("there is no network namespace {0}")]
     NoNamespace(String),
+    /// A number is the name of one network namespace and a process in another one.
+    #[error(
+        "a process and a name of `ip netns` have this number: give --netns {named} or {of_process}"
+    )]
+    TwoNamespaces {
+        /// The file of the name.
+        named: String,
+        /// The file of the process.
+        of_process: String,
+    },
     /// This kernel, driver or device does not support the request.
     #[error("{0} (not available in this kernel or on this device)")]
     Unavailable(OsFailure),
@@ -83,6 +93,7 @@ impl NetlinkError {
     /// Returns the exit code of the process for this error (sysexits.h).
     pub fn exit_code(&self) -> u8 {
         match self {
+            Self::TwoNamespaces { .. } => 64,
             Self::NoInterface(_) | Self::NoNamespace(_) => 66,
             Self::Unavailable(_) => 69,
             Self::BadSnapshot(_) => 70,

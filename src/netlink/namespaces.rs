@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::netns::inside;
+use super::netns::{NAMED, inside, is_number};
 use super::{NetlinkError, NetnsId, Result, identity};
 
 /// Where `ip netns` keeps names.
@@ -70,6 +70,7 @@ impl Namespace {
     /// found it.
     pub fn label(&self) -> String {
         match (self.here, &self.names[..], &self.processes[..]) {
+            (false, [name, ..], _) if is_number(name) => format!("{NAMED}/{name}"),
             (false, [name, ..], _) => name.clone(),
             (false, [], [pid, ..]) => format!("/proc/{pid}/ns/net"),
             _ => String::new(),

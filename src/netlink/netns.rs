@@ -20,14 +20,36 @@ pub struct NetnsId {
     pub inode: u64,
 }
 
-fn path_of(spec: &str) -> PathBuf {
+/// Returns the file of a namespace.
+///
+/// # Errors
+/// Both a name and a process have this number, in different namespaces.
+fn path_of(spec: &str) -> Result<PathBuf> {
     if spec.contains('/') {
-        spec.into()
-    } else if spec.bytes().all(|b| b.is_ascii_digit()) {
-        format!("/proc/{spec}/ns/net").into()
-    } else {
-        format!("/run/netns/{spec}").into()
+        return Ok(spec.into());
     }
+    let named = PathBuf::from(format!("{NAMED}/{spec}"));
+    if !is_number(spec) {
+        return Ok(named);
+    }
+    let of_process = PathBuf::from(format!("/proc/{spec}/ns/net"));
+    let id = |path: &PathBuf| path.metadata().ok().map(|m| (m.dev(), m.ino()));
+    match (id(&named), id(&of_process)) {
+        (Some(_), None) => Ok(named),
+        (Some(one), Some(other)) if one != other => Err(NetlinkError::TwoNamespaces {
+            named: named.display().to_string(),
+            of_process: of_process.display().to_string(),
+        }),
+        _ => Ok(of_process),
+    }
+}
+
+/// Names of `ip netns`.
+pub(super) const NAMED: &str = "/run/netns";
+
+/// Returns whether `--netns` takes this for a process.
+pub(super) fn is_number(spec: &str) -> bool {
+    spec.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// Moves the calling thread into a network namespace: a name created by `ip netns add`, a process
@@ -40,7 +62,7 @@ pub fn enter(spec: &str) -> Result<()> {
     if spec.is_empty() || spec == "." || spec == ".." {
         return Err(NetlinkError::NoNamespace(format!("{spec:?}")));
     }
-    let path = path_of(spec);
+    let path = path_of(spec)?;
     let file = match File::open(&path) {
         Ok(file) => file,
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
