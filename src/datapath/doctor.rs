@@ -11,7 +11,7 @@ use super::engine::{Engine, EngineChoice, Known, Needs, choose, fq, hold, qdisc}
 use super::maps::{Loaded, Program};
 use super::stage::sizes::Sizes;
 use crate::host::in_namespace;
-use crate::netlink::{BpfFilter, Hook, Netlink, NetlinkError, tcx_programs};
+use crate::netlink::{BpfFilter, Hook, Netlink, NetlinkError, tcx_is_known};
 
 /// The kernel gives `lo` this index in every network namespace.
 const LO: u32 = 1;
@@ -141,8 +141,8 @@ pub fn examine() -> Examination {
     let tcx = check(
         "tcx",
         "list tcx programs of lo",
-        in_namespace(|| text(tcx_programs(LO, Hook::Egress).map(drop))),
-        "not needed: only to warn of tcx programs that run before emud",
+        in_namespace(|| text(tcx_is_known(LO))),
+        "needed by engine qdisc alone: Linux 6.6 or later with CONFIG_NET_XGRESS",
     );
     let btf = check(
         "BTF",

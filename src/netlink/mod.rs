@@ -54,7 +54,7 @@ pub use qdisc::{FqOptions, IngressQdisc, OWN_KIND, Qdisc, Qdiscs, ROOT, classid,
 pub use route::RouteEntry;
 pub use setting::steers_flows;
 pub use snapshot::{RootSnapshot, Standing};
-pub use tcx::{TcxProgram, attach_tcx, detach_tcx, replace_tcx, tcx_programs};
+pub use tcx::{TcxProgram, attach_tcx, detach_tcx, replace_tcx, tcx_is_known, tcx_programs};
 pub use vxlan::{OVERHEAD_IPV4, OVERHEAD_IPV6, Vxlan};
 pub use wire::WireEnd;
 

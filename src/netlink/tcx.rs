@@ -155,6 +155,26 @@ pub struct TcxProgram {
     pub name: String,
 }
 
+/// Checks that the kernel has tcx.
+///
+/// # Errors
+/// It does not know the attach type.
+pub fn tcx_is_known(ifindex: u32) -> Result<()> {
+    let mut query = Query {
+        ifindex,
+        attach_type: attach_type(Hook::Egress),
+        ..Query::default()
+    };
+    // SAFETY: with a count of 0 the kernel writes no id.
+    match unsafe { bpf(BPF_PROG_QUERY, "bpf_prog_query", &mut query) } {
+        Err(e) if errno(&e) == libc::EINVAL => Err(failure(
+            format!("list tcx programs on interface {ifindex}"),
+            &e,
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Times that a program may go while the list is read.
 const ATTEMPTS: usize = 10;
 
