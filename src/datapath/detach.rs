@@ -22,6 +22,12 @@ pub fn detach(interface: &str) -> Result<Done, LinkError> {
     detach_within(|nl| nl.link(interface), None, interface::PATIENCE)
 }
 
+/// As [`detach`], by the index: a name that is not UTF-8 finds no interface.
+pub(super) fn detach_index(ifindex: u32) -> Result<Done, LinkError> {
+    let found = |nl: &mut Netlink| nl.link_by_index(ifindex);
+    detach_within(found, None, interface::PATIENCE)
+}
+
 /// As [`detach`], for the end of a process that must not leave a link behind: by the index, because
 /// another interface may have the name by now. Waits longer for another emud process that is
 /// changing the interface. `own`: the link that it attached, since that may be gone, and the one that is

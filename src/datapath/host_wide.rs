@@ -166,7 +166,7 @@ fn detach_here() -> Result<Vec<Detached>, LinkError> {
         if !there && !served.contains(&link.index) && !kept.contains(&link.index) {
             continue;
         }
-        match detach::detach(&link.name) {
+        match detach::detach_index(link.index) {
             // Another process was faster.
             Err(LinkError::NotAttached { .. })
             | Err(LinkError::Netlink(NetlinkError::NoInterface(_))) => {}

@@ -301,6 +301,8 @@ mod everywhere {
              for d in $(ip -n c -o link | grep -o 'emud-[^:@]*'); do ip -n c link del $d 2>/dev/null || true; done
              {emud} --netns c list --json | grep -o 'every part[^\"]*'
              {emud} list --all 2>/dev/null | cut -f 1,2,3
+             ip -n b link set v0 down
+             ip -n b link set v0 name \"$(printf 'v\\377')\"
              {emud} detach --all >/run/said 2>/run/failed || echo code $?
              grep 'detached, ' /run/said
              grep -o \"network namespace {elsewhere} cannot be reached\" /run/failed
@@ -336,8 +338,13 @@ mod everywhere {
             .map(str::to_owned)
             .collect();
         expected.extend(
-            ["here: w0", "netns a: v0", "netns b: v0", "netns c: v0"]
-                .map(|at| format!("{at}: {restored}")),
+            [
+                "here: w0",
+                "netns a: v0",
+                "netns b: v\u{fffd}",
+                "netns c: v0",
+            ]
+            .map(|at| format!("{at}: {restored}")),
         );
         let lost = format!("network namespace {} cannot be reached", elsewhere.ino());
         expected.push(lost);
