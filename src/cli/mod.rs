@@ -53,7 +53,7 @@ use std::path::Path;
 
 use clap::{Parser, Subcommand};
 use emud::host::clock_ahead_ns;
-use emud::text::printable;
+use emud::text::{printable, printable_json};
 use serde::Serialize;
 
 pub use failure::Failure;
@@ -120,7 +120,8 @@ fn is_same(a: &Path, b: &Path) -> bool {
 
 /// Returns the output of a verb with `--json`: keys in alphabetical order.
 fn json(value: &impl Serialize) -> Result<String, Failure> {
-    Ok(format!("{:#}\n", serde_json::to_value(value)?))
+    let json = format!("{:#}\n", serde_json::to_value(value)?);
+    Ok(printable_json(&json).into_owned())
 }
 
 /// Checks all of them; the first failure determines the exit code.

@@ -25,7 +25,7 @@ pub use columns::columns;
 pub use count::count;
 pub use error::{MAX_BYTES, TextError, read_text};
 pub use mistake::{Mistake, Mistakes};
-pub use printable::printable;
+pub use printable::{printable, printable_json};
 pub use shipped::Shipped;
 pub use stderr::to_stderr;
 pub use units::{Nanoseconds, Percent, Rate, Size, Time, UnitError};

@@ -19,9 +19,40 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Returns JSON whose strings [`printable`] leaves as they are: serde_json escapes control characters of ASCII below
+/// space only, and others are in strings only.
+pub fn printable_json(json: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| !c.is_control() || c.is_ascii_control() && c != '\x7f';
+    if json.chars().all(is_plain) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        match is_plain(c) {
+            true => out.push(c),
+            false => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+        }
+    }
+    Cow::Owned(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn printable_json_is_still_json() {
+        let value = serde_json::json!({"name": "v\x7f\u{9b}\x1b\"ö", "a": [1, "\n"]});
+        for json in [value.to_string(), format!("{value:#}")] {
+            let json = printable_json(&json);
+            assert_eq!(printable(&json), json);
+            assert_eq!(
+                serde_json::from_str::<serde_json::Value>(&json).unwrap(),
+                value
+            );
+        }
+        assert!(matches!(printable_json("{\"ö\": 1}\n"), Cow::Borrowed(_)));
+    }
 
     #[test]
     fn control_characters_are_written_out() {

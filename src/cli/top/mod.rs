@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use emud::datapath::survey::Survey;
+use emud::text::printable_json;
 use emud::top::{Action, Key, Top, TopLine, Watching, draw};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
@@ -98,7 +99,8 @@ fn lines(args: &Args, survey: &mut Survey, top: &mut Top) -> Result<(), Failure>
         if n > 0 {
             top.read(survey.snapshot()?);
         }
-        super::out(&format!("{}\n", serde_json::to_string(&TopLine::of(top))?))?;
+        let line = serde_json::to_string(&TopLine::of(top))?;
+        super::out(&format!("{}\n", printable_json(&line)))?;
         if args.count.is_some_and(|count| n + 1 >= count) {
             break;
         }

@@ -236,6 +236,18 @@ pub fn odd_name(engine: Engine) {
         assert!(!text.contains('\x1b'), "{words:?}: {text}");
         assert!(text.is_empty() || text.contains("\\x1b[3"), "{text}");
     }
+    // serde_json leaves DEL as it is.
+    sh(&format!(
+        "ip -n {0} link set '{name}' name 'v\x7f'
+         ip -n {0} link set 'v\x7f' up",
+        lab.a
+    ));
+    lab.emud(&[&["attach", "v\x7f", "--profile", &profile][..], &engine].concat())
+        .expect(0);
+    let listed = lab.emud(&["list", "--json"]).expect(0);
+    assert!(listed.out.contains("v\\u007f"), "{}", listed.out);
+    assert_eq!(listed.json()["interfaces"][0]["interface"], "v\x7f");
+    lab.emud(&["detach", "v\x7f"]).expect(0);
 }
 
 /// The kernel's message of an interface with many alternative names is longer than 8 KiB.
