@@ -79,11 +79,7 @@ fn list(json: bool) -> Result<(), Failure> {
 
 /// Returns the text of a valid profile, including comments.
 fn text(name: &str) -> Result<String, Failure> {
-    shipped::find(name)?;
-    match SHIPPED.iter().find(|shipped| shipped.name == name) {
-        Some(shipped) => Ok(shipped.text.to_owned()),
-        None => Ok(std::fs::read_to_string(name)?),
-    }
+    Ok(shipped::find_text(name)?.1)
 }
 
 fn draw(name: &str, output: &Path) -> Result<(), Failure> {

@@ -95,6 +95,14 @@ impl Profile {
     /// # Errors
     /// As [`Profile::from_bytes`], and where the file cannot be read.
     pub fn load(path: &Path) -> Result<Self, ProfileError> {
+        Ok(Self::load_text(path)?.0)
+    }
+
+    /// As [`Profile::load`]; also returns the text, since a pipe can be read once only.
+    ///
+    /// # Errors
+    /// As [`Profile::load`].
+    pub fn load_text(path: &Path) -> Result<(Self, String), ProfileError> {
         let bytes = read_file(path)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let mut profile = Self::read(&bytes, &path.display().to_string(), folder)?;
@@ -102,7 +110,7 @@ impl Profile {
             let stem = path.file_stem().unwrap_or_default().to_string_lossy();
             profile.name = stem.chars().filter(|c| !c.is_control()).take(64).collect();
         }
-        Ok(profile)
+        Ok((profile, String::from_utf8_lossy(&bytes).into_owned()))
     }
 }
 

@@ -42,10 +42,20 @@ pub const SHIPPED: &[Shipped] = shipped!["../../profiles/":
 /// # Errors
 /// As [`Profile::load`], and where no shipped profile has that name.
 pub fn find(what: &str) -> Result<Profile, ProfileError> {
-    match is_file(what) {
-        true => Profile::load(Path::new(what)),
-        false => Profile::parse(text(what)?, &format!("profiles/{what}.toml")),
+    Ok(find_text(what)?.0)
+}
+
+/// As [`find`]; also returns the text.
+///
+/// # Errors
+/// As [`find`].
+pub fn find_text(what: &str) -> Result<(Profile, String), ProfileError> {
+    if is_file(what) {
+        return Profile::load_text(Path::new(what));
     }
+    let text = text(what)?;
+    let profile = Profile::parse(text, &format!("profiles/{what}.toml"))?;
+    Ok((profile, text.to_owned()))
 }
 
 pub(super) fn text(name: &str) -> Result<&'static str, ProfileError> {

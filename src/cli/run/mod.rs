@@ -212,7 +212,7 @@ fn settings(args: &Args, what: &what::What) -> Result<Settings, Failure> {
         user: user(args, caller.as_ref())?,
         root_prepares: args.root == Some(AsRoot::Prepare),
         caller,
-        argv: std::env::args().collect(),
+        argv: Settings::arguments(),
         seed: match args.seed.or(what.seed()) {
             Some(seed) => seed,
             None => random_seed()?,

@@ -60,10 +60,18 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Returns the arguments of this process.
+    pub fn arguments() -> Vec<String> {
+        let given = std::env::args_os();
+        given
+            .map(|one| one.to_string_lossy().into_owned())
+            .collect()
+    }
+
     /// Returns the settings of a run of which nothing is printed, with programs as root.
     pub fn quiet(seed: u64, config: Config) -> Self {
         Self {
-            argv: std::env::args().collect(),
+            argv: Self::arguments(),
             seed,
             engine: EngineChoice::Auto,
             config,
