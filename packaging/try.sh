@@ -64,7 +64,8 @@ if [ -x "$system/usr/bin/dpkg" ]; then
     inside emud show v0 | grep -q 'lte'
     inside emud set v0 down.delay=80ms >/dev/null
     inside emud detach v0 >/dev/null
-    [ -z "$(inside emud list)" ]
+    attached=$(inside emud list)
+    [ -z "$attached" ]
     # minbase keeps documentation; what is not there was not packed.
     for file in man/man1/emud-attach.1.gz man/man5/emud-profile.5.gz man/man5/emud-scenario.5.gz man/man5/emud-log.5.gz \
         bash-completion/completions/emud zsh/site-functions/_emud fish/vendor_completions.d/emud.fish \

@@ -117,12 +117,12 @@ systemctl daemon-reload && systemctl start like || failed 'start of a service li
 in_both() { emud list --all | grep -q '^netns far' && emud list --all | grep -q '^netns later'; }
 within 120 in_both || failed 'a service like emud-watch does not attach'
 systemctl stop like
-in_later() { ! emud list --all | grep -q '^netns far'; }
+in_later() { list=$(emud list --all) && ! grep -q '^netns far' <<<"$list"; }
 within 120 in_later || failed 'the link does not end with the service'
 emud list --all | grep -q '^netns later' || failed 'the link ends before its time'
 [ "$(systemctl show -p NRestarts --value emud-watch)" = 0 ] && systemctl is-active -q emud-watch || failed emud-watch
 /root/control/prerm remove
-[ -z "$(emud list --all)" ] || failed 'a link stays when the package is removed'
+list=$(emud list --all) && [ -z "$list" ] || failed 'a link stays when the package is removed'
 ! systemctl is-active -q emud-metrics emud-watch || failed 'a service stays when the package is removed'
 echo 'RESULT OK'
 systemctl poweroff

@@ -94,10 +94,12 @@ start_docker() {
 
 # listed PATTERN [NUMBER]: wait until this number of links is listed.
 listed() {
-    local lines
+    local list lines
     for _ in $(seq 150); do
-        lines=$(emud list --all 2>/dev/null | grep -c -- "$1" || true)
-        [ "$lines" != "${2-1}" ] || return 0
+        if list=$(emud list --all 2>/dev/null); then
+            lines=$(grep -c -- "$1" <<<"$list" || true)
+            [ "$lines" != "${2-1}" ] || return 0
+        fi
         sleep 0.2
     done
     echo "containers.sh: not listed ${2-1} times: $1" >&2
@@ -237,5 +239,6 @@ while IFS= read -r command; do
     executed=$((executed + 1))
 done < <(awk '/^```console$/ { on = 1; next } /^```$/ { on = 0 } on && sub(/^# /, "")' "$root/docs/containers.md")
 [ "$executed" -ge 14 ] || { echo "containers.sh: only $executed commands: where is the page?" >&2; exit 1; }
-[ -z "$(docker ps -aq)" ] || { echo "containers.sh: a container remains" >&2; exit 1; }
+remain=$(docker ps -aq)
+[ -z "$remain" ] || { echo "containers.sh: a container remains" >&2; exit 1; }
 echo "$executed commands with $engine"

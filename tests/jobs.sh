@@ -69,14 +69,14 @@ add_failure() {
 
 # count NAME STATUS TIME LOG: a job that runs Rust tests counts those; any other counts as one.
 count() {
-    local good bad
-    read -r good bad < <(awk '/^test result: / { p += $4; f += $6 } END { print p + 0, f + 0 }' "$4")
+    local good bad results
+    read -r good bad results < <(awk '/^test result: / { p += $4; f += $6; n++ } END { print p + 0, f + 0, n + 0 }' "$4")
     if [ "$2" -ne 0 ] && [ "$bad" -eq 0 ]; then
         bad=1 # it broke before or after its tests
     elif [ "$2" -eq 0 ] && [ "$good" -eq 0 ]; then
-        case $1 in
-        # No result, or a filter that no test has: nothing was tested.
-        guest* | live* | kernel | pure | unit*) bad=1 ;;
+        case $results,$1 in
+        # A filter that no test has, or no result: nothing was tested.
+        [1-9]* | *,guest* | *,live* | *,kernel | *,pure | *,unit*) bad=1 ;;
         *) good=1 ;;
         esac
     fi

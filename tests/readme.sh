@@ -55,5 +55,6 @@ bash -euo pipefail all </dev/null
 for file in netem.toml measured.toml phone.toml phone.svg dsl.html d.html host.json; do
     [ -s "$file" ] || { echo "readme.sh: no $file" >&2; exit 1; }
 done
-[ -z "$(command emud list)" ] || { echo "readme.sh: something is still attached" >&2; exit 1; }
+attached=$(command emud list)
+[ -z "$attached" ] || { echo "readme.sh: something is still attached" >&2; exit 1; }
 echo "$blocks blocks"
