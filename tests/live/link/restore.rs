@@ -152,6 +152,13 @@ pub fn other_namespace(engine: Engine) {
         emud(&[&detach[..], &["detach", "va"]].concat()).expect(0);
         assert_same("another namespace", &before, &lab.snapshot());
     }
+    // The number of the process is also a name.
+    sh(&format!("ip netns add {pid}"));
+    let said = emud(&["--netns", &pid, "list"]);
+    sh(&format!("ip netns del {pid}"));
+    assert_eq!(said.code, 64, "{said:?}");
+    let both = format!("/run/netns/{pid} or /proc/{pid}/ns/net");
+    assert!(said.err.contains(&both), "{}", said.err);
     let emud = emud_path();
     let emud = emud.display();
     lab.in_a(&format!(
