@@ -68,8 +68,9 @@ pub(super) struct Counts {
     pub contention: Vec<Span>,
     /// It is invalid for nothing but packets that left late.
     pub only_late: bool,
-    /// It is invalid for packets that the engine dropped, and nothing else but such that left late.
-    pub only_dropped: bool,
+    /// If it is invalid for packets that the engine dropped, and nothing else but such that left late: its verdict
+    /// without that.
+    pub only_dropped: Option<RunVerdict>,
     /// When the measured phase began, ns of CLOCK_MONOTONIC.
     pub began_ns: u64,
     /// Of all stations of media together: the time with a carrier, and the whole time, ns.
@@ -100,7 +101,7 @@ impl Counts {
             verdict,
             contention,
             only_late: false,
-            only_dropped: false,
+            only_dropped: None,
             began_ns: began.map_or(0, |line| line.mono_ns),
             carrier_ns: (logged.stations.iter()).fold([0; 2], |[busy, all], sample| {
                 [busy + sample.counted.busy_ns, all + sample.interval_ns]
@@ -323,7 +324,7 @@ mod tests {
             verdict: RunVerdict::Clean,
             contention: vec![],
             only_late: false,
-            only_dropped: false,
+            only_dropped: None,
             began_ns: 0,
             carrier_ns: [0; 2],
             sent: vec![

@@ -161,12 +161,13 @@ impl Bench<'_> {
         let judgement = outcome.judgement();
         let counts = Counts::of(judgement.verdict, contention(judgement), logged);
         let mut counts = counts.map_err(failed)?;
+        let of_host = match judgement.contention.is_empty() {
+            true => RunVerdict::Clean,
+            false => RunVerdict::Contended,
+        };
         let disordered = only_disordered(judgement);
         if disordered.is_some_and(|number| is_slight(number, counts.packets()[0])) {
-            counts.verdict = match judgement.contention.is_empty() {
-                true => RunVerdict::Clean,
-                false => RunVerdict::Contended,
-            };
+            counts.verdict = of_host;
         }
         if judgement.verdict != RunVerdict::Clean {
             let why = text(&outcome.finished);
@@ -182,7 +183,7 @@ impl Bench<'_> {
             ));
         }
         counts.only_late = only_late(judgement);
-        counts.only_dropped = only_dropped(judgement);
+        counts.only_dropped = only_dropped(judgement).then_some(of_host);
         Ok(counts)
     }
 

@@ -101,7 +101,7 @@ struct Packets {
     /// Without room in the sockets of the receiver.
     overflowed: u64,
     /// As in [`Counts`].
-    only_dropped: bool,
+    only_dropped: Option<RunVerdict>,
 }
 
 impl Packets {
@@ -191,10 +191,10 @@ fn figures(
     run: RunVerdict,
 ) -> [Figure; 5] {
     // What the engine drops makes a run invalid, and is one of the counters.
-    let only_dropped = packets.as_ref().is_some_and(|packets| packets.only_dropped);
-    let run = Some(match run {
-        RunVerdict::Invalid if only_dropped && !carried => RunVerdict::Clean,
-        other => other,
+    let only_dropped = packets.as_ref().and_then(|packets| packets.only_dropped);
+    let run = Some(match (run, only_dropped) {
+        (RunVerdict::Invalid, Some(without)) if !carried => without,
+        (other, _) => other,
     });
     let rate = f64::from(rate);
     let sent = packets.as_ref().map_or(1.0, |packets| packets.sum(0));
@@ -247,7 +247,7 @@ mod tests {
                 ..Counted::default()
             },
             overflowed: 0,
-            only_dropped: true,
+            only_dropped: Some(RunVerdict::Clean),
         }
     }
 
@@ -287,8 +287,14 @@ mod tests {
         }
         dropped.link.engine_dropped += 1_000;
         assert_eq!(verdicts(dropped.clone(), true), [FigureVerdict::Invalid; 5]);
+        // The host lacked something, too.
+        dropped.only_dropped = Some(RunVerdict::Contended);
+        assert_eq!(
+            verdicts(dropped.clone(), false),
+            [FigureVerdict::Contended; 5]
+        );
         // It failed for another reason, too.
-        dropped.only_dropped = false;
+        dropped.only_dropped = None;
         assert_eq!(verdicts(dropped, false), [FigureVerdict::Invalid; 5]);
     }
 
