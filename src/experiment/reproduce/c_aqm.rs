@@ -17,6 +17,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     method: "emud's managers on a queue in virtual time with NewReno flows, packet by packet; gains of ns-2 \
              and of the papers",
     scenarios: &[],
+    thresholds: None,
     measure,
 };
 

@@ -18,6 +18,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
              (--quick: 20 s); frames of 802.11 acknowledged at 1 Mbit/s, every second segment of TCP \
              acknowledged, a bit error rate of 9.8e-6",
     scenarios: &[],
+    thresholds: None,
     measure,
 };
 

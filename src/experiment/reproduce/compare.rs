@@ -67,7 +67,8 @@ impl Comparison {
     /// Compares all experiments of both.
     ///
     /// # Errors
-    /// An experiment was carried out with another seed, another length or other thresholds.
+    /// An experiment was carried out with another seed or length, another lateness of an invalid run, or only one of
+    /// them with thresholds of a file. What these thresholds are is not known.
     pub fn of(one: &Reproduction, other: &Reproduction) -> Result<Self, String> {
         let mut comparison = Self {
             rows: vec![],

@@ -7,7 +7,7 @@ use emud_monitor::log::{Clock, Host};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Bench;
+use super::{Bench, Experiment};
 use crate::host::{nanoseconds, now_ns};
 use crate::text::quantity::time;
 use crate::text::to_the_second;
@@ -44,9 +44,12 @@ fn late_of_run() -> Option<u64> {
 }
 
 impl Conditions {
-    pub(super) fn now(bench: &Bench<'_>) -> Self {
+    pub(super) fn now(experiment: &Experiment, bench: &Bench<'_>) -> Self {
         let host = Host::now();
-        let emulator = bench.settings.config.emulator.as_ref();
+        let fixed = experiment.thresholds.map(|thresholds| thresholds());
+        let own_thresholds = bench.own_thresholds && fixed.is_none();
+        let config = fixed.as_ref().unwrap_or(&bench.settings.config);
+        let emulator = config.emulator.as_ref();
         Self {
             began: Clock::now().time(now_ns()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -56,7 +59,7 @@ impl Conditions {
             quick: bench.quick,
             seed: bench.settings.seed,
             attempts: bench.attempts,
-            own_thresholds: bench.own_thresholds,
+            own_thresholds,
             late_ns: emulator.map(|emulator| nanoseconds(emulator.late)),
         }
     }
@@ -102,5 +105,35 @@ fn machine() -> String {
     match model {
         Some(model) => format!("{architecture}, {model}"),
         None => architecture,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use emud_monitor::Config;
+
+    use super::*;
+    use crate::experiment::run::Settings;
+
+    #[test]
+    fn thresholds_of_an_experiment_go_before_those_of_the_caller() {
+        let mut config = Config::default();
+        config.emulator.as_mut().unwrap().late = Duration::from_millis(30);
+        let settings = Settings::quiet(1, config);
+        let bench = Bench {
+            own_thresholds: true,
+            ..Bench::tests(&settings, true)
+        };
+        let of = |name: &str| {
+            let experiment = Experiment::named(name).unwrap();
+            let conditions = Conditions::now(&experiment, &bench);
+            (conditions.own_thresholds, conditions.late_ns)
+        };
+        assert_eq!(of("t-tree"), (true, Some(30_000_000)));
+        for name in ["m-chain", "m-contention"] {
+            assert_eq!(of(name), (false, Some(1_000_000)), "{name}");
+        }
     }
 }

@@ -19,6 +19,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
              radios without a MAC and with babeld of the scenario m-adhoc; judged by the published thresholds, whatever \
              --monitor says",
     scenarios: &["m-chain", "m-adhoc"],
+    thresholds: m_contention::EXPERIMENT.thresholds,
     measure,
 };
 

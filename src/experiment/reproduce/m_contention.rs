@@ -22,6 +22,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
              judged by the published thresholds, whatever --monitor says; with --swap also loads of memory in a \
              control group of 512 MiB",
     scenarios: &["m-contention"],
+    thresholds: Some(|| thresholds(false)),
     measure,
 };
 

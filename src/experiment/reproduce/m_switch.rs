@@ -26,6 +26,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
              less those of one that has a single link, in turn; and 96,000 frames between 8 nodes of the scenario \
              m-switch (--quick: 9,600)",
     scenarios: &["m-switch"],
+    thresholds: None,
     measure,
 };
 

@@ -44,6 +44,8 @@ mod v_badnet;
 use std::io;
 use std::path::PathBuf;
 
+use emud_monitor::Config;
+
 use crate::datapath::attach::HolderStart;
 use crate::experiment::run::{RunError, Settings};
 use crate::experiment::scenario::ScenarioError;
@@ -70,6 +72,8 @@ pub struct Experiment {
     pub method: &'static str,
     /// Shipped scenarios that it runs; empty: it is computed in virtual time.
     pub scenarios: &'static [&'static str],
+    /// The definition of contention of all its runs; `None`: that of the bench.
+    thresholds: Option<fn() -> Config>,
     measure: fn(&Bench<'_>) -> Result<Vec<Figure>, ReproduceError>,
 }
 
@@ -197,7 +201,7 @@ impl Experiment {
     /// # Errors
     /// A run could not take place.
     pub fn reproduce(&self, bench: &Bench<'_>) -> Result<Reproduced, ReproduceError> {
-        let conditions = Conditions::now(bench);
+        let conditions = Conditions::now(self, bench);
         let figures = (self.measure)(bench)?;
         Ok(Reproduced::new(self, conditions, figures))
     }

@@ -314,7 +314,7 @@ mod tests {
         let missing = figure(None, None);
         let deviates = figure(Some(1.0), None);
         let settings = Settings::quiet(1, Config::default());
-        let conditions = Conditions::now(&Bench::tests(&settings, true));
+        let conditions = Conditions::now(&EXPERIMENTS[0], &Bench::tests(&settings, true));
         assert!(conditions.text().ends_with(", packets late from 1ms on"));
         let mut figures = vec![];
         for (one, code) in [

@@ -22,6 +22,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
              rate behind 40 Mbit/s, and synchronous writes beside 8 readers of the same disk behind 100 Mbit/s, \
              instead of 1 Gbit/s; the latter judged by the published thresholds, whatever --monitor says",
     scenarios: &["s-choke"],
+    thresholds: None,
     measure,
 };
 

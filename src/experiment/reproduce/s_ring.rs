@@ -20,6 +20,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
              1 s apart. With --netem each run again with stock netem, and tests of the rates of TCP as the source \
              has them: Z, and ANOVA with Bonferroni's correction",
     scenarios: &["s-ring"],
+    thresholds: None,
     measure,
 };
 

@@ -15,6 +15,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     method: "12.5 MB at 10 Mbit/s, instead of 1.25 GB at 1 Gbit/s, through the scenario s-snake: from the first \
              byte until the last node has the file; the mean of 3 swarms of aria2 (--quick: one)",
     scenarios: &["s-snake"],
+    thresholds: None,
     measure,
 };
 

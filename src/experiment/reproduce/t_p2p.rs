@@ -17,6 +17,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
              pings of 200 bytes in 6 minutes instead of an hour, through the scenario t-p2p; --quick: 16 peers, \
              one every second, and 1,200 pings in a minute",
     scenarios: &["t-p2p"],
+    thresholds: None,
     measure,
 };
 

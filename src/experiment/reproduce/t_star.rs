@@ -12,6 +12,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     source: t_tree::EXPERIMENT.source,
     method: "10^5 pings, every 2 ms, of three pairs at once through the scenario t-star; --quick: 5,000",
     scenarios: &["t-star"],
+    thresholds: None,
     measure,
 };
 

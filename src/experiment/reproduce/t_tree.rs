@@ -13,6 +13,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     method: "UDP streams through the scenario t-tree; rates on the wire, counted by the receiver, so theory \
              includes the loss of the class; without the first second",
     scenarios: &["t-tree"],
+    thresholds: None,
     measure,
 };
 

@@ -18,6 +18,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     method: "the scenario broch, one motion of 900 s for each speed and pause, beside the paths that its positions allow \
              within 250 m; --quick: 30 nodes on 900 x 300 m for 75 s, at up to 20 m/s without a pause, and without motion",
     scenarios: &["broch"],
+    thresholds: None,
     measure,
 };
 

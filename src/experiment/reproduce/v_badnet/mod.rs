@@ -17,6 +17,7 @@ pub(super) const LOSS: Experiment = Experiment {
     source: SOURCE,
     method: METHOD,
     scenarios: &[SCENARIO],
+    thresholds: None,
     measure: |bench| measure(bench, &BY_LOSS),
 };
 
@@ -26,6 +27,7 @@ pub(super) const LATENCY: Experiment = Experiment {
     source: SOURCE,
     method: METHOD,
     scenarios: &[SCENARIO],
+    thresholds: None,
     measure: |bench| measure(bench, &BY_SHARE),
 };
 
