@@ -7,7 +7,7 @@ use super::criterion::{Cell, Criterion, cell, worst};
 use super::live::{Variant, lacks};
 use super::m_contention::{self, thresholds};
 use super::search::{Seen, first, next};
-use super::{Bench, Experiment, Figure, ReproduceError, Tolerance, m_manet};
+use super::{Bench, Experiment, Figure, ReproduceError, Tolerance, m_manet, ping};
 use crate::experiment::traffic::Transferred;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -107,12 +107,14 @@ const AD_HOC: Chain = Chain {
 
 fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
     let mut figures = WIRED.measure(bench)?;
-    figures.extend(match lacks("babeld") {
-        true => {
+    let needed = [("babeld", m_manet::LACKS), ("ping", ping::LACKS)];
+    let missing = needed.into_iter().find(|(program, _)| lacks(program));
+    figures.extend(match missing {
+        Some((_, remedy)) => {
             let figure = Figure::new(AD_HOC.deviation(true), "nodes");
-            vec![figure.published(AD_HOC.published).lacking(m_manet::LACKS)]
+            vec![figure.published(AD_HOC.published).lacking(remedy)]
         }
-        false => AD_HOC.measure(bench)?,
+        None => AD_HOC.measure(bench)?,
     });
     Ok(figures)
 }
