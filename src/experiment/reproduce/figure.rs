@@ -115,8 +115,16 @@ impl Figure {
         }
     }
 
+    /// A limit that is no number, as of nothing that was counted, does not replace the one before: JSON cannot keep it.
     pub(super) fn within(self, tolerance: Tolerance) -> Self {
-        Self { tolerance, ..self }
+        let [from, to] = match tolerance {
+            Tolerance::Range(from, to) => [from, to],
+            Tolerance::Share(of) | Tolerance::Absolute(of) | Tolerance::AtLeast(of) => [of; 2],
+        };
+        match from.is_finite() && to.is_finite() {
+            true => Self { tolerance, ..self },
+            false => self,
+        }
     }
 
     /// Its value with netem, for the reader: the verdict is emud's.
@@ -237,6 +245,22 @@ mod tests {
         let least = Figure::new("x", "s").within(Tolerance::AtLeast(1.0));
         let of = [0.9, 1.0, 99.0].map(|value| judged(&least, value));
         assert_eq!(of, [deviates, within, within]);
+    }
+
+    /// JSON has null for what is no number, and null is no limit.
+    #[test]
+    fn limits_are_numbers() {
+        let (nan, infinite) = (f64::NAN, f64::INFINITY);
+        let figure = Figure::new("x", "s").within(Tolerance::Range(1.0, 2.0));
+        for tolerance in [
+            Tolerance::Range(nan, 2.0),
+            Tolerance::Range(1.0, infinite),
+            Tolerance::Share(nan),
+            Tolerance::Absolute(infinite),
+            Tolerance::AtLeast(nan),
+        ] {
+            assert_eq!(figure.clone().within(tolerance), figure);
+        }
     }
 
     /// A reason covers the difference that it is known for, and no other.

@@ -167,13 +167,20 @@ impl Form {
     fn figures(self, title: &str, reach: &Reach, counts: &Counts) -> Vec<Figure> {
         let run = Some(counts.verdict);
         let figure = |name: &str, unit| Figure::new(format!("{title}: {name}"), unit);
-        let tally = self.tally(reach, counts).unwrap_or_default();
-        let percent = |packets: u64| 100.0 * packets as f64 / tally.sent as f64;
-        let connected = percent(tally.connected);
-        let ratio = figure("delivery ratio", "%").theory(connected);
-        let ratio = ratio.within(match reach.moves {
-            true => Tolerance::Range(percent(tally.lasting), connected + ROUNDED),
-            false => Tolerance::Range(FOUND * connected, connected),
+        let tally = self.tally(reach, counts).filter(|tally| tally.sent > 0);
+        let shares = tally.as_ref().map(|tally| {
+            let percent = |packets: u64| 100.0 * packets as f64 / tally.sent as f64;
+            [tally.connected, tally.lasting, tally.arrived].map(percent)
+        });
+        let ratio = figure("delivery ratio", "%");
+        let (ratio, connected) = match shares {
+            Some([connected, ..]) => (ratio.theory(connected), connected),
+            None => (ratio, 100.0),
+        };
+        let ratio = ratio.within(match (shares, reach.moves) {
+            (None, _) => Tolerance::Range(0.0, 100.0),
+            (Some([_, lasting, _]), true) => Tolerance::Range(lasting, connected + ROUNDED),
+            (Some(_), false) => Tolerance::Range(FOUND * connected, connected),
         });
         let busy = counts.busy().map(|share| 100.0 * share);
         let [sum, bytes_sum] =
@@ -196,17 +203,18 @@ impl Form {
         let beyond = beyond.within(Tolerance::Absolute(0.0));
         let detours = figure("hops beyond the shortest path: mean", "hops");
         let detours = detours.within(Tolerance::Range(-DETOUR_HOPS / 10.0, DETOUR_HOPS));
-        let detour = tally.detour_hops as f64 / tally.with_path as f64;
         let hellos = f64::from(self.nodes) * (self.seconds / HELLO_S) as f64;
         let routing = |name: &str, unit, least: f64| {
             figure(name, unit).within(Tolerance::AtLeast(ALL_HELLOS * least))
         };
         let packets = routing("routing packets", "packets", hellos);
         let bytes = routing("routing data", "kB", hellos * LEAST_BYTES / 1e3);
+        let impossible = tally.as_ref().map(|tally| tally.impossible as f64);
+        let detour = tally.map(|tally| tally.detour_hops as f64 / tally.with_path as f64);
         vec![
-            ratio.measured(Some(percent(tally.arrived)), run),
-            beyond.measured((tally.sent > 0).then_some(tally.impossible as f64), run),
-            detours.measured(Some(detour), run),
+            ratio.measured(shares.map(|[.., arrived]| arrived), run),
+            beyond.measured(impossible, run),
+            detours.measured(detour, run),
             carrier.measured(busy, run),
             packets.measured(sum, run),
             bytes.measured(bytes_sum.map(|bytes| bytes / 1e3), run),
@@ -216,11 +224,15 @@ impl Form {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::process::Command;
+
     use emud_monitor::log::{RunVerdict, StationCounted, StationSample};
 
     use super::super::FigureVerdict;
     use super::super::counts::Logged;
     use super::*;
+    use crate::experiment::scenario::{Overrides, Program, shipped};
     use crate::experiment::traffic::{Received, Sent};
 
     const TEST: Form = Form {
@@ -334,5 +346,46 @@ mod tests {
         // Nothing agrees with a run that the host could not keep up with.
         let contended = verdicts(RunVerdict::Contended, [4, 4], [63, 63], [0.1, 1_200.0]);
         assert_eq!(contended, [Contended; 6]);
+    }
+
+    /// Theory and limits are of what was sent, and without it the result can be read again.
+    #[test]
+    fn without_counts_there_is_no_theory() {
+        let counts = Counts::of(RunVerdict::Clean, vec![], Logged::parse("").unwrap()).unwrap();
+        let reach = Reach::new(&[still(0.0)], 20.0, 20 * S);
+        let figures = TEST.figures("test", &reach, &counts);
+        let ratio = &figures[0];
+        assert_eq!((ratio.theory, ratio.measured), (None, None));
+        assert_eq!(ratio.tolerance, Tolerance::Range(0.0, 100.0));
+        let missing = |figure: &Figure| figure.verdict == FigureVerdict::Missing;
+        assert!(figures.iter().all(missing));
+        let json = serde_json::to_string(&figures).unwrap();
+        let read: Vec<Figure> = serde_json::from_str(&json).unwrap();
+        assert_eq!(read.len(), figures.len());
+    }
+
+    #[test]
+    fn a_node_fails_with_its_sender_and_with_its_receiver() {
+        let scenario = shipped::find("broch").unwrap();
+        let plan = scenario.plan(&Overrides::default()).unwrap();
+        let Some(Program::Shell(text)) = &plan.nodes[0].command else {
+            panic!()
+        };
+        // Instead of emud: `sh traffic` and `sh metric`.
+        let folder = std::env::temp_dir().join(format!("emud-broch-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("traffic"), "[ \"$1\" != \"$FAILS\" ]\n").unwrap();
+        fs::write(folder.join("metric"), "").unwrap();
+        // Of five nodes the first one sends, and the third one receives.
+        let code = |index: &str, fails: &str| {
+            let mut node = Command::new("sh");
+            node.args(["-c", text]).current_dir(&folder);
+            node.envs([("EMUD", "sh"), ("EMUD_COUNT", "5"), ("LAST", "1")]);
+            node.envs([("EMUD_INDEX", index), ("FAILS", fails)]);
+            node.status().unwrap().code()
+        };
+        assert_eq!([code("1", "receive"), code("3", "send")], [Some(0); 2]);
+        assert_eq!([code("1", "send"), code("3", "receive")], [Some(1); 2]);
+        fs::remove_dir_all(&folder).unwrap();
     }
 }
