@@ -52,6 +52,7 @@ const FACTOR: f64 = 4.0;
 const UNCACHED: f64 = 10.0;
 const MEMORY: &str =
     "each pair has a separate state in memory, which the caches of the CPU do not hold";
+const COARSE: &str = "the clock of this host is too coarse to measure a decision";
 
 fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
     (bench.progress)("m-switch: decisions");
@@ -216,13 +217,19 @@ fn kernel(error: impl std::fmt::Display) -> ReproduceError {
 /// The cost of the decision is the difference; a run also contains the whole rest of the classifier.
 fn figures(without: Runs, same: Runs, any: Runs) -> Vec<Figure> {
     let [least, mean, most] = PUBLISHED;
+    // Each run and each decision takes some time.
+    let judged = |figure: Figure, ns: f64| match without.least > 0.0 && ns > 0.0 {
+        true => figure.measured(Some(ns), None),
+        false => figure.lacking(COARSE),
+    };
     let figure = |name: &str, published: f64, value: f64| {
         let figure = Figure::new(name, "ns").published(published);
         let figure = figure.within(Tolerance::Range(0.0, FACTOR * published));
-        figure.measured(Some(value), None)
+        judged(figure, value)
     };
     let other = Figure::new("decision, each frame of another pair: median", "ns");
     let other = other.within(Tolerance::Range(0.0, FACTOR * mean));
+    let other = other.known(FACTOR * mean, UNCACHED * mean, MEMORY);
     let longest = Figure::new("the whole classifier, longest but for 1 in 1,000", "ns");
     let longest = longest
         .published(most)
@@ -230,10 +237,8 @@ fn figures(without: Runs, same: Runs, any: Runs) -> Vec<Figure> {
     vec![
         figure("decision: shortest", least, same.least - without.least),
         figure("decision: median", mean, same.median - without.median),
-        other
-            .known(FACTOR * mean, UNCACHED * mean, MEMORY)
-            .measured(Some(any.median - without.median), None),
-        longest.measured(Some(any.long.max(same.long)), None),
+        judged(other, any.median - without.median),
+        judged(longest, any.long.max(same.long)),
     ]
 }
 
@@ -307,6 +312,21 @@ mod tests {
         };
         assert!(verdicts(1_200, 1_300).eq([Deviates, Within]));
         assert!(verdicts(250, 60_000).eq([Within, Deviates]));
+        // A coarse clock has runs without a duration, and decisions that shorten them.
+        let missing = |without, same, any| {
+            let figures = figures(without, same, any);
+            let is_missing = |figure: &Figure| figure.verdict == FigureVerdict::Missing;
+            figures.iter().map(is_missing).collect::<Vec<_>>()
+        };
+        let none = Runs {
+            least: 0.0,
+            median: 0.0,
+            long: 0.0,
+        };
+        let coarse = missing(none, of(250, 250), of(700, 1_600));
+        assert_eq!(coarse, [true; 4]);
+        let noise = missing(of(100, 100), of(100, 100), of(90, 1_600));
+        assert_eq!(noise, [true, true, true, false]);
     }
 
     /// One of 1,000 may be an interrupt.
