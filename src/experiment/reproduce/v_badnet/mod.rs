@@ -185,13 +185,29 @@ fn measure(bench: &Bench<'_>, of: &Points) -> Result<Vec<Figure>, ReproduceError
         .points
         .iter()
         .map(|&(percent, tcp, udp)| (percent, tcp / udp));
-    let figure = Figure::new(format!("UDP is faster from this share {}", of.what), "%");
+    let (is_faster, share) = faster(&ratios);
+    let which = match is_faster {
+        true => "is faster from",
+        false => "is not faster up to",
+    };
+    let figure = Figure::new(format!("UDP {which} this share {}", of.what), "%");
     let figure = match crossing(published) {
         Some(at) => of.near(figure.published(at), at),
         None => figure,
     };
-    figures.push(figure.measured(crossing(ratios), worst(&runs)));
+    figures.push(figure.measured(share, worst(&runs)));
     Ok(figures)
+}
+
+/// Returns whether UDP is faster from a share on, and that share, otherwise the largest one; `None`: no share has a
+/// ratio of TCP to UDP.
+fn faster(ratios: &[(f64, f64)]) -> (bool, Option<f64>) {
+    let [first, last] = [ratios.first(), ratios.last()];
+    match (crossing(ratios.iter().copied()), last) {
+        (None, Some((share, ratio))) if *ratio > 1.0 => (false, Some(*share)),
+        // Without a crossing it is faster at all points.
+        (crossing, _) => (true, crossing.or(first.map(|(share, _)| *share))),
+    }
 }
 
 /// Returns where a ratio falls to 1, between two points on a logarithmic scale.
@@ -250,5 +266,18 @@ mod tests {
         };
         assert!((2.8..2.9).contains(&published(&BY_LOSS)));
         assert!((6.3..6.4).contains(&published(&BY_SHARE)));
+    }
+
+    /// A row without a value would be one that was not measured.
+    #[test]
+    fn udp_that_is_faster_nowhere_or_everywhere_has_a_share() {
+        let of = |[a, b, c]: [f64; 3]| faster(&[(0.0, a), (2.0, b), (3.0, c)]);
+        assert_eq!(of([2.0, 0.5, 0.4]), (true, Some(1.0)));
+        assert_eq!(of([2.0, 1.5, 1.2]), (false, Some(3.0)));
+        assert_eq!(of([0.9, 0.5, 0.4]), (true, Some(0.0)));
+        // At first by chance.
+        assert_eq!(of([0.9, 1.5, 1.2]), (false, Some(3.0)));
+        assert_eq!(of([0.9, 2.0, 0.5]), (true, Some(2.5)));
+        assert_eq!(faster(&[]), (true, None));
     }
 }
