@@ -19,11 +19,11 @@ const EVERY: Duration = Duration::from_micros(500);
 /// Fewer samples than one in this time may all have missed that the disk was empty.
 const DENSE: Duration = Duration::from_millis(5);
 
-/// A disk, watched until [`DiskUse::longest`].
+/// A disk, watched until [`DiskUse::longest`], or until this value goes because a run failed.
 pub(super) struct DiskUse {
     stop: Arc<AtomicBool>,
-    /// Time in ns of CLOCK_MONOTONIC, and whether a request was pending.
-    samples: JoinHandle<Vec<(u64, bool)>>,
+    /// Time in ns of CLOCK_MONOTONIC, and whether a request was pending; `None`: it is not watched any more.
+    samples: Option<JoinHandle<Vec<(u64, bool)>>>,
 }
 
 /// Returns the time for which the criterion has a disk never empty.
@@ -50,11 +50,15 @@ impl DiskUse {
 
     /// The same of a disk; `None`: it has no such count.
     pub fn of(device: u64) -> Option<Self> {
-        let path = format!(
+        Self::by(format!(
             "/sys/dev/block/{}:{}/inflight",
             major(device),
             minor(device)
-        );
+        ))
+    }
+
+    /// The same by the file with its count.
+    fn by(path: String) -> Option<Self> {
         fs::read(&path).ok()?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
@@ -69,14 +73,28 @@ impl DiskUse {
             }
             samples
         });
-        Some(Self { stop, samples })
+        Some(Self {
+            stop,
+            samples: Some(samples),
+        })
     }
 
     /// Returns the longest time after `from_ns` in which no sample found it empty. Between two samples it may have been.
-    pub fn longest(self, from_ns: u64) -> Duration {
+    pub fn longest(mut self, from_ns: u64) -> Duration {
+        longest(&self.end(), from_ns)
+    }
+
+    fn end(&mut self) -> Vec<(u64, bool)> {
         self.stop.store(true, Ordering::Relaxed);
-        let samples = self.samples.join().unwrap_or_default();
-        longest(&samples, from_ns)
+        let samples = self.samples.take();
+        samples.map_or_else(Vec::new, |samples| samples.join().unwrap_or_default())
+    }
+}
+
+/// A sample every 0.5 ms is a load itself, also on what is measured after a failure.
+impl Drop for DiskUse {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -100,6 +118,20 @@ mod tests {
     const MS: u64 = 1_000_000;
     fn samples(pending: impl Fn(u64) -> bool) -> Vec<(u64, bool)> {
         (0..500).map(|ms| (ms * MS, pending(ms))).collect()
+    }
+
+    #[test]
+    fn without_a_result_the_thread_ends_too() {
+        let path = std::env::temp_dir().join(format!("emud-inflight-{}", std::process::id()));
+        fs::write(&path, "       1        0\n").unwrap();
+        let disk = DiskUse::by(path.display().to_string()).unwrap();
+        let stop = Arc::downgrade(&disk.stop);
+        drop(disk);
+        // It was the last one that had it.
+        assert_eq!(stop.strong_count(), 0);
+        let disk = DiskUse::by(path.display().to_string()).unwrap();
+        assert_eq!(disk.longest(u64::MAX), Duration::ZERO);
+        fs::remove_file(path).unwrap();
     }
 
     #[test]
