@@ -2,6 +2,7 @@
 //! M: how many nodes with the load of one resource it takes until a criterion alarms.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::thread::available_parallelism;
 
 use emud_monitor::config::{Class, Config, GroupBy};
@@ -38,7 +39,10 @@ const DISK: &str = "disk /var/tmp --read --size 100MB --block 256KiB";
 const LOADS: &str = "emud";
 /// Of the source's machine.
 const MEMORY_BYTES: u64 = 512 << 20;
-const NO_SWAP: &str = "this host has no swap space: `swapon` a partition or a file";
+/// Up to 960 MB of loads need 423 MB of it.
+const SWAP_MIB: u64 = 512;
+const NO_SWAP: &str =
+    "this host has less than 512 MiB of swap space: `swapon` a partition or a file";
 const NO_LIMIT: &str = "no hierarchy of control groups on this host limits memory";
 
 /// A row of the table.
@@ -211,6 +215,21 @@ pub(super) fn thresholds(external: bool) -> Config {
     config
 }
 
+/// Returns the swap space of a host by its /proc/swaps, in MiB. The kernel does not count the first page of an area, which
+/// has its header.
+fn swap_mib(swaps: &str) -> u64 {
+    let sizes = swaps.lines().skip(1).filter_map(|area| {
+        let kib: u64 = area.split_whitespace().nth(2)?.parse().ok()?;
+        Some(kib.div_ceil(1024))
+    });
+    sizes.sum()
+}
+
+fn has_swap() -> bool {
+    let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
+    of_swap().is_some() && swap_mib(&swaps) >= SWAP_MIB
+}
+
 /// What a run with one number of nodes shows.
 struct Shown {
     verdict: RunVerdict,
@@ -222,7 +241,7 @@ struct Shown {
 
 impl Row {
     fn figures(&self, bench: &Bench<'_>, cpus: u32) -> Result<Vec<Figure>, ReproduceError> {
-        if self.small && of_swap().is_none() {
+        if self.small && !has_swap() {
             return Ok(self.lacking(NO_SWAP));
         }
         let memory = match self.small.then(|| SmallMemory::create(MEMORY_BYTES)) {
@@ -346,8 +365,11 @@ fn by_loads(contention: Vec<Span>) -> Vec<Span> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
     use crate::experiment::reproduce::FigureVerdict;
+    use crate::experiment::scenario::{Overrides, Program, shipped};
     use emud_monitor::log::SpanShare;
 
     #[test]
@@ -457,5 +479,35 @@ mod tests {
         }
         let other = row.others(1, &[contended]);
         assert_eq!(other.verdict, FigureVerdict::Deviates);
+    }
+
+    #[test]
+    fn swap_space_is_the_sum_of_all_areas() {
+        let head = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n";
+        let of = |areas: &[&str]| swap_mib(&format!("{head}{}", areas.concat()));
+        assert_eq!([of(&[]), swap_mib("")], [0; 2]);
+        // `fallocate -l 512M`, and a device of 8 MiB.
+        let file = "/var/tmp/a\\040name                     file\t\t524284\t\t0\t\t-2\n";
+        let device = "/dev/zram0                              partition\t8188\t\t4096\t\t100\n";
+        assert_eq!([of(&[file]), of(&[device])], [512, 8]);
+        assert_eq!(of(&[file, device]), 520);
+    }
+
+    /// Then the run is invalid.
+    #[test]
+    fn a_load_that_fails_ends_the_service_with_an_error() {
+        let scenario = shipped::find("m-contention").unwrap();
+        let plan = scenario.plan(&Overrides::default()).unwrap();
+        let host = plan.nodes.iter().find(|node| node.name == "host");
+        let Some(Program::Shell(text)) = &host.unwrap().command else {
+            panic!()
+        };
+        let code = |emud: &str| {
+            let mut host = Command::new("sh");
+            host.args(["-c", text]);
+            host.envs([("EMUD", emud), ("NODES", "3")]);
+            host.status().unwrap().code()
+        };
+        assert_eq!([code("true"), code("false")], [Some(0), Some(1)]);
     }
 }
