@@ -70,7 +70,7 @@ enum Verb {
         /// Pause after the last datagram
         #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration)]
         linger: Duration,
-        /// Exit with 0 even if no datagram had a route
+        /// Exit with 0 even if no datagram had a route, or nothing listens
         #[arg(long)]
         patient: bool,
     },

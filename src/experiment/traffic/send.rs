@@ -33,7 +33,7 @@ pub struct Stream {
     pub tos: u8,
     /// Pause after the last packet.
     pub linger: Duration,
-    /// Whether it is no error if no packet had a route.
+    /// Whether it is no error if no packet had a route, or nothing listens (yet).
     pub patient: bool,
 }
 
@@ -45,6 +45,7 @@ struct To<'a> {
     address: SocketAddr,
     socket: UdpSocket,
     connected: bool,
+    patient: bool,
     host: u32,
     sent: Sent,
 }
@@ -118,6 +119,7 @@ impl<'a> To<'a> {
             address,
             connected: has_route(socket.connect(address)).map_err(failed(name))?,
             socket,
+            patient: stream.patient,
             host,
             sent: Sent {
                 port: address.port(),
@@ -144,8 +146,13 @@ impl<'a> To<'a> {
         if !self.connected {
             self.connected = has_route(self.socket.connect(self.address)).map_err(what())?;
         }
-        let sent =
-            self.connected && has_route(self.socket.send(data).map(|_| ())).map_err(what())?;
+        let send = || self.socket.send(data).map(|_| ());
+        let sent = || match send() {
+            // Of an earlier packet; this one was not sent.
+            Err(e) if self.patient && e.kind() == io::ErrorKind::ConnectionRefused => send(),
+            result => result,
+        };
+        let sent = self.connected && has_route(sent()).map_err(what())?;
         if self.sent.packets == 0 {
             self.sent.first_ns = now;
         }
@@ -200,6 +207,24 @@ pub(super) mod tests {
             linger: Duration::from_millis(100),
             patient: false,
         }
+    }
+
+    #[test]
+    fn a_patient_sender_does_not_need_a_receiver() {
+        let free = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let nobody = Stream {
+            packets: 5,
+            ..stream(&[port])
+        };
+        assert!(send(&nobody).is_err());
+        let patient = Stream {
+            patient: true,
+            ..nobody
+        };
+        let sent = &send(&patient).unwrap()[0];
+        assert_eq!((sent.packets, sent.unroutable), (5, 0));
     }
 
     /// As any receiver of RTP finds it: 2 Mbit/s are 10,000 bytes in a frame of 40 ms, seven datagrams of 1,400 and
