@@ -167,9 +167,9 @@ awk '/^```text$/ { on = 1; next } /^```$/ { on = 0 } on' docs/top.md | cmp -s - 
 while IFS=: read -r line message; do
     checked=$((checked + 1))
     quotes=$((quotes + 1))
-    while IFS= read -r part; do
+    while read -r part; do
         grep -rqF -- "$part" src monitor/src || fail "docs/README.md:$line" "$message" "emud has no such message"
-    done < <(sed 's/ *\.\.\. */\n/g' <<<"$message")
+    done <<<"${message//.../$'\n'}"
 done < <(grep -noE 'reports "[^"]+"' docs/README.md | sed -E 's/reports "(.*)"/\1/')
 
 # Blocks that are not found are no mistakes.

@@ -642,10 +642,10 @@ const MISTAKES: &[(&str, &[&str])] = &[
     ("mobility = { model = \"random-waypoint\" }", &["area"]),
     ("mobility = { trace = \"/nonexistent\" }", &["/nonexistent"]),
     (
-        "mobility = { trace = \"/nonexistent\", speed = [1, 2], pase = \"1s\" }",
+        "mobility = { trace = \"/nonexistent\", speed = [1, 2], steps = \"1s\" }",
         &[
             "`trace` has no `speed`",
-            "`trace` has no `pase`",
+            "`trace` has no `steps`",
             "/nonexistent",
         ],
     ),
