@@ -296,7 +296,8 @@ static __always_inline enum emud_entry emud_enter(struct emud_server *s,
 		return EMUD_ENTRY_FOREIGN;
 	/* Two packets do not come at one time if the server has gone on in between. */
 	s->now = s->now < now ? now : s->now + 1;
-	if (is_limited || !emud_is_full(s, emud_node_at(s, node), classed->bytes))
+	if (is_limited ||
+	    !emud_is_full(s, emud_node_at(s, node), classed->bytes, classed->packets))
 		return EMUD_ENTRY_WAITS;
 	return EMUD_ENTRY_DROPPED;
 }
@@ -351,10 +352,11 @@ static long emud_free_next_classed(__u32 i, __u32 *direction)
 
 	if (node >= s->nodes)
 		return 1;
-	number = emud_queue_pop(n, 0);
+	number = emud_queue_pop(n, 0, 0);
 	if (!number) {
 		s->event_node++;
 		n->backlog = 0;
+		n->waiting = 0;
 		count = emud_account(s, node);
 		if (count)
 			emud_count_queue(count, n);

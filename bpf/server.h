@@ -74,6 +74,7 @@ __noinline int emud_new_head(__u32 direction, __u32 node)
 		c = emud_customer_at(n->queue.first);
 	n->head_number = c ? c->number : 0;
 	n->head_bytes = c ? c->classed.bytes : 0;
+	n->head_packets = c ? c->classed.packets : 0;
 	emud_watch(s, n);
 	if (!before && n->head_number)
 		emud_fill(s, node, 1);
@@ -149,18 +150,21 @@ static __always_inline __u64 emud_backlog(const struct emud_server *s,
 	return n->backlog + (left < n->sent_bytes ? left : n->sent_bytes);
 }
 
+/* A super-packet longer than the limit finds room in an empty class alone. */
 static __always_inline int emud_is_full(const struct emud_server *s,
-					const struct emud_node *n, __u32 bytes)
+					const struct emud_node *n, __u32 bytes,
+					__u32 train)
 {
-	const __u32 packets = n->waiting + (n->sent.at > s->now);
+	const __u32 packets = n->waiting + (n->sent.at > s->now ? n->sent_packets : 0);
 
-	return packets >= n->plan.limit_packets ||
+	return packets + (packets ? train : 1) > n->plan.limit_packets ||
 	       (n->plan.limit_bytes != ~0ULL &&
 		emud_backlog(s, n) + bytes > n->plan.limit_bytes);
 }
 
 /* Takes the first packet out of a leaf's queue. Returns its number, 0: there is none. */
-static __always_inline __u32 emud_queue_pop(struct emud_node *n, __u32 bytes)
+static __always_inline __u32 emud_queue_pop(struct emud_node *n, __u32 bytes,
+					    __u32 packets)
 {
 	const __u32 number = n->queue.first;
 	struct emud_waiting *value;
@@ -171,7 +175,7 @@ static __always_inline __u32 emud_queue_pop(struct emud_node *n, __u32 bytes)
 	if (!value)
 		return 0;
 	n->queue.first = value->next;
-	n->waiting--;
+	n->waiting -= packets;
 	n->backlog -= bytes;
 	value->next = 0;
 	return number;
@@ -183,12 +187,14 @@ static __always_inline void emud_admit(__u32 direction, struct emud_server *s, _
 				       __u32 number, struct emud_customer *c)
 {
 	struct emud_node *n = emud_node_at(s, node);
+	const int is_first = !n->queue.first;
 
 	c->number = ++s->admitted;
 	c->waits = 1;
 	emud_list_push(&n->queue, number);
 	n->backlog += c->classed.bytes;
-	if (!n->waiting++)
+	n->waiting += c->classed.packets;
+	if (is_first)
 		emud_new_head(direction, node);
 }
 
@@ -196,7 +202,7 @@ static __always_inline void emud_admit(__u32 direction, struct emud_server *s, _
 static __always_inline __u32 emud_expire(__u32 direction, struct emud_server *s)
 {
 	struct emud_node *n = emud_node_at(s, s->event_node);
-	const __u32 number = emud_queue_pop(n, n->head_bytes);
+	const __u32 number = emud_queue_pop(n, n->head_bytes, n->head_packets);
 
 	emud_new_head(direction, s->event_node);
 	return number;
@@ -206,7 +212,8 @@ static __always_inline __u32 emud_expire(__u32 direction, struct emud_server *s)
 static __always_inline __u32 emud_send(__u32 direction, struct emud_server *s, __u32 leaf)
 {
 	struct emud_node *n = emud_node_at(s, leaf);
-	const __u32 bytes = n->head_bytes, number = emud_queue_pop(n, bytes);
+	const __u32 bytes = n->head_bytes, packets = n->head_packets;
+	const __u32 number = emud_queue_pop(n, bytes, packets);
 
 	if (!number)
 		return 0;
@@ -214,6 +221,7 @@ static __always_inline __u32 emud_send(__u32 direction, struct emud_server *s, _
 	emud_use(&s->wire, bytes, s->rate);
 	n->sent = s->wire;
 	n->sent_bytes = bytes;
+	n->sent_packets = packets;
 	emud_charge(direction, leaf, bytes);
 	emud_new_head(direction, leaf);
 	return number;

@@ -45,8 +45,10 @@ struct emud_node {
 
 	/* a leaf's queue */
 	struct emud_list queue;
-	__u32 waiting; /* packets */
+	__u32 waiting; /* packets, those of super-packets */
 	__u32 head_bytes;
+	__u32 head_packets;
+	__u32 sent_packets; /* on the wire last */
 	__u64 head_number; /* of the packet, in the order of arrival; 0: none waits */
 	__u64 head_after; /* from the start of its transmission to a departure, ns, at least */
 	__u64 expiry; /* when the first one has waited too long; EMUD_NEVER: never */

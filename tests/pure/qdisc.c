@@ -241,6 +241,7 @@ static int tokens(void)
 }
 
 static unsigned int truesize;
+static unsigned int train = 1; /* packets of each super-packet */
 
 /* Returns the number of the packet; below 0: it is dropped. */
 static int put_classed(__u32 class, __u64 delay_ns, int is_held, __u16 token)
@@ -259,7 +260,7 @@ static int put_classed(__u32 class, __u64 delay_ns, int is_held, __u16 token)
 			.bytes = 64 + random_below(1450),
 			.flags = (random_below(10) ? 0 : EMUD_SERVICE_LOST) |
 				 (is_held ? EMUD_SERVICE_HELD : 0),
-			.packets = 1,
+			.packets = train,
 			.token = token,
 		};
 		earliest[i] = clock_ns + told->bytes * 80 + delay_ns;
@@ -276,7 +277,7 @@ static void enqueue_classed(__u32 class, __u64 delay_ns, int is_held)
 {
 	__u16 token = random_below(EMUD_TOKENS);
 
-	offered[class]++;
+	offered[class] += train;
 	if (put_classed(class, delay_ns, is_held, token) < 0 && is_held)
 		fails("one whose sender waits is dropped");
 	if (!is_held)
@@ -349,6 +350,27 @@ static void senders_have_limits(void)
 	emud_reset(&sch);
 }
 
+/* A limit in packets is one of those in super-packets; a longer one comes alone. */
+static void trains_have_limits(void)
+{
+	train = 16;
+	for (int i = 0; i < 4; i++)
+		if ((put_classed(1, 0, 0, 0) >= 0) != (i < 2))
+			fails("super-packets count as one packet");
+	train = 8;
+	if (put_classed(1, 0, 0, 0) < 0 || put_classed(1, 0, 0, 0) >= 0)
+		fails("a super-packet has no room that is there");
+	if (classes[0].backlog_packets != 40)
+		fails("a backlog of super-packets");
+	emud_reset(&sch);
+	train = 50;
+	for (int i = 0; i < 2; i++)
+		if ((put_classed(1, 0, 0, 0) >= 0) != (i < 1))
+			fails("a super-packet above the limit");
+	train = 1;
+	emud_reset(&sch);
+}
+
 /* What a class sends late departs at once, and nothing else does. */
 static void late(void)
 {
@@ -376,6 +398,7 @@ static void with_classes(void)
 			timer_ns = 0;
 			run_classed(0);
 		}
+		train = random_below(4) ? 1 : 1 + random_below(20);
 		/* More than it can send, and nothing for a while. */
 		if (i % 2000 < 1500 && random_below(3))
 			enqueue_classed((__u32[]){1, 3, 4}[random_below(3)],
@@ -421,7 +444,9 @@ static void with_classes(void)
 	    emud_servers[0].held)
 		fails("a class is not empty");
 	late();
+	train = 1;
 	senders_have_limits();
+	trains_have_limits();
 }
 
 int main(void)

@@ -87,12 +87,13 @@ static void arrive(struct emud_server *s, __u32 i)
 		;
 	if (s->now < at)
 		s->now = at;
-	if (emud_is_full(s, emud_node_at(s, node), bytes)) {
+	if (emud_is_full(s, emud_node_at(s, node), bytes, 1)) {
 		printf("full %u\n", i);
 		return;
 	}
 	customers[i].arrival = at;
 	customers[i].classed.bytes = bytes;
+	customers[i].classed.packets = 1;
 	emud_admit(0, s, node, i + 1, &customers[i]);
 }
 
