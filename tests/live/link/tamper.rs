@@ -751,6 +751,8 @@ pub fn ends_with_its_interface() {
         let of_it = |line: &Line| line.json["scope"]["netns"] == netns.ino();
         lab.in_a("ip link del va");
         wait_until("the holder ends", SOON, || holders(&lab).is_empty());
+        // Two checks of the monitor.
+        std::thread::sleep(NOTICED);
         let alarms = watch.since(mark);
         let alarm = alarms.iter().find(|line| line.is("alarm") && of_it(line));
         assert!(alarm.is_none(), "{:?}", alarm.map(|line| &line.json));
