@@ -12,6 +12,8 @@ use support::full;
 use support::lab::{Engine, Lab, Verdict, inside};
 use support::udp::next;
 
+use super::odd::three_replies;
+
 /// 1470 bytes of data, as in the published experiment; 1512 on the wire.
 const DATA: usize = 1470;
 const FRAME_BITS: f64 = 8.0 * 1512.0;
@@ -182,18 +184,19 @@ pub fn trains(engine: Engine) {
 
 /// A phase may have another class than the link, or none.
 pub fn phases(engine: Engine) {
-    let lab = Lab::new();
     let text = format!(
         "{}[[phase]]\nfor = \"100s\"\nup = {{ class = \"none\" }}\n[[phase]]\nfor = \"1s\"\n",
         profile("priority", ["", ""])
     );
-    lab.attach(engine, &text, &[]);
-    lab.ping("-q -c 3 -i 0.01");
-    // The holder reports every 50 ms.
-    thread::sleep(Duration::from_millis(200));
+    let (lab, ()) = held(engine, &text, |lab| {
+        three_replies(lab);
+        // The holder reports every 50 ms.
+        thread::sleep(Duration::from_millis(200));
+    });
     let shown = lab.show();
     assert!(shown["up"]["class"].is_null(), "{}", shown["up"]);
     assert_eq!(lab.shown("/bottlenecks/0/classes/1/sent_packets"), 0);
+    assert!(lab.shown("/up/counters/sent_packets") >= 3);
 }
 
 /// The winner loses nothing, and the loser has what it leaves, whichever of them it is.

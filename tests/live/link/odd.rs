@@ -167,7 +167,7 @@ pub fn without_type_information(engine: Engine) {
 
 /// Until three replies have arrived: after its last request ping waits for two round trips only. Requests go on until
 /// then, so there may be more.
-fn three_replies(lab: &Lab) {
+pub fn three_replies(lab: &Lab) {
     let pinged = lab.ping("-c 3 -i 0.01 -w 5");
     let received = (pinged.split(", ")).find_map(|part| part.strip_suffix(" received"));
     assert!(
