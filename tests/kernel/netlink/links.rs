@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use emud::host::interface;
 use emud::host::lock::{About, Lock, Range, Sharing};
 use emud::netlink::{self, *};
+use support::guest;
 
 use super::{Space, index, shell};
 
@@ -258,6 +259,7 @@ fn fq_works_or_is_unavailable() {
         }
         return;
     }
+    assert!(!guest(), "guests have fq");
     let err = added.unwrap_err();
     assert!(matches!(err, NetlinkError::Unavailable(_)), "{err:?}");
     assert_eq!(err.exit_code(), 69);

@@ -4,6 +4,7 @@
 use std::process::Command;
 
 use emud::netlink::*;
+use support::guest;
 
 use super::{Space, index, shell};
 
@@ -195,15 +196,26 @@ fn many_classes_come_back() {
     assert_eq!(shown(&[]), before);
 }
 
-/// Returns whether this kernel has a qdisc, filter or action, by trying it with tc.
+/// Returns whether this kernel has a qdisc, filter or action, by trying it with tc. Guests have all kinds.
 fn kernel_has(probe: &str) -> bool {
     let _space = Space::new();
     let tried = Command::new("sh").args(["-ec", probe]).output().unwrap();
-    if !tried.status.success() {
-        eprintln!("not in this kernel: {probe}");
+    let has = tried.status.success();
+    if !has {
+        let why = String::from_utf8_lossy(&tried.stderr);
+        assert!(!guest(), "{probe}: {why}");
+        println!("not in this kernel: {probe}: {why}");
     }
-    tried.status.success()
+    has
 }
+
+/// The same of a filter.
+fn kernel_has_filter(filter: &str) -> bool {
+    kernel_has(&format!("{FILTER}{filter}"))
+}
+
+const FILTER: &str =
+    "tc qdisc add dev v0 root handle 1: htb; tc filter add dev v0 parent 1: pref 4 ";
 
 /// Kinds that not every kernel has are restored on kernels that have them.
 #[test]
@@ -266,22 +278,35 @@ fn other_kinds_come_back() {
 
 #[test]
 fn other_filters_come_back() {
-    let htb = "tc qdisc add dev v0 root handle 1: htb; tc filter add dev v0 parent 1: ";
+    // The least that needs the same of a kernel, and the filter.
+    let (matchall, flower) = ("matchall classid 1:1", "protocol ip flower classid 1:1");
+    let (fw, gact) = ("handle 6 fw classid 1:1", "matchall action drop");
     let filters = [
-        "pref 4 matchall classid 1:1",
-        "pref 4 protocol ip flower dst_ip 10.0.0.0/8 ip_proto tcp dst_port 80 classid 1:1",
-        "pref 4 protocol ipv6 flower dst_ip fe80::/10 skip_hw classid 1:1",
-        "pref 4 handle 6 fw classid 1:1",
-        "pref 4 handle 6/0xff fw classid 1:1",
-        "pref 4 matchall action drop",
-        "pref 4 matchall action pass random determ drop 7 index 12 cookie 1234",
-        "pref 4 chain 3 matchall action goto chain 3",
-        "pref 4 matchall action skbedit priority 1:2 mark 7 pipe action mirred egress mirror dev v1",
+        (matchall, "matchall classid 1:1"),
+        (
+            flower,
+            "protocol ip flower dst_ip 10.0.0.0/8 ip_proto tcp dst_port 80 classid 1:1",
+        ),
+        (
+            flower,
+            "protocol ipv6 flower dst_ip fe80::/10 skip_hw classid 1:1",
+        ),
+        (fw, "handle 6 fw classid 1:1"),
+        (fw, "handle 6/0xff fw classid 1:1"),
+        (gact, "matchall action drop"),
+        (
+            "matchall action pass random determ drop 7",
+            "matchall action pass random determ drop 7 index 12 cookie 1234",
+        ),
+        (gact, "chain 3 matchall action goto chain 3"),
+        (
+            "matchall action skbedit mark 7",
+            "matchall action skbedit priority 1:2 mark 7 pipe action mirred egress mirror dev v1",
+        ),
     ];
-    for filter in filters {
-        let setup = format!("{htb}{filter}");
-        if kernel_has(&setup) {
-            comes_back(&setup, &["1:"]);
+    for (least, filter) in filters {
+        if kernel_has_filter(least) {
+            comes_back(&format!("{FILTER}{filter}"), &["1:"]);
         }
     }
 }
@@ -394,7 +419,7 @@ fn what_cannot_come_back_is_refused() {
     // Its dump lacks a key without which the kernel ignores this one.
     let vlan = "tc qdisc add dev v0 root handle 1: htb
                 tc filter add dev v0 parent 1: protocol 802.1q flower vlan_id 7 classid 1:1";
-    if kernel_has(vlan) {
+    if kernel_has_filter("protocol ip flower classid 1:1") {
         refused(vlan, "flower");
     }
     // The first priority is gone, so its number would be assigned again.
