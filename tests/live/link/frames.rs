@@ -10,8 +10,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use support::bulk::{self, Bulk};
 use support::lab::{Engine, Lab, Verdict, inside, promised, run, sh};
 use support::probe::Probe;
@@ -668,11 +669,30 @@ pub fn keep_without_ethernet(engine: Engine) {
     }
     .goodput_bit_s();
     let allowed = RATE * bulk::SEGMENT / 1500.0;
-    verdict.near("payload bit/s", allowed, goodput, 0.03 * allowed);
+    verdict.at_most("payload bit/s", 1.03 * allowed, goodput);
+    // A machine that stands still for 0.2 s takes a tenth; tests/pure proves the rate.
+    let share = if full() || guest() { 0.97 } else { 0.7 };
+    verdict.at_least("payload bit/s", share * allowed, goodput);
     // Until all has arrived, and the holder has reported.
     thread::sleep(Duration::from_secs(1));
-    let shown = lab.emud(&["show", "ta", "--json"]).expect(0).json();
-    let shown = &shown["interfaces"][0];
+    let show = || {
+        let mut shown = lab.emud(&["show", "ta", "--json"]).expect(0).json();
+        shown["interfaces"][0].take()
+    };
+    let arrived = |shown: &Value| {
+        let mut directions = ["up", "down"].iter().zip(&wires);
+        directions.all(|(direction, wire)| {
+            let counters = &shown[direction]["counters"];
+            let has_left = counters["packets"] == counters["sent_packets"];
+            has_left && counters["bytes"] == wire.bytes.load(Relaxed)
+        })
+    };
+    let until = Instant::now() + Duration::from_secs(20);
+    let mut shown = show();
+    while !arrived(&shown) && Instant::now() < until {
+        thread::sleep(Duration::from_millis(100));
+        shown = show();
+    }
     for (direction, wire) in ["up", "down"].iter().zip(&wires) {
         let counters = &shown[direction]["counters"];
         let of = |key: &str| counters[key].as_u64().expect("a number");
