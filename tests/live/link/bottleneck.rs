@@ -340,7 +340,9 @@ pub fn both_directions() {
         .and_then(|times| times.split('/').next());
     let least: f64 = least.unwrap().parse().unwrap();
     verdict.at_least("round trip, ms", 16.67, least);
-    verdict.at_most("round trip, ms", 19.0, least);
+    // A third service adds 8.3 ms.
+    let most = if full() { 19.0 } else { 24.0 };
+    verdict.at_most("round trip, ms", most, least);
     // The holder's account is at most 50 ms old.
     thread::sleep(Duration::from_millis(200));
     verdict.same(
