@@ -119,12 +119,13 @@ impl Bench {
                 drain();
             })
         } else {
-            site.pktgen(packets, Mix::flows(way.flows), move |send| {
+            let (busy, _) = site.pktgen(packets, Mix::flows(way.flows), move |send| {
                 spare.busy_ns(|| {
                     send();
                     drain();
                 })
-            })
+            });
+            busy
         };
         busy / packets as f64
     }

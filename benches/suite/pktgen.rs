@@ -110,30 +110,35 @@ fn configure(device: &str, first_port: u16, to_mac: &str, packets: u64, mix: Mix
     let _ = fs::write(format!("{FOLDER}/{device}"), "flag !SHARED\n");
 }
 
-/// Sends until the end.
+/// Sends until the end. Returns later: the kernel checks every 100 ms whether its threads are done.
 fn send() {
     write("pgctrl", "start");
 }
 
 /// The fate of a device's packets.
-struct Sent {
-    took_us: u64,
+#[derive(Debug, PartialEq, Eq)]
+pub struct Sent {
+    pub took_us: u64,
     /// By the qdisc.
-    refused: u64,
+    pub refused: u64,
 }
 
 fn sent(device: &str, packets: u64) -> Sent {
     let said = fs::read_to_string(format!("{FOLDER}/{device}")).unwrap();
-    let number_after = |what: &str| {
+    result(&said, packets).unwrap_or_else(|| panic!("pktgen: {said}"))
+}
+
+/// From the text of a device; `None` unless it has sent this many packets.
+pub fn result(said: &str, packets: u64) -> Option<Sent> {
+    let number_after = |what: &str| -> Option<u64> {
         let rest = said.split(what).nth(1)?;
         let end = rest.find(|c: char| !c.is_ascii_digit())?;
         rest[..end].parse().ok()
     };
-    let all = number_after(&format!("pkts-sofar: {packets}  errors: "));
-    Sent {
-        took_us: number_after("Result: OK: ").unwrap_or_else(|| panic!("pktgen: {said}")),
-        refused: all.unwrap_or_else(|| panic!("pktgen: {said}")),
-    }
+    Some(Sent {
+        took_us: number_after("Result: OK: ")?,
+        refused: number_after(&format!("pkts-sofar: {packets}  errors: "))?,
+    })
 }
 
 fn write(file: &str, text: &str) {
@@ -142,19 +147,21 @@ fn write(file: &str, text: &str) {
 }
 
 impl Site {
-    /// Runs `measure` around this many packets in this site's near namespace.
+    /// Runs `measure` around this many packets in this site's near namespace. Returns its result, and for how
+    /// many us pktgen sent.
     pub fn pktgen<T: Send + 'static>(
         &self,
         packets: u64,
         mix: Mix,
         measure: impl FnOnce(fn()) -> T + Send + 'static,
-    ) -> T {
+    ) -> (T, u64) {
         let mac = self.mac.clone();
         let thread = support::lab::inside(&self.lab.a, move || {
             let devices = set_up(1, &mac, packets, mix);
             let measured = measure(send);
-            assert_eq!(sent(&devices[0], packets).refused, 0, "rejected by va");
-            measured
+            let sent = sent(&devices[0], packets);
+            assert_eq!(sent.refused, 0, "rejected by va");
+            (measured, sent.took_us)
         });
         thread.join().expect("pktgen")
     }

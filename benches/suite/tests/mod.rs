@@ -2,6 +2,7 @@
 //! The benchmark suite's evaluation of results, with generated ones.
 
 mod checked;
+mod measured;
 mod sample;
 
 use std::fs;
