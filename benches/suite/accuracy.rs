@@ -93,11 +93,14 @@ pub fn arrival(suite: &mut Suite, bench: &Bench, delay_ms: f64, stream: Stream) 
             .add(&case, bench.side.name(), metric, unit, value);
     };
     let rate = sending_rate(&arrivals);
-    add("sent", "packets/s", rate);
+    if let Some(rate) = rate {
+        add("sent", "packets/s", rate);
+    }
     add("lost", "packets", arrivals.lost(stream.count).len() as f64);
     add("overtaken", "packets", arrivals.reordered() as f64);
     let short = format!("{case}: one sender here makes fewer, see `sent`");
-    if rate < 0.95 * f64::from(stream.packets_per_s) && !suite.results.missing.contains(&short) {
+    let enough = 0.95 * f64::from(stream.packets_per_s);
+    if rate.is_none_or(|rate| rate < enough) && !suite.results.missing.contains(&short) {
         suite.results.miss(&short);
     }
     arrivals
@@ -153,16 +156,13 @@ fn whole(suite: &mut Suite, bench: &Bench, case: &str) -> bool {
     dropped == 0
 }
 
-/// The sender's rate, by its own stamps.
-pub fn sending_rate(arrivals: &Arrivals) -> f64 {
+/// The sender's rate, by its own stamps; `None` of fewer than two packets.
+pub fn sending_rate(arrivals: &Arrivals) -> Option<f64> {
     let sent = || arrivals.0.iter().map(|arrival| arrival.sent_ns);
     let numbers = || arrivals.0.iter().map(|arrival| arrival.number);
-    let span = |most: Option<u64>, least: Option<u64>| most.unwrap_or(0) - least.unwrap_or(0);
-    let packets = span(
-        numbers().max().map(u64::from),
-        numbers().min().map(u64::from),
-    );
-    packets as f64 * 1e9 / span(sent().max(), sent().min()) as f64
+    let packets = numbers().max()? - numbers().min()?;
+    let span_ns = sent().max()? - sent().min()?;
+    (span_ns > 0).then(|| f64::from(packets) * 1e9 / span_ns as f64)
 }
 
 /// A normal delay, independent for each packet on both sides, like netem's; and in emud's own

@@ -176,14 +176,13 @@ fn lateness(suite: &mut Suite, lab: &Lab, name: &str) {
         let arrivals = probe.run();
         let case = format!("delay {DELAY_MS} ms, {packets_per_s} packets/s for a second");
         let results = &mut suite.results;
-        if arrivals.0.len() < 2 {
+        let Some(sent) = sending_rate(&arrivals) else {
             results.miss(&format!("{case}: {name}: nothing came"));
             continue;
-        }
+        };
         let mut add = |metric: &str, unit: &str, value: f64| {
             results.add(&case, name, metric, unit, value);
         };
-        let sent = sending_rate(&arrivals);
         add("sent", "packets/s", sent);
         add("lost", "packets", arrivals.lost(packets_per_s).len() as f64);
         if sent < REACHED * f64::from(packets_per_s) {

@@ -68,8 +68,12 @@ pub struct Results {
 }
 
 impl Results {
-    /// Another turn's value.
+    /// Another turn's value. JSON has none that is not finite: such results could not be read again.
     pub fn add(&mut self, case: &str, side: &str, metric: &str, unit: &str, value: f64) {
+        if !value.is_finite() {
+            self.miss(&format!("{case}: {side}: {metric} is {value}"));
+            return;
+        }
         println!(
             "{}: {case}: {side}: {metric} {value:.3} {unit}",
             self.section

@@ -8,7 +8,7 @@ use crate::Suite;
 use crate::accuracy::{Stream, arrival, departure};
 use crate::side::{Bench, Link, Side, here};
 use crate::tcp::{self, Run};
-use support::probe::Probe;
+use support::probe::{Arrival, Probe};
 
 const DELAY_MS: f64 = 20.0;
 
@@ -68,20 +68,21 @@ fn flood(suite: &mut Suite, bench: &Bench) {
         ..Probe::new(&bench.lab, count, 0)
     };
     let arrivals = probe.run().0;
-    let at = |of: Option<&support::probe::Arrival>| of.map_or(0, |arrival| arrival.arrived_ns);
-    let span_ns = at(arrivals.last()) - at(arrivals.first());
-    let came = arrivals.len() as f64;
     let case = "as many small packets as one sender sends";
-    let side = bench.side.name();
-    let mut add = |metric: &str, unit: &str, value: f64| {
-        suite.results.add(case, side, metric, unit, value);
-    };
-    add(
-        "delivered",
-        "packets/s",
-        (came - 1.0) * 1e9 / span_ns as f64,
-    );
-    add("lost", "%", (1.0 - came / f64::from(count)) * 1e2);
+    let (side, results) = (bench.side.name(), &mut suite.results);
+    match delivered_per_s(&arrivals) {
+        Some(rate) => results.add(case, side, "delivered", "packets/s", rate),
+        None => results.miss(&format!("{case}: {side}: fewer than two came")),
+    }
+    let lost = 1.0 - arrivals.len() as f64 / f64::from(count);
+    results.add(case, side, "lost", "%", lost * 1e2);
+}
+
+/// `None` of fewer than two packets, or of packets that came at one time.
+pub fn delivered_per_s(arrivals: &[Arrival]) -> Option<f64> {
+    let (first, last) = (arrivals.first()?, arrivals.last()?);
+    let span_ns = last.arrived_ns.saturating_sub(first.arrived_ns);
+    (span_ns > 0).then(|| (arrivals.len() - 1) as f64 * 1e9 / span_ns as f64)
 }
 
 /// One flow; hold sees wire packets, so `bare, gso_max_segs 1` is its limit.

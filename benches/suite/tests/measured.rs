@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How figures are computed from what was measured.
 
+use std::fs;
+
+use super::{folder, sample, suite, text};
+use crate::accuracy::sending_rate;
+use crate::hold::delivered_per_s;
 use crate::pktgen::{self, Sent};
+use support::probe::{Arrival, Arrivals};
 
 const PKTGEN: &str = "\
 Params: count 5000  min_pkt_size: 200  max_pkt_size: 200
@@ -23,4 +29,50 @@ fn the_time_of_pktgen_is_that_of_its_result() {
     assert_eq!(pktgen::result(PKTGEN, 50), None);
     let running = PKTGEN.replace("Result: OK", "Result: Starting");
     assert_eq!(pktgen::result(&running, 5000), None);
+}
+
+/// Packets sent and received at this distance, each 1 ms on its way.
+fn arrivals(count: u32, interval_ns: u64) -> Arrivals {
+    let arrival = |number: u32| {
+        let sent_ns = 1_000_000 + u64::from(number) * interval_ns;
+        Arrival {
+            number,
+            sent_ns,
+            arrived_ns: sent_ns + 1_000_000,
+        }
+    };
+    Arrivals((0..count).map(arrival).collect())
+}
+
+#[test]
+fn a_rate_takes_two_packets() {
+    for (count, interval_ns, rate) in [
+        (0, 100_000, None),
+        (1, 100_000, None),
+        (2, 0, None),
+        (2, 100_000, Some(10_000.0)),
+        (1001, 10_000, Some(100_000.0)),
+    ] {
+        let arrivals = arrivals(count, interval_ns);
+        assert_eq!(sending_rate(&arrivals), rate, "{count}, {interval_ns}");
+        assert_eq!(delivered_per_s(&arrivals.0), rate, "{count}, {interval_ns}");
+    }
+}
+
+#[test]
+fn a_value_that_is_no_number_is_missing() {
+    let mut all = sample::all();
+    for value in [f64::NAN, f64::NEG_INFINITY] {
+        all[0].add("a flood", "emud", "delivered", "packets/s", value);
+    }
+    assert!(all[0].figures.iter().all(|f| f.case != "a flood"));
+    let dir = folder(&all);
+    suite(&["report", "--dir", text(&dir)]).unwrap();
+    let report = fs::read_to_string(dir.join("report.md")).unwrap();
+    for line in [
+        "- a flood: emud: delivered is NaN",
+        "- a flood: emud: delivered is -inf",
+    ] {
+        assert!(report.lines().any(|l| l == line), "{line}\n{report}");
+    }
 }
