@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::Suite;
-use crate::accuracy::sending_rate;
+use crate::accuracy::{reached, sending_rate};
 use crate::local::{PORT, Sender};
 use emud::bottleneck::{Arrival, Server};
 use emud::profile::Profile;
@@ -162,9 +162,6 @@ fn holder(lab: &Lab) -> (u64, u64) {
     (tasks.map(of_task).sum(), lab.shown("/up/holder/released"))
 }
 
-/// A sender that reaches less of its rate is no measurement of it.
-const REACHED: f64 = 0.98;
-
 fn lateness(suite: &mut Suite, lab: &Lab, name: &str) {
     for packets_per_s in [10_000, 100_000] {
         let probe = Probe {
@@ -176,7 +173,8 @@ fn lateness(suite: &mut Suite, lab: &Lab, name: &str) {
         let arrivals = probe.run();
         let case = format!("delay {DELAY_MS} ms, {packets_per_s} packets/s for a second");
         let results = &mut suite.results;
-        let Some(sent) = sending_rate(&arrivals) else {
+        let rate = sending_rate(&arrivals);
+        let Some(sent) = rate else {
             results.miss(&format!("{case}: {name}: nothing came"));
             continue;
         };
@@ -185,7 +183,7 @@ fn lateness(suite: &mut Suite, lab: &Lab, name: &str) {
         };
         add("sent", "packets/s", sent);
         add("lost", "packets", arrivals.lost(packets_per_s).len() as f64);
-        if sent < REACHED * f64::from(packets_per_s) {
+        if !reached(rate, packets_per_s) {
             let why = format!("{case}: {name}: this machine sent {sent:.0} packets/s");
             results.miss(&why);
             continue;

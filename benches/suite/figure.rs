@@ -91,10 +91,12 @@ impl Results {
         }
     }
 
-    /// Listed in the report, so that nothing is dropped silently.
+    /// Listed in the report, so that nothing is dropped silently; once for all turns.
     pub fn miss(&mut self, what: &str) {
         println!("{}: not measured: {what}", self.section);
-        self.missing.push(what.to_owned());
+        if !self.missing.iter().any(|known| known == what) {
+            self.missing.push(what.to_owned());
+        }
     }
 
     pub fn write(&self, path: &Path) -> Result<()> {

@@ -4,7 +4,7 @@
 use std::fs;
 
 use super::{folder, sample, suite, text};
-use crate::accuracy::sending_rate;
+use crate::accuracy::{reached, sending_rate};
 use crate::hold::delivered_per_s;
 use crate::pktgen::{self, Sent};
 use support::probe::{Arrival, Arrivals};
@@ -57,6 +57,29 @@ fn a_rate_takes_two_packets() {
         assert_eq!(sending_rate(&arrivals), rate, "{count}, {interval_ns}");
         assert_eq!(delivered_per_s(&arrivals.0), rate, "{count}, {interval_ns}");
     }
+}
+
+#[test]
+fn a_sender_that_is_too_slow_measures_no_errors() {
+    for (rate, is) in [
+        (Some(100_000.0), true),
+        (Some(98_001.0), true),
+        (Some(97_999.0), false),
+        (Some(69_546.0), false),
+        (Some(53_994.0), false),
+        (None, false),
+    ] {
+        assert_eq!(reached(rate, 100_000), is, "{rate:?}");
+    }
+}
+
+#[test]
+fn what_is_missing_in_each_turn_is_listed_once() {
+    let mut results = sample::all().remove(0);
+    for what in ["a case", "another case", "a case"] {
+        results.miss(what);
+    }
+    assert_eq!(results.missing, ["a case", "another case"]);
 }
 
 #[test]
