@@ -126,14 +126,26 @@ fn errors(suite: &mut Suite, bench: &Bench, case: &str, of: &str, delay_ms: f64,
         Side::Bare | Side::BareWire => 0.0,
         _ => delay_ms,
     };
-    let delays = times.delays_ms();
-    let errors: Vec<f64> = delays.iter().map(|ms| (ms - asked_ms) * 1e3).collect();
-    for (share, name) in [(0.5, "median"), (0.99, "p99"), (1.0, "worst")] {
+    for (name, value) in spread(times, asked_ms) {
         let metric = format!("{of} error, {name}");
         let side = bench.side.name();
-        let value = quantile(&errors, share);
         suite.results.add(case, side, &metric, "us", value);
     }
+}
+
+/// Of errors in us, negative if early: the median and the earliest; and the 99th percentile and the
+/// worst of how far off packets are. A link that sends early by design would otherwise have no early
+/// packet among its worst.
+pub fn spread(times: &Arrivals, asked_ms: f64) -> [(&'static str, f64); 4] {
+    let delays = times.delays_ms();
+    let errors: Vec<f64> = delays.iter().map(|ms| (ms - asked_ms) * 1e3).collect();
+    let off: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
+    [
+        ("median", quantile(&errors, 0.5)),
+        ("p99", quantile(&off, 0.99)),
+        ("worst", quantile(&off, 1.0)),
+        ("earliest", quantile(&errors, 0.0)),
+    ]
 }
 
 fn sent(bench: &Bench, stream: Stream) -> Arrivals {

@@ -80,7 +80,9 @@ impl Case<'_> {
 
     /// Relative to netem's; `None` if that has no meaning.
     pub fn ratio(&self, figure: &Figure) -> Option<f64> {
-        let netem = self.netem().filter(|netem| *netem > 0.0)?;
+        // Packets of one side may be early and those of the other late.
+        let signed = self.metric.ends_with("earliest");
+        let netem = self.netem().filter(|netem| *netem > 0.0 && !signed)?;
         let alone = self.sides.iter().filter(|f| is_netem(&f.side)).count() == 1;
         let itself = alone && is_netem(&figure.side);
         (!is_base(&figure.side) && !itself).then(|| self.net(figure) / netem)

@@ -7,13 +7,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::Suite;
-use crate::accuracy::{reached, sending_rate};
+use crate::accuracy::{reached, sending_rate, spread};
 use crate::local::{PORT, Sender};
 use emud::bottleneck::{Arrival, Server};
 use emud::profile::Profile;
 use support::lab::{Engine, Lab, inside};
 use support::probe::Probe;
-use support::stats::quantile;
 
 const CLASSES: u8 = 8;
 const DELAY_MS: f64 = 20.0;
@@ -188,10 +187,8 @@ fn lateness(suite: &mut Suite, lab: &Lab, name: &str) {
             results.miss(&why);
             continue;
         }
-        let late = arrivals.delays_ms();
-        let late: Vec<f64> = late.iter().map(|ms| (ms - DELAY_MS) * 1e3).collect();
-        for (share, metric) in [(0.5, "arrival error, median"), (0.99, "arrival error, p99")] {
-            add(metric, "us", quantile(&late, share));
+        for (name, value) in spread(&arrivals, DELAY_MS) {
+            add(&format!("arrival error, {name}"), "us", value);
         }
     }
 }

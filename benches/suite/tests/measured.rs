@@ -4,7 +4,8 @@
 use std::fs;
 
 use super::{folder, sample, suite, text};
-use crate::accuracy::{reached, sending_rate};
+use crate::accuracy::{reached, sending_rate, spread};
+use crate::case::cases;
 use crate::hold::delivered_per_s;
 use crate::pktgen::{self, Sent};
 use support::probe::{Arrival, Arrivals};
@@ -57,6 +58,43 @@ fn a_rate_takes_two_packets() {
         assert_eq!(sending_rate(&arrivals), rate, "{count}, {interval_ns}");
         assert_eq!(delivered_per_s(&arrivals.0), rate, "{count}, {interval_ns}");
     }
+}
+
+#[test]
+fn early_packets_are_off_too() {
+    // 99 packets 100 us early, and one at its time.
+    let mut arrivals = arrivals(100, 100_000);
+    for early in &mut arrivals.0[1..] {
+        early.arrived_ns -= 100_000;
+    }
+    let off = spread(&arrivals, 1.0).map(|(name, us)| (name, us.round()));
+    let expected = [
+        ("median", -100.0),
+        ("p99", 100.0),
+        ("worst", 100.0),
+        ("earliest", -100.0),
+    ];
+    assert_eq!(off, expected);
+}
+
+#[test]
+fn the_earliest_has_no_ratio_to_netem() {
+    let mut results = sample::all().remove(0);
+    for (metric, netem, emud) in [
+        ("departure error, p99", 4.0, 8.0),
+        ("departure error, earliest", 1.5, -8.0),
+    ] {
+        results.add("delay 1 ms", "netem", metric, "us", netem);
+        results.add("delay 1 ms", "emud", metric, "us", emud);
+    }
+    let ratios = |metric: &str| {
+        let cases = cases(&results);
+        let case = cases.iter().find(|c| c.metric == metric).unwrap();
+        let ratios = case.sides.iter().map(|figure| case.ratio(figure));
+        ratios.collect::<Vec<_>>()
+    };
+    assert_eq!(ratios("departure error, p99"), [None, Some(2.0)]);
+    assert_eq!(ratios("departure error, earliest"), [None, None]);
 }
 
 #[test]
