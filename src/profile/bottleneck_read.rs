@@ -9,7 +9,7 @@ use super::read::section;
 use super::rules::NONE;
 use super::{PACKET_BYTES, Queue, keys};
 use crate::bottleneck::Schedule;
-use crate::text::{At, Draft, Entry, Located, Mistake, Reader, Value, Word, closest};
+use crate::text::{Draft, Entry, Located, Mistake, Reader, Value, Word, closest};
 
 /// Of all bottlenecks of a profile.
 const MAX_CLASSES: usize = 256;
@@ -325,20 +325,6 @@ impl Reader {
             Some(_) => return,
         };
         self.mistakes.push(mistake);
-    }
-
-    /// Slots say when a packet leaves, and a bottleneck says that, too.
-    pub(super) fn no_slot_in_a_class(
-        &mut self,
-        class: Option<&Located<String>>,
-        slot: Option<&At>,
-    ) {
-        if let (Some(class), Some(slot)) = (class, slot) {
-            let help = "a link of a bottleneck departs when that has served it: take one of the two \
-                        away";
-            let mistake = Mistake::new(slot, "`slot` beside `class`", help);
-            self.mistakes.push(mistake.beside(&class.at, "the class"));
-        }
     }
 }
 

@@ -13,6 +13,7 @@ mod bottleneck_plan;
 mod bottleneck_read;
 mod change;
 mod check;
+mod classes;
 mod delay;
 mod delay_check;
 mod distance;

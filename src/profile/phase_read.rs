@@ -42,6 +42,11 @@ impl PhasesDraft {
         self.list.first().map(|phase| &phase.at)
     }
 
+    /// Returns the links of all phases.
+    pub fn links(&self) -> impl Iterator<Item = &LinkDraft> {
+        self.list.iter().flat_map(|phase| [&phase.up, &phase.down])
+    }
+
     /// Rejects `shared` in phases: all have the one queue of the profile's own link, each at its rate.
     pub fn share_nothing(&self, reader: &mut Reader, own: [&LinkDraft; 2]) {
         if self.list.is_empty() {

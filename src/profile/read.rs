@@ -13,8 +13,8 @@ use super::model::DEFAULT_INSTANCES;
 use super::phase_read::PhasesDraft;
 use super::rules::RuleDraft;
 use super::{
-    Bottleneck, Link, Matrix, NamedLink, Offload, Phases, Profile, ProfileError, Rule,
-    bottleneck_read, keys, rules_read,
+    Link, Matrix, NamedLink, Offload, Phases, Profile, ProfileError, Rule, bottleneck_read, keys,
+    rules_read,
 };
 use crate::text::{
     At, Entry, Kind, Located, Mistake, Mistakes, Reader, Source, TextError, Value, document,
@@ -257,17 +257,6 @@ impl Draft {
         reader.instances_have_room(&self.rules, &profile);
         self.background_stays(reader, &profile);
         profile
-    }
-
-    /// Links wait in classes that exist.
-    fn classes(&self, reader: &mut Reader, bottlenecks: &[Bottleneck]) {
-        let named = self.links.iter().flat_map(|link| [&link.up, &link.down]);
-        for link in [&self.up, &self.down].into_iter().chain(named) {
-            if let Some(class) = &link.class {
-                reader.is_service(class, bottlenecks);
-            }
-            reader.no_slot_in_a_class(link.class.as_ref(), link.slot.at.as_ref());
-        }
     }
 
     fn profile(

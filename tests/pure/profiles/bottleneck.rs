@@ -199,6 +199,41 @@ fn names_are_those_of_something() {
 }
 
 #[test]
+fn classes_of_phases_and_states_are_those_of_something() {
+    let tree = "[bottleneck.b]\nrate = \"1Mbit\"\nschedule = \"drr\"\n[bottleneck.b.class.top]\n\
+                [bottleneck.b.class.bulk]\nparent = \"top\"\n[bottleneck.c]\nrate = \"1Mbit\"\n";
+    let slot = "class = \"c\"\nslot = { min = \"1ms\", max = \"2ms\" }";
+    for (keys, wanted) in [
+        ("class = \"b.bulkk\"", "did you mean `bulk`?"),
+        ("class = \"d\"", "there is no bottleneck `d`"),
+        ("class = \"b.top\"", "the class `b.top` has classes below"),
+        ("class = \"b\"", "the bottleneck `b` has classes"),
+        (slot, "`slot` beside `class`"),
+        ("down = { class = \"b\" }", "the bottleneck `b` has classes"),
+    ] {
+        for (kind, time) in [("phase", "for"), ("state", "dwell")] {
+            let text = format!(
+                "[link]\n{tree}[[{kind}]]\nname = \"one\"\n{time} = \"1s\"\n[[{kind}]]\n\
+                 name = \"two\"\n{time} = \"1s\"\n{keys}\n"
+            );
+            complains(&text, &[wanted]);
+        }
+    }
+    // A phase has the class of its link, whose mistake is said once.
+    let wrong = "class = \"d\"\n";
+    for (own, near) in [(wrong, ""), ("", wrong)] {
+        let text = format!(
+            "[link]\n{own}[links.near]\n{near}{tree}[[phase]]\nfor = \"1s\"\n[[phase]]\n\
+             link = \"near\"\n"
+        );
+        let found = mistakes(Profile::parse(&text, "x.toml"));
+        assert_eq!(found.iter().count(), 1, "{found}");
+    }
+    let valid = parse(&format!("[link]\n{tree}[[phase]]\nclass = \"b.bulk\"\n"));
+    assert_eq!(valid.phases.list[0].up.class.as_deref(), Some("b.bulk"));
+}
+
+#[test]
 fn a_tree_has_a_root_and_queues_at_its_leaves() {
     let tree = |rest: &str| {
         format!(
