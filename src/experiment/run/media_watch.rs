@@ -61,6 +61,11 @@ impl MediaWatch {
         for (n, medium) in network.media.iter().enumerate() {
             let status = medium.status(&network.place);
             frames += status.delivered;
+            let before = self.seen.get(n).map(|seen| &seen.status);
+            found.gone.extend(newly_ended(before, &status).map(|why| {
+                let (what, name) = (medium.plan.word(), &medium.name);
+                format!("{what} {name}: its thread has ended: {why}")
+            }));
             let Some(seen) = self.seen.get_mut(n) else {
                 self.seen.push(Seen {
                     mono_ns: now,
@@ -86,11 +91,6 @@ impl MediaWatch {
                     number,
                     what,
                 }));
-            let ended = status.ended.iter().filter(|_| before.ended.is_none());
-            found.gone.extend(ended.map(|why| {
-                let (what, name) = (medium.plan.word(), &medium.name);
-                format!("{what} {name}: its thread has ended: {why}")
-            }));
             if let Some(log) = log {
                 let samples = seen.stations.samples(medium, before, &status);
                 samples
@@ -100,5 +100,36 @@ impl MediaWatch {
             (seen.mono_ns, seen.status) = (now, status);
         }
         frames
+    }
+}
+
+/// Returns why the thread has ended since the last check. It may have done so before the first one, in the
+/// preparation.
+fn newly_ended<'a>(before: Option<&Status>, now: &'a Status) -> Option<&'a str> {
+    let known = before.is_some_and(|before| before.ended.is_some());
+    now.ended.as_deref().filter(|_| !known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_ends_at_any_time_is_reported_once() {
+        let runs = Status::default();
+        let ended = Status {
+            ended: Some("it panicked".to_owned()),
+            ..Status::default()
+        };
+        let why = Some("it panicked");
+        for (statuses, expected) in [
+            ([&ended, &ended, &ended], [why, None, None]),
+            ([&runs, &ended, &ended], [None, why, None]),
+            ([&runs, &runs, &runs], [None; 3]),
+        ] {
+            let mut before = None;
+            let found = statuses.map(|now| newly_ended(before.replace(now), now));
+            assert_eq!(found, expected);
+        }
     }
 }
