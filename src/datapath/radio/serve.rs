@@ -24,7 +24,7 @@ pub struct Radio {
     pub name: String,
     status: Arc<Mutex<Status>>,
     stop: Arc<OwnedFd>,
-    thread: Option<JoinHandle<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
     motion: Mutex<Option<Motion>>,
 }
 
@@ -66,7 +66,7 @@ impl Radio {
             name,
             status,
             stop,
-            thread: Some(thread),
+            thread: Mutex::new(Some(thread)),
             motion: Mutex::new(Some(motion)),
         })
     }
@@ -97,20 +97,20 @@ impl Radio {
         self.gauge().status()
     }
 
-    /// Ends the thread and returns its counters.
-    pub fn stop(mut self) -> Status {
-        self.end();
+    /// Ends the thread with its record, and returns the last counters. The TAPs are deleted.
+    pub fn end(&self) -> Status {
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(thread) = thread {
+            // An eventfd takes it; if it did not, the thread would have ended.
+            let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
+            // A panic is in the status.
+            let _ = thread.join();
+        }
         self.status()
-    }
-
-    fn end(&mut self) {
-        let Some(thread) = self.thread.take() else {
-            return;
-        };
-        // An eventfd takes it; if it did not, the thread would have ended.
-        let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
-        // A panic is in the status.
-        let _ = thread.join();
     }
 }
 
@@ -181,7 +181,7 @@ mod tests {
             thread::sleep(Duration::from_millis(1));
         }
         assert_eq!(gauge.status().ended.as_deref(), Some("it panicked"));
-        assert_eq!(radio.stop().ended.as_deref(), Some("it panicked"));
+        assert_eq!(radio.end().ended.as_deref(), Some("it panicked"));
     }
 
     /// The steps are whole intervals after the given time, however much later it is now.
@@ -196,7 +196,7 @@ mod tests {
             name: "air".to_owned(),
             status: Arc::default(),
             stop: Arc::new(eventfd(0, EventfdFlags::CLOEXEC).unwrap()),
-            thread: None,
+            thread: Mutex::new(None),
             motion: Mutex::new(Some(Motion {
                 setting,
                 start_ns,

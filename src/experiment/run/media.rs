@@ -188,9 +188,10 @@ impl OnAir {
         self.radio.status().has_counted(mono_ns)
     }
 
-    /// Describes in a line what has happened.
-    pub fn summary(&self) -> String {
-        let status = self.radio.status();
+    /// Ends the medium, and describes in a line what has happened: a record is complete, or known not to be,
+    /// only when its thread has ended.
+    pub fn end(&self) -> String {
+        let status = self.radio.end();
         let sum = |of: fn(&crate::medium::air::Count) -> u64| -> u64 {
             status.stations.iter().map(of).sum()
         };

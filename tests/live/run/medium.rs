@@ -337,6 +337,18 @@ pub fn segment() {
     replays(&folder);
 }
 
+/// A short record is written as a whole when its medium ends.
+pub fn a_record_that_fails_at_the_end_is_reported() {
+    let folder = Folder::new();
+    let text = "[medium.wlan0]\nrecord = \"/dev/full\"\n\
+                [node.a]\ncommand = \"ping -q -c 1 b\"\n[node.b]\n";
+    let scenario = folder.file("s.toml", text);
+    let ran = folder.run(&format!("--scenario {scenario}"), &[]);
+    assert!(ran.out.contains("1 received"), "{}{}", ran.out, ran.err);
+    let said = "the record is not complete: No space left";
+    assert!(ran.err.contains(said), "{}", ran.err);
+}
+
 /// While it runs: the first echoes of the client.
 fn stations_are_metrics(address: &str) {
     let scrape = || {

@@ -72,6 +72,7 @@ pub fn tests() -> Vec<Trial> {
             medium::a_short_run_is_counted,
             medium::segment,
             medium::a_walk_ends_the_reception,
+            medium::a_record_that_fails_at_the_end_is_reported,
             metrics::of_the_run,
             undone::after_kill,
             undone::a_holder_that_starts,

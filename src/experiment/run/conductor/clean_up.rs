@@ -43,7 +43,7 @@ impl Run<'_> {
             }
             self.experiment.line(Line::Artefact(line));
         }
-        self.notes.extend(network.media.iter().map(OnAir::summary));
+        self.notes.extend(network.media.iter().map(OnAir::end));
         for (link, _) in &network.links {
             self.link(&link.name, LinkEvent::Detached);
         }
