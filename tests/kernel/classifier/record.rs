@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What attach saves: texts of every length, while another process reads.
 
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
 use super::*;
 
 const PIECE: usize = abi::EMUD_PIECE_LEN as usize;
@@ -35,23 +39,35 @@ fn a_reader_sees_one_write() {
     let mut bench = Bench::new(&link(|_| {}));
     let program = bench.loaded.program_id(Program::Classify).unwrap();
     bench.maps.save(&text(1, 1)).unwrap();
-    let done = std::sync::atomic::AtomicBool::new(false);
+    let (done, different) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
             let maps = Maps::of_program(program).unwrap();
-            let mut lengths = std::collections::BTreeSet::new();
-            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+            let mut lengths = BTreeSet::new();
+            while !done.load(Ordering::Relaxed) {
                 let bytes = maps.saved().unwrap();
                 assert_eq!(bytes, text(bytes.len(), bytes.len()));
                 lengths.insert(bytes.len());
+                different.store(lengths.len(), Ordering::Relaxed);
             }
             lengths
         });
-        for n in 1..=2_000 {
+        // It may have no CPU meanwhile; a panic here would wait for it for ever.
+        let until = Instant::now() + Duration::from_secs(60);
+        let has_read = |lengths| {
+            let given_up = reader.is_finished() || Instant::now() > until;
+            given_up || different.load(Ordering::Relaxed) >= lengths
+        };
+        while !has_read(1) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let mut n = 0;
+        while n < 2_000 || !has_read(2) {
+            n += 1;
             let len = 1 + (n * 7_919) % (20 * PIECE);
             bench.maps.save(&text(len, len)).unwrap();
         }
-        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        done.store(true, Ordering::Relaxed);
         assert!(reader.join().unwrap().len() > 1);
     });
 }
