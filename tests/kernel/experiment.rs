@@ -111,6 +111,20 @@ fn report(run: &Run, name: &str) {
     assert!(alarm.status().unwrap().success());
 }
 
+/// A run without lost records of the monitor, which make it invalid: a machine at its limit may lose some.
+fn without_loss(run: impl Fn() -> (Finished, Vec<Value>)) -> (Finished, Vec<Value>) {
+    let again = if support::full() { 0 } else { 4 };
+    let mut done = run();
+    for _ in 0..again {
+        let mut invalid = done.0.judgement.invalid.iter();
+        if !invalid.any(|why| why.contains("records of the monitor were lost")) {
+            break;
+        }
+        done = run();
+    }
+    done
+}
+
 #[test]
 fn lines_of_all_threads_are_in_the_order_of_their_time() {
     let run = Run::new("order", reports_alone());
@@ -169,15 +183,17 @@ fn lines_of_all_threads_are_in_the_order_of_their_time() {
 
 #[test]
 fn only_what_touches_the_measured_phase_counts() {
-    let run = Run::new("before", reports_alone());
-    report(&run, "preparation");
-    thread::sleep(Duration::from_millis(10));
-    run.experiment.begin_measuring();
-    thread::sleep(Duration::from_millis(10));
-    run.experiment.end_measuring();
-    thread::sleep(Duration::from_millis(10));
-    report(&run, "clean-up");
-    let (finished, lines) = run.finish(Facts::default());
+    let (finished, lines) = without_loss(|| {
+        let run = Run::new("before", reports_alone());
+        report(&run, "preparation");
+        thread::sleep(Duration::from_millis(10));
+        run.experiment.begin_measuring();
+        thread::sleep(Duration::from_millis(10));
+        run.experiment.end_measuring();
+        thread::sleep(Duration::from_millis(10));
+        report(&run, "clean-up");
+        run.finish(Facts::default())
+    });
     assert_valid(&lines);
     let last = lines.last().unwrap();
     let spans = last["contention"].as_array().into_iter().flatten();
@@ -188,12 +204,14 @@ fn only_what_touches_the_measured_phase_counts() {
     assert_eq!(finished.judgement.verdict, RunVerdict::Clean, "{last}");
     assert_eq!(last["alarms"]["application"], 2);
 
-    let run = Run::new("within", reports_alone());
-    let episodes = run.experiment.episodes();
-    run.experiment.begin_measuring();
-    report(&run, "measurement");
-    assert!(run.experiment.is_touched_by(&episodes.borrow()));
-    let (finished, lines) = run.finish(Facts::default());
+    let (finished, lines) = without_loss(|| {
+        let run = Run::new("within", reports_alone());
+        let episodes = run.experiment.episodes();
+        run.experiment.begin_measuring();
+        report(&run, "measurement");
+        assert!(run.experiment.is_touched_by(&episodes.borrow()));
+        run.finish(Facts::default())
+    });
     let judgement = finished.judgement;
     assert_eq!(judgement.verdict, RunVerdict::Contended, "{judgement:?}");
     let span = &lines.last().unwrap()["contention"][0];
@@ -204,13 +222,14 @@ fn only_what_touches_the_measured_phase_counts() {
 
 #[test]
 fn facts_make_a_run_invalid() {
-    let run = Run::new("facts", reports_alone());
-    run.experiment.begin_measuring();
-    let facts = Facts {
-        invalid: vec!["the link went away".into()],
-        ..Facts::default()
-    };
-    let (finished, lines) = run.finish(facts);
+    let (finished, lines) = without_loss(|| {
+        let run = Run::new("facts", reports_alone());
+        run.experiment.begin_measuring();
+        run.finish(Facts {
+            invalid: vec!["the link went away".into()],
+            ..Facts::default()
+        })
+    });
     assert_valid(&lines);
     assert_eq!(finished.judgement.verdict, RunVerdict::Invalid);
     let end = lines.last().unwrap();
