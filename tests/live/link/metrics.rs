@@ -83,6 +83,8 @@ impl Drop for Server {
 /// The figures are those of `emud show`, from outside the namespace.
 pub fn equal_show(engine: Engine) {
     let lab = Lab::new();
+    // Neighbour discovery between the two readings would count.
+    lab.know_each_other();
     let profile = "[link]\nrate = \"2Mbit\"\ndelay = \"20ms\"\nloss = \"30%\"\n\
                    [links.voice]\ndelay = \"5ms\"\n\
                    [[rule]]\nlink = \"voice\"\nmatch = { dscp = \"ef\" }\n";
