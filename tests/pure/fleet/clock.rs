@@ -6,6 +6,7 @@ use std::thread;
 use emud::fleet::clock::{Exchange, estimate, here, probe};
 use emud_monitor::log::{Clock, mono_ns};
 use proptest::prelude::*;
+use support::chance::same_cases;
 
 /// An exchange with a clock that is `offset` ahead, `up` ns there and `down` ns back.
 fn exchange(sent: i64, offset: i64, up: i64, served: i64, down: i64) -> Exchange {
@@ -18,6 +19,8 @@ fn exchange(sent: i64, offset: i64, up: i64, served: i64, down: i64) -> Exchange
 }
 
 proptest! {
+    #![proptest_config(same_cases(256))]
+
     /// The error is never larger than the bound, however different both directions are.
     #[test]
     fn the_bound_holds(

@@ -4,6 +4,7 @@ use emud::fleet::underlay::{Added, change, reduce};
 use emud::profile::Profile;
 use emud::profile::quantile::delay_table;
 use proptest::prelude::*;
+use support::chance::same_cases;
 
 fn profile(link: &str) -> Profile {
     Profile::parse(&format!("[link]\n{link}\n"), "t").unwrap_or_else(|e| panic!("{e}"))
@@ -20,6 +21,8 @@ fn reduced(link: &str, own_ns: u64, tolerance_ns: u64) -> Result<(Profile, Vec<S
 }
 
 proptest! {
+    #![proptest_config(same_cases(256))]
+
     #[test]
     fn the_sum_is_what_was_asked_for(asked_us in 1_u64..1_000_000, part in 0.0_f64..1.0) {
         let added = (asked_us as f64 * 1e3 * part) as u64;

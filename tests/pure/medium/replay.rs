@@ -12,6 +12,7 @@ use emud::medium::phy::{
     Disk, Geometry, Grid, Line, Loss, PathLoss, Radio, Spread, Standard, Wire,
 };
 use proptest::prelude::*;
+use support::chance::same_cases;
 
 use super::grid::HOUSE;
 use super::traffic::{S, plan, timing};
@@ -201,7 +202,7 @@ fn radios_and_grids_of_a_record_are_possible() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+    #![proptest_config(same_cases(64))]
 
     /// Digits exchanged anywhere: read or rejected.
     #[test]

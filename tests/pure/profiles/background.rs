@@ -6,6 +6,7 @@ use emud::datapath::stage::compile::{Beside, PacketTarget, compile, decode};
 use emud::datapath::stage::features;
 use emud::profile::{Background, Link, Profile, ProfileError, TextError};
 use proptest::prelude::*;
+use support::chance::same_cases;
 
 use super::{parse, set};
 
@@ -207,11 +208,7 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: support::cases(60),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(same_cases(support::cases(60)))]
 
     #[test]
     fn backgrounds_read_back(background in backgrounds(), rate in 1_000..=10_000_000_000u64, seed: u64) {

@@ -5,6 +5,7 @@ use emud::convert::import::{ping, ping_trace};
 use emud::profile::quantile::{delay_table, table_moments};
 use emud::profile::{Profile, TextError, TraceRow, TraceSource};
 use proptest::prelude::*;
+use support::chance::same_cases;
 
 use super::parse;
 
@@ -457,11 +458,7 @@ fn rows_that_do_not_fit_are_in_a_file_beside() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: support::cases(300),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(same_cases(support::cases(300)))]
 
     /// A ping through the trace has the times and losses of the log.
     #[test]
@@ -501,11 +498,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: support::cases(4000),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(same_cases(support::cases(4000)))]
 
     /// The printed text is a profile that `emud profile check` accepts.
     #[test]

@@ -4,6 +4,7 @@
 use emud::convert::import::{Header, Imported, Layout, Moment, rate_log};
 use emud::profile::{Profile, TextError, TraceSource};
 use proptest::prelude::*;
+use support::chance::same_cases;
 
 use super::parse;
 
@@ -417,6 +418,8 @@ fn mistakes_name_the_row() {
 }
 
 proptest! {
+    #![proptest_config(same_cases(256))]
+
     /// Any log is a profile that reads back, or a mistake.
     #[test]
     fn any_log(

@@ -10,7 +10,7 @@ use support::damage::{damaged, edit};
 use super::read;
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(same_cases(256))]
 
     /// Lines removed, doubled or truncated: a plan, or mistakes with their positions.
     #[test]

@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use emud::experiment::scenario::{Overrides, Plan, shipped};
 use proptest::prelude::*;
+use support::chance::same_cases;
 use support::full;
 
 use super::walk::walk;
@@ -272,7 +273,7 @@ fn random() -> impl Strategy<Value = Random> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(same_cases(256))]
 
     #[test]
     fn whoever_can_be_reached_is(graph in random()) {
