@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::Suite;
-use crate::local::Sender;
+use crate::local::{Sender, Socket};
 use crate::pktgen::{self, Mix};
 use crate::side::{has_qdisc, imported};
 use crate::site::Site;
@@ -65,31 +65,40 @@ const LINKS: [Link; 5] = [
 
 /// How packets are sent.
 #[derive(Clone, Copy)]
-struct Way {
-    local: bool,
+pub struct Way {
+    path: Path,
     flows: u16,
 }
 
-const WAYS: [Way; 4] = [
-    Way::new(false, 1),
-    Way::new(false, 1000),
-    Way::new(true, 1),
-    Way::new(true, 1000),
+#[derive(Clone, Copy)]
+enum Path {
+    Forwarded,
+    Local(Socket),
+}
+
+pub const WAYS: [Way; 6] = [
+    Way::new(Path::Forwarded, 1),
+    Way::new(Path::Forwarded, 1000),
+    Way::new(Path::Local(Socket::Roomy), 1),
+    Way::new(Path::Local(Socket::Roomy), 1000),
+    Way::new(Path::Local(Socket::DefaultBuffer), 1),
+    Way::new(Path::Local(Socket::Connected), 1),
 ];
 
 impl Way {
-    const fn new(local: bool, flows: u16) -> Self {
-        Self { local, flows }
+    const fn new(path: Path, flows: u16) -> Self {
+        Self { path, flows }
     }
 
-    fn name(self) -> String {
-        let from = if self.local {
-            "locally sent"
-        } else {
-            "forwarded"
+    pub fn name(self) -> String {
+        let path = match self.path {
+            Path::Forwarded => "forwarded",
+            Path::Local(Socket::Roomy) => "locally sent",
+            Path::Local(Socket::DefaultBuffer) => "locally sent, default buffer",
+            Path::Local(Socket::Connected) => "locally sent, connected",
         };
         let plural = if self.flows == 1 { "" } else { "s" };
-        format!("{from}, {} flow{plural}", self.flows)
+        format!("{path}, {} flow{plural}", self.flows)
     }
 
     fn case(self, link: &Link) -> String {
@@ -112,20 +121,23 @@ impl Bench {
         let spare = self.spare.clone();
         // Waiting packets leave meanwhile.
         let drain = || thread::sleep(Duration::from_millis(10));
-        let busy = if way.local {
-            let sender = Sender::new(site, way.flows);
-            spare.busy_ns(|| {
-                sender.send(packets);
-                drain();
-            })
-        } else {
-            let (busy, _) = site.pktgen(packets, Mix::flows(way.flows), move |send| {
+        let busy = match way.path {
+            Path::Local(socket) => {
+                let sender = Sender::new(site, socket, way.flows);
                 spare.busy_ns(|| {
-                    send();
+                    sender.send(packets);
                     drain();
                 })
-            });
-            busy
+            }
+            Path::Forwarded => {
+                let (busy, _) = site.pktgen(packets, Mix::flows(way.flows), move |send| {
+                    spare.busy_ns(|| {
+                        send();
+                        drain();
+                    })
+                });
+                busy
+            }
         };
         busy / packets as f64
     }

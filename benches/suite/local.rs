@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packets of a program on the sending host: they have a socket, so emud sends clones.
+//! Packets of a program on the sending host. They have a socket, by which engine fq decides whether
+//! a packet waits itself or as a clone without one (`emud_keeps_socket()` in bpf/core.h).
 
 use std::io;
 use std::net::{SocketAddrV4, UdpSocket};
@@ -8,46 +9,59 @@ use std::os::fd::AsRawFd;
 use super::pktgen::LEN;
 use super::site::Site;
 use support::lab::{Lab, inside};
-use support::probe::{HEADERS, set_dscp};
+use support::probe::{HEADERS, set_buffer, set_dscp};
 
 /// Of the first flow.
 pub const PORT: u16 = 2000;
 /// Packets of one system call.
 const BATCH: usize = 64;
 
+/// What decides whether engine fq clones its packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Socket {
+    /// Not connected, with room for all packets that wait: never.
+    Roomy,
+    /// Not connected, with the kernel's default buffer: from half of it in flight on.
+    DefaultBuffer,
+    /// Connected, with room: always.
+    Connected,
+}
+
 pub struct Sender {
     socket: UdpSocket,
+    connected: bool,
     flows: u16,
 }
 
 impl Sender {
-    /// The same path through the kernel for one flow as for many: one socket, not connected.
-    pub fn new(site: &Site, flows: u16) -> Self {
-        Self::inside(&site.lab, flows)
+    /// The same path through the kernel for one flow as for many: one socket. A connected one has
+    /// one flow.
+    pub fn new(site: &Site, kind: Socket, flows: u16) -> Self {
+        Self::inside(&site.lab, kind, flows)
     }
 
-    fn inside(lab: &Lab, flows: u16) -> Self {
+    fn inside(lab: &Lab, kind: Socket, flows: u16) -> Self {
         let open = || UdpSocket::bind((Lab::A4, 0)).expect("bind");
         let socket = inside(&lab.a, open).join().expect("a socket");
-        // Packets in flight must not block the sender.
-        let room: libc::c_int = 256 << 20;
-        // SAFETY: the value is an int that lives until the call returns.
-        let done = unsafe {
-            libc::setsockopt(
-                socket.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_SNDBUFFORCE,
-                (&raw const room).cast(),
-                size_of_val(&room) as libc::socklen_t,
-            )
-        };
-        assert_eq!(done, 0, "SO_SNDBUFFORCE: {}", io::Error::last_os_error());
-        Self { socket, flows }
+        // Otherwise packets in flight block the sender, unless they are clones.
+        if kind != Socket::DefaultBuffer {
+            set_buffer(&socket, libc::SO_SNDBUFFORCE);
+        }
+        let connected = kind == Socket::Connected;
+        if connected {
+            assert_eq!(flows, 1, "flows of a connected socket");
+            socket.connect((Lab::B4, PORT)).expect("connect");
+        }
+        Self {
+            socket,
+            connected,
+            flows,
+        }
     }
 
     /// One flow with this DSCP, to [`PORT`].
     pub fn with_dscp(lab: &Lab, dscp: u8) -> Self {
-        let sender = Self::inside(lab, 1);
+        let sender = Self::inside(lab, Socket::Roomy, 1);
         set_dscp(&sender.socket, dscp);
         sender
     }
@@ -65,7 +79,7 @@ impl Sender {
             let mut addresses: Vec<_> = (0..batch as u64).map(|n| self.address(sent + n)).collect();
             let mut messages: Vec<_> = addresses
                 .iter_mut()
-                .map(|address| message(address, &mut part))
+                .map(|address| message((!self.connected).then_some(address), &mut part))
                 .collect();
             // SAFETY: the number of messages is right, and their addresses and payload outlive the
             // call.
@@ -96,11 +110,14 @@ impl Sender {
     }
 }
 
-fn message(address: &mut libc::sockaddr_in, part: &mut libc::iovec) -> libc::mmsghdr {
+/// Without an address: to that of the connection.
+fn message(to: Option<&mut libc::sockaddr_in>, part: &mut libc::iovec) -> libc::mmsghdr {
     // SAFETY: all zero is a valid mmsghdr.
     let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
-    message.msg_hdr.msg_name = (&raw mut *address).cast();
-    message.msg_hdr.msg_namelen = size_of_val(address) as libc::socklen_t;
+    if let Some(to) = to {
+        message.msg_hdr.msg_namelen = size_of_val(to) as libc::socklen_t;
+        message.msg_hdr.msg_name = (&raw mut *to).cast();
+    }
     message.msg_hdr.msg_iov = part;
     message.msg_hdr.msg_iovlen = 1;
     message

@@ -6,6 +6,7 @@ use std::fs;
 use super::{folder, sample, suite, text};
 use crate::accuracy::{reached, sending_rate, spread};
 use crate::case::cases;
+use crate::cost::WAYS;
 use crate::hold::delivered_per_s;
 use crate::pktgen::{self, Sent};
 use support::probe::{Arrival, Arrivals};
@@ -109,6 +110,21 @@ fn a_sender_that_is_too_slow_measures_no_errors() {
     ] {
         assert_eq!(reached(rate, 100_000), is, "{rate:?}");
     }
+}
+
+/// `make bench-check` compares cases by their names.
+#[test]
+fn each_way_to_send_has_a_name() {
+    let names = WAYS.map(|way| way.name());
+    let expected = [
+        "forwarded, 1 flow",
+        "forwarded, 1000 flows",
+        "locally sent, 1 flow",
+        "locally sent, 1000 flows",
+        "locally sent, default buffer, 1 flow",
+        "locally sent, connected, 1 flow",
+    ];
+    assert_eq!(names, expected);
 }
 
 #[test]
