@@ -42,9 +42,9 @@ impl PhasesDraft {
         self.list.first().map(|phase| &phase.at)
     }
 
-    /// Returns the links of all phases.
-    pub fn links(&self) -> impl Iterator<Item = &LinkDraft> {
-        self.list.iter().flat_map(|phase| [&phase.up, &phase.down])
+    /// Returns the links of all phases, up and down.
+    pub fn links(&self) -> impl Iterator<Item = [&LinkDraft; 2]> {
+        self.list.iter().map(|phase| [&phase.up, &phase.down])
     }
 
     /// Rejects `shared` in phases: all have the one queue of the profile's own link, each at its rate.

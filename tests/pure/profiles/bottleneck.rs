@@ -265,6 +265,32 @@ fn a_tree_has_a_root_and_queues_at_its_leaves() {
 }
 
 #[test]
+fn a_rule_puts_no_packets_of_a_link_with_slots_into_a_class() {
+    let slot = "slot = { min = \"1ms\", max = \"2ms\" }";
+    let text = |phases: &str, rule: &str| {
+        format!(
+            "[up]\n{slot}\n[links.near]\n[links.far]\ndown = {{ {slot} }}\n\
+             [bottleneck.b]\nrate = \"1Mbit\"\n{phases}[[rule]]\nclass = \"b\"\n{rule}\n"
+        )
+    };
+    for (rule, accepted) in [
+        ("", false),
+        ("direction = \"down\"", true),
+        ("link = \"near\"", true),
+        ("link = \"far\"", false),
+        ("link = \"far\"\ndirection = \"up\"", true),
+    ] {
+        match accepted {
+            true => drop(parse(&text("", rule))),
+            false => complains(&text("", rule), &["`slot` beside `class`"]),
+        }
+    }
+    let phases = format!("[[phase]]\n{slot}\n");
+    let down = text(&phases, "direction = \"down\"");
+    complains(&down, &["`slot` beside `class`"]);
+}
+
+#[test]
 fn figures_are_set_and_the_tree_is_not() {
     let before = parse(TREE);
     let after = set(
