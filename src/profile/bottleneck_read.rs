@@ -118,7 +118,7 @@ fn unknown<T>(at: &Located<T>, name: &str, names: &[String], what: &str) -> Mist
 }
 
 impl BottleneckDraft {
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         self.name
             .as_ref()
             .map_or(String::new(), |n| n.value.clone())
@@ -126,7 +126,7 @@ impl BottleneckDraft {
 }
 
 impl ClassDraft {
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         self.name
             .as_ref()
             .map_or(String::new(), |n| n.value.clone())

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Classes of bottlenecks and the links whose packets wait there: whether they go together.
 
+use std::cmp::Reverse;
+
+use super::bottleneck::parts;
+use super::check::value;
 use super::draft::LinkDraft;
+use super::queueing::QueueDraft;
 use super::read::Draft;
-use super::{Bottleneck, Target};
+use super::{Bottleneck, PACKET_BYTES, Target};
 use crate::abi::DIRECTIONS;
 use crate::text::{Located, Mistake, Reader};
 
@@ -11,15 +16,37 @@ use crate::text::{Located, Mistake, Reader};
 type Both<'a> = [&'a LinkDraft; 2];
 
 impl Draft {
-    /// Links wait in classes that exist.
+    /// Links wait in classes that exist, and that let their packets in.
     pub(super) fn classes(&self, reader: &mut Reader, bottlenecks: &[Bottleneck]) {
         for link in self.own_links().chain(self.named_links(None)).flatten() {
             if let Some(class) = &link.class {
                 reader.is_service(class, bottlenecks);
             }
         }
-        for (class, link) in self.classed() {
+        let mut classed = self.classed();
+        for (class, link) in &classed {
             no_slot(reader, class, link);
+        }
+        // The longest packets of each class come first.
+        classed.sort_by_key(|(_, link)| Reverse(packet_bytes(link)));
+        let mut seen = Vec::new();
+        for (class, link) in classed {
+            if !seen.contains(&&class.value) {
+                seen.push(&class.value);
+                let limit = self.queue_of(&class.value).and_then(|q| q.bytes.as_ref());
+                // A lower one is a mistake with any link.
+                let limit = limit.filter(|bytes| bytes.value >= u64::from(PACKET_BYTES));
+                reader.holds_a_packet(limit, link, &link.wire.values());
+            }
+        }
+    }
+
+    fn queue_of(&self, class: &str) -> Option<&QueueDraft> {
+        let (name, class) = parts(class);
+        let bottleneck = self.bottlenecks.iter().find(|b| b.name() == name)?;
+        match class {
+            None => Some(&bottleneck.queue),
+            Some(class) => Some(&bottleneck.classes.iter().find(|c| c.name() == class)?.queue),
         }
     }
 
@@ -65,4 +92,10 @@ fn no_slot(reader: &mut Reader, class: &Located<String>, link: &LinkDraft) {
     if !reader.mistakes.contains(&mistake) {
         reader.mistakes.push(mistake);
     }
+}
+
+/// Bytes of a full packet on the wire.
+fn packet_bytes(link: &LinkDraft) -> u64 {
+    let overhead = value(&link.overhead).unwrap_or_default();
+    link.wire.values().bytes(PACKET_BYTES, overhead)
 }

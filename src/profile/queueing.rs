@@ -186,7 +186,7 @@ impl Reader {
 
     /// Returns the finished queue; meaningless if that adds a mistake.
     pub(super) fn finish_queue(&mut self, link: &LinkDraft, wire: &Wire) -> Queue {
-        self.holds_a_packet(link, wire);
+        self.holds_a_packet(link.queue.bytes.as_ref(), link, wire);
         if let Some(Located { value: true, at }) = &link.queue.blocks {
             let help = "the queue of a link decides when a packet arrives, and never holds one: put the packets in a \
                         class of a [bottleneck] (docs/queues.md#senders-that-wait)";

@@ -172,9 +172,14 @@ impl Reader {
         draft.wire.values()
     }
 
-    /// Checks that a limit in bytes lets a packet in.
-    pub(super) fn holds_a_packet(&mut self, draft: &LinkDraft, wire: &Wire) {
-        let Some(Located { value: bytes, at }) = &draft.queue.bytes else {
+    /// Checks that a limit in bytes lets a packet of a link in.
+    pub(super) fn holds_a_packet(
+        &mut self,
+        limit: Option<&Located<u64>>,
+        draft: &LinkDraft,
+        wire: &Wire,
+    ) {
+        let Some(Located { value: bytes, at }) = limit else {
             return;
         };
         let overhead = value(&draft.overhead).unwrap_or_default();

@@ -291,6 +291,47 @@ fn a_rule_puts_no_packets_of_a_link_with_slots_into_a_class() {
 }
 
 #[test]
+fn a_class_lets_in_the_packets_of_all_links_that_lead_there() {
+    let text = |links: &str, bytes: u32| {
+        format!("{links}\n[bottleneck.b]\nrate = \"1Mbit\"\nqueue = \"{bytes}B\"\n")
+    };
+    let rule = "[[rule]]\nclass = \"b\"\nlink = \"near\"\n";
+    for (links, bytes) in [
+        ("[up]\nclass = \"b\"\noverhead = 4\n".to_owned(), 1518),
+        (
+            "[up]\nclass = \"b\"\nrate = { rate = \"1Mbit\", mpu = 2000 }\n".to_owned(),
+            2000,
+        ),
+        (
+            "[up]\nclass = \"b\"\nrate = { rate = \"1Mbit\", cell = \"atm\" }\n".to_owned(),
+            1696,
+        ),
+        (
+            "[link]\nclass = \"b\"\n[[phase]]\noverhead = 24\n".to_owned(),
+            1538,
+        ),
+        (
+            format!("[up]\noverhead = 9\n[links.near]\noverhead = 8\n{rule}"),
+            1522,
+        ),
+        (
+            format!("[up]\nclass = \"b\"\noverhead = 3\n[links.near]\noverhead = 5\n{rule}"),
+            1519,
+        ),
+    ] {
+        let wanted = format!("write at least \"{bytes}B\"");
+        let found = mistakes(Profile::parse(&text(&links, 1514), "x.toml"));
+        assert_eq!(found.iter().count(), 1, "{found}");
+        assert!(found.to_string().contains(&wanted), "{wanted} in:\n{found}");
+        complains(&text(&links, bytes - 1), &[&wanted]);
+        parse(&text(&links, bytes));
+    }
+    let valid = parse(&text("[up]\nclass = \"b\"\n", 1514));
+    let error = set(&valid, &["up.overhead=8"]).unwrap_err().to_string();
+    assert!(error.contains("\"1522B\""), "{error}");
+}
+
+#[test]
 fn figures_are_set_and_the_tree_is_not() {
     let before = parse(TREE);
     let after = set(
