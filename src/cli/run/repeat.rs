@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use emud::experiment::results::{Run, summarise};
 use emud::experiment::run;
-use emud::experiment::run::{Outcome, Settings, User, of_repeat};
+use emud::experiment::run::{Outcome, Settings, User, numbered, of_repeat};
 use emud::host::signals::{Noted, exit_code};
 use emud::host::spawn;
 use emud::text::{printable, to_stderr};
@@ -154,7 +154,7 @@ impl Kept {
     fn open(args: &Args, owner: Option<&User>, n: u32) -> Result<Option<Self>, Failure> {
         match &args.log {
             Some(log) => {
-                let path = numbered(log, n, args.repeat);
+                let path = numbered(log, (n, args.repeat));
                 let file = create(&path, owner).map_err(|e| {
                     let message = format!("cannot write {}: {e}", path.display());
                     Failure::new(EX_CANTCREAT, message)
@@ -266,20 +266,6 @@ fn say(text: String, signals: &Noted) {
     }
 }
 
-/// Returns a.log; for several runs a.1.log, a.2.log, ...
-fn numbered(log: &Path, n: u32, of: u32) -> PathBuf {
-    if of == 1 {
-        return log.to_owned();
-    }
-    let mut name = log.file_stem().unwrap_or_default().to_owned();
-    name.push(format!(".{n}"));
-    if let Some(extension) = log.extension() {
-        name.push(".");
-        name.push(extension);
-    }
-    log.with_file_name(name)
-}
-
 /// Files of two runs must not mix: the user's folder must be empty before the first one.
 fn untouched(args: &Args) -> Result<(), Failure> {
     let Some(folder) = &args.artefacts else {
@@ -367,14 +353,6 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn logs_of_repeats_are_numbered_before_their_extension() {
-        let of = |log: &str, of| numbered(Path::new(log), 2, of);
-        assert_eq!(of("a/b.log", 1), Path::new("a/b.log"));
-        assert_eq!(of("a/b.log", 3), Path::new("a/b.2.log"));
-        assert_eq!(of("b", 3), Path::new("b.2"));
-    }
 
     #[test]
     fn a_busy_host_is_noticed_before_the_first_run() {

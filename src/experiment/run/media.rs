@@ -15,7 +15,7 @@ use crate::metrics::MediumSource;
 use crate::netlink::Netlink;
 
 use super::place::RunLocation;
-use super::{RunError, Settings, derived};
+use super::{RunError, Settings, derived, numbered};
 
 /// A medium whose thread runs.
 pub struct OnAir {
@@ -104,12 +104,13 @@ pub fn start(
         taps.push(tap);
     }
     let record = medium.record.as_ref().map(|path| {
+        let path = numbered(Path::new(path), how.repeat);
         let created = match &how.caller {
-            Some(caller) => caller.create(Path::new(path)),
-            None => File::create(path),
+            Some(caller) => caller.create(&path),
+            None => File::create(&path),
         };
         created.map_err(|source| RadioError::System {
-            what: format!("create the record {path}"),
+            what: format!("create the record {}", path.display()),
             source,
         })
     });

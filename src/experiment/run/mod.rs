@@ -41,7 +41,7 @@ pub use conductor::{Outcome, conduct};
 pub use error::RunError;
 pub use progress::Progress;
 pub use seeds::{derived, of_repeat};
-pub use settings::{ExitCode, Settings};
+pub use settings::{ExitCode, Settings, numbered};
 pub use together::{ChangeLink, Heard, Said, Set, Together};
 pub use user::User;
 pub use verdict::{exit_code, exits, span, text};

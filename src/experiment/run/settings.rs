@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,5 +90,32 @@ impl Settings {
             repeat: (1, 1),
             together: None,
         }
+    }
+}
+
+/// Returns the name of a file of one of several runs: of a.log a.1.log, a.2.log, ...
+pub fn numbered(path: &Path, (n, of): (u32, u32)) -> PathBuf {
+    if of == 1 {
+        return path.to_owned();
+    }
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!(".{n}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_repeats_are_numbered_before_their_extension() {
+        let of = |path: &str, of| numbered(Path::new(path), (2, of));
+        assert_eq!(of("a/b.log", 1), Path::new("a/b.log"));
+        assert_eq!(of("a/b.log", 3), Path::new("a/b.2.log"));
+        assert_eq!(of("b", 3), Path::new("b.2"));
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The stations of the media of a file: which nodes they are, and their addresses.
 
+use std::path::Path;
+
 use ipnet::Ipv4Net;
 
 use super::graph::Graph;
@@ -95,7 +97,8 @@ pub(crate) fn connect(drafts: &[MediumDraft], graph: &mut Graph, mistakes: &mut 
     }
 }
 
-/// Checks that the media, segments and links of each node have different names.
+/// Checks that the media, segments and links of each node have different names, and the media different
+/// records.
 pub(crate) fn interfaces_are_apart(
     drafts: &[MediumDraft],
     graph: &Graph,
@@ -111,6 +114,16 @@ pub(crate) fn interfaces_are_apart(
             let title = format!("there is a link `{}`", draft.name.value);
             let what = word(draft.segment.as_ref());
             let help = format!("use a different name: a {what}'s interfaces are named after it");
+            mistakes.push(Mistake::new(&draft.name.at, title, help));
+        }
+        let record = draft.table.record.as_ref().map(Path::new);
+        let same = |other: &&MediumDraft| other.table.record.as_ref().map(Path::new) == record;
+        if let Some(path) = record
+            && let Some(other) = drafts[..n].iter().find(same)
+        {
+            let (name, other, path) = (&draft.name.value, &other.name.value, path.display());
+            let title = format!("`{other}` and `{name}` have the same `record`, {path}");
+            let help = "use a different file: each overwrites what the other one writes";
             mistakes.push(Mistake::new(&draft.name.at, title, help));
         }
     }

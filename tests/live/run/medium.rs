@@ -349,6 +349,23 @@ pub fn a_record_that_fails_at_the_end_is_reported() {
     assert!(ran.err.contains(said), "{}", ran.err);
 }
 
+/// Each run has a record with its end.
+pub fn repeats_keep_their_records() {
+    let folder = Folder::new();
+    let text = format!(
+        "[medium.wlan0]\nrecord = \"{}\"\n\
+         [node.a]\ncommand = \"ping -q -c 1 b\"\n[node.b]\n",
+        folder.path("air.record")
+    );
+    let scenario = folder.file("s.toml", &text);
+    folder.run(&format!("--scenario {scenario} --repeat 2"), &[]);
+    for n in 1..=2 {
+        let record = std::fs::read_to_string(folder.path(&format!("air.{n}.record"))).unwrap();
+        let end = record.lines().next_back().unwrap();
+        assert!(end.starts_with("E "), "{end}");
+    }
+}
+
 /// While it runs: the first echoes of the client.
 fn stations_are_metrics(address: &str) {
     let scrape = || {

@@ -73,6 +73,7 @@ pub fn tests() -> Vec<Trial> {
             medium::segment,
             medium::a_walk_ends_the_reception,
             medium::a_record_that_fails_at_the_end_is_reported,
+            medium::repeats_keep_their_records,
             metrics::of_the_run,
             undone::after_kill,
             undone::a_holder_that_starts,

@@ -685,6 +685,16 @@ fn mistakes_are_explained() {
     let name =
         "[node.a]\ncommand = \"true\"\n[node.b]\n[link.w]\nbetween = [\"a\", \"b\"]\n[medium.w]\n";
     assert!(message(name).contains("there is a link `w`"));
+    let records = |of_segment: &str| {
+        format!(
+            "[node.a]\ncommand = \"true\"\n[node.b]\n[medium.w]\nrecord = \"w.record\"\n\
+             [segment.lan]\nrecord = \"{of_segment}\"\n"
+        )
+    };
+    let same = message(&records("w.record"));
+    let parts = ["`w` and `lan` have the same `record`", "a different file"];
+    assert!(parts.iter().all(|part| same.contains(part)), "{same}");
+    assert_eq!(plan(&records("lan.record")).media.len(), 2);
     for at in [
         "at = 3",
         "at = [1]",
