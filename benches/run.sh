@@ -18,9 +18,9 @@ if [ "${1-}" = --full ]; then
 fi
 
 # Guests whose clock counts instructions do not disturb one another. The longest first.
-guests=("7.2 links" "7.2 tcp" "7.2 cost" "6.1 cost" "7.2 accuracy" "7.2 hold" "7.2 verifier" "6.1 verifier")
-# The kernel between the oldest and the newest, and TCP on those without engine qdisc.
-[ -z "$full" ] || guests+=("6.12 cost" "6.1 tcp" "6.12 tcp")
+guests=("7.2 links" "7.2 tcp" "7.2 cost" "6.1 cost" "7.2 accuracy" "7.2 hold" "7.2 attach" "7.2 verifier" "6.1 verifier")
+# The kernel between the oldest and the newest, and TCP and an attach on those without engine qdisc.
+[ -z "$full" ] || guests+=("6.12 cost" "6.1 tcp" "6.12 tcp" "6.1 attach")
 # Two CPUs cannot have such a clock.
 parallel=("7.2 cpus")
 host=(hold classes monitor verifier)

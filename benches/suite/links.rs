@@ -249,13 +249,13 @@ fn changes(suite: &mut Suite, sides: &[Side], case: &str, mut delays_us: Vec<u32
     }
 }
 
-fn seconds_since(start_ns: u64) -> f64 {
+pub fn seconds_since(start_ns: u64) -> f64 {
     (clock::now() - start_ns) as f64 / 1e9
 }
 
 /// Memory of the kernel's objects: qdiscs, filters, maps, programs. Free memory shows less: caches
 /// and background freeing change it by more than this.
-fn kernel_mib() -> f64 {
+pub fn kernel_mib() -> f64 {
     // Objects that are freed after a grace period are freed then.
     thread::sleep(Duration::from_millis(300));
     let text = fs::read_to_string("/proc/meminfo").unwrap();

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod accuracy;
+mod attach;
 mod case;
 mod check;
 mod classes;
@@ -52,9 +53,10 @@ pub struct Suite {
 
 type Measure = fn(&mut Suite);
 
-const SECTIONS: [(&str, Measure); 9] = [
+const SECTIONS: [(&str, Measure); 10] = [
     ("cost", cost::run),
     ("links", links::run),
+    ("attach", attach::run),
     ("cpus", cpus::run),
     ("accuracy", accuracy::run),
     ("tcp", tcp::run),

@@ -22,9 +22,10 @@ const ALL: &str = "results.json";
 const FAILED: &str = "failed";
 
 /// Every section, in the order of the report.
-const SECTIONS: [(&str, &str); 9] = [
+pub const SECTIONS: [(&str, &str); 10] = [
     ("cost", "Cost a packet"),
     ("links", "Many links"),
+    ("attach", "Attach of one link"),
     ("cpus", "Many CPUs"),
     ("accuracy", "Accuracy"),
     ("tcp", "TCP"),

@@ -44,7 +44,7 @@ impl Side {
         matches!(self, Self::EmudHold | Self::Rattan | Self::Wirefilter)
     }
 
-    fn engine(self) -> Option<Engine> {
+    pub fn engine(self) -> Option<Engine> {
         match self {
             Self::Emud => Some(Engine::Fq),
             Self::EmudHold => Some(Engine::Hold),

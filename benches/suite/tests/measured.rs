@@ -9,6 +9,7 @@ use crate::case::cases;
 use crate::cost::WAYS;
 use crate::hold::delivered_per_s;
 use crate::pktgen::{self, Sent};
+use crate::report;
 use support::probe::{Arrival, Arrivals};
 
 const PKTGEN: &str = "\
@@ -152,4 +153,11 @@ fn a_value_that_is_no_number_is_missing() {
     ] {
         assert!(report.lines().any(|l| l == line), "{line}\n{report}");
     }
+}
+
+#[test]
+fn each_section_has_a_title() {
+    let measured = crate::SECTIONS.map(|(section, _)| section);
+    let reported = report::SECTIONS.map(|(section, _)| section);
+    assert_eq!(measured, reported);
 }
