@@ -179,6 +179,20 @@ pub fn trains(engine: Engine) {
     };
     // Neighbour discovery is in no class.
     verdict.near("bytes sent", arrived as f64, sent, 0.001 * sent);
+    // 100 packets, in however few super-packets, take 0.12 s; the first one of a class may be of 44.
+    let (lab, ()) = held(engine, &text.replace("4000p", "100p"), |lab| {
+        let bulk = Bulk {
+            from: lab.a.clone(),
+            to: lab.b.clone(),
+            address: Lab::B4.parse().unwrap(),
+            warm_up: Duration::from_secs(1),
+            duration: Duration::from_secs(1),
+            window: Some(4 << 20),
+        };
+        bulk.goodput_bit_s();
+    });
+    let longest = lab.shown("/bottlenecks/0/classes/0/longest_wait_ns") as f64 / 1e9;
+    verdict.at_most("longest wait behind 100 packets, s", 0.125, longest);
     verdict.end();
 }
 
