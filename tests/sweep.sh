@@ -42,7 +42,7 @@ sweep_disks() {
             sleep 0.1
         done
     done
-    for file in "${TMPDIR:-/tmp}"/emudtest-*; do
+    for file in "${TMPDIR:-/tmp}"/emudtest-* target/*/deps/emudtest-*; do
         ! orphaned "$file" || rm -rf "$file"
     done
     while read -r name; do

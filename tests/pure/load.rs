@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use support::lab::emud;
+use support::place::unique;
 
 /// Returns the report of a load that ended by itself.
 fn load(args: &[&str]) -> Value {
@@ -77,9 +78,9 @@ fn each_reports_what_it_did() {
 
 /// A folder beside the tests, so on a disk.
 fn on_disk() -> PathBuf {
-    let name = format!("load-signal-{}", std::process::id());
+    let name = unique("load");
     let folder = std::env::current_exe().unwrap().with_file_name(name);
-    fs::create_dir(&folder).unwrap();
+    fs::create_dir_all(&folder).unwrap();
     folder
 }
 

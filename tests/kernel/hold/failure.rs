@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -12,20 +12,20 @@ use emud::abi::EMUD_LATE_NS;
 use emud::datapath::engine::hold::tell::{LinkName, pass_on};
 use emud::host::now_ns;
 use serde_json::{Value, json};
+use support::place::Scratch;
 
 use super::{Bench, MS, PATIENCE, frame, number};
 
 /// A folder with the socket of a monitor, and other files.
 struct Monitors {
-    folder: PathBuf,
+    folder: Scratch,
     monitor: UnixListener,
     other: UnixListener,
 }
 
 impl Monitors {
-    fn new(test: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("emud-{test}-{}", std::process::id()));
-        std::fs::create_dir(&folder).unwrap();
+    fn new() -> Self {
+        let folder = Scratch::new();
         let listen = |name: &str| {
             let listener = UnixListener::bind(folder.join(name)).unwrap();
             listener.set_nonblocking(true).unwrap();
@@ -68,12 +68,6 @@ impl Monitors {
     }
 }
 
-impl Drop for Monitors {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
 fn telling(folder: &Path) -> (Bench, JoinHandle<()>) {
     let (sender, failures) = sync_channel(16);
     let folder = folder.to_owned();
@@ -90,7 +84,7 @@ fn telling(folder: &Path) -> (Bench, JoinHandle<()>) {
 
 #[test]
 fn a_late_frame_reaches_the_monitor() {
-    let monitors = Monitors::new("late");
+    let monitors = Monitors::new();
     let (bench, teller) = telling(&monitors.folder);
     let before_ns = now_ns();
     let departure_ns = before_ns - 5 * MS;
@@ -122,7 +116,7 @@ fn a_late_frame_reaches_the_monitor() {
 /// Up to one line every 10 ms is sent, but no frame is missing in the count.
 #[test]
 fn all_late_and_lost_frames_are_counted() {
-    let monitors = Monitors::new("all");
+    let monitors = Monitors::new();
     let (bench, teller) = telling(&monitors.folder);
     let start_ns = now_ns();
     for n in 0..200 {
@@ -165,7 +159,7 @@ fn counted(lines: &[Value], failure: &str) -> u64 {
 /// Punctual frames are not reported.
 #[test]
 fn a_frame_in_time_is_not_told() {
-    let monitors = Monitors::new("good");
+    let monitors = Monitors::new();
     let (bench, teller) = telling(&monitors.folder);
     // The CPU may run other tasks for a while: a frame that the holder itself reports as late does
     // not count.

@@ -6,13 +6,11 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
 use crate::emud_path;
-
-static NUMBER: AtomicU32 = AtomicU32::new(0);
+use crate::place::unique;
 
 /// Thresholds that no test's load reaches, for a machine that is not judged.
 pub const DEAF: &str = "\
@@ -46,10 +44,8 @@ impl Default for Folder {
 
 impl Folder {
     pub fn new() -> Self {
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("emud-test-run-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        fs::create_dir(&folder).unwrap();
+        let folder = std::env::temp_dir().join(unique("run"));
+        fs::create_dir_all(&folder).unwrap();
         Self(folder)
     }
 
