@@ -9,6 +9,7 @@ use std::process::{Command, Output};
 use emud::experiment::report::reproduction as page;
 use emud::experiment::reproduce::Reproduction;
 use serde_json::{Value, json};
+use support::place::unique;
 use support::validator::{html_mistakes, json_mistakes};
 
 /// A folder that is deleted with the value.
@@ -16,8 +17,8 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("emud-{name}-{}", std::process::id()));
-        fs::create_dir(&folder).unwrap();
+        let folder = std::env::temp_dir().join(unique(name));
+        fs::create_dir_all(&folder).unwrap();
         Self(folder)
     }
 

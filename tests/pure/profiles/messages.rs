@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use emud::convert::import;
 use emud::convert::import::Header;
 use emud::profile::{Profile, TextError};
+use support::place::unique;
 
 #[rustfmt::skip]
 const PROFILES: &[(&str, &str)] = &[
@@ -275,8 +276,8 @@ fn exit_codes_of_import_and_export() {
 /// The rows of `NAME.toml` go into `NAME.csv`, which may be the log, and its only copy.
 #[test]
 fn an_import_does_not_overwrite_what_it_reads() {
-    let folder = std::env::temp_dir().join(format!("emud-import-{}", std::process::id()));
-    std::fs::create_dir(&folder).unwrap();
+    let folder = std::env::temp_dir().join(unique("import"));
+    std::fs::create_dir_all(&folder).unwrap();
     let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     let [long, short, link] = ["long.csv", "short.csv", "link.csv"].map(file);
     let rows = |count: usize| {
