@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use support::host::soon;
 use support::place::Scratch;
 use support::validator::assert_valid_log as assert_valid;
 
@@ -185,9 +186,7 @@ fn a_command_does_not_inherit_the_priority() {
     assert_eq!(start["notes"], serde_json::json!([]), "rejected here");
     let told = emud(&["alarm", "x", "--socket", &socket]).status().unwrap();
     assert!(told.success());
-    while !file.exists() {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    soon("the command has run", || file.exists());
     let stat = std::fs::read_to_string(&file).unwrap();
     assert_eq!(schedule(&stat), (0, 0, 0));
     let pid = running.child.id();

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use support::host::soon;
 use support::lab::emud;
 use support::place::unique;
 
@@ -20,10 +21,11 @@ fn load(args: &[&str]) -> Value {
     said.json()
 }
 
+/// A test that fails leaves it behind for 2 min at most.
 fn start(args: &[&str]) -> Child {
     let mut command = Command::new(support::emud_path());
-    let command = command.arg("load").args(args).stdout(Stdio::piped());
-    command.spawn().unwrap()
+    command.arg("load").args(args).args(["--for", "2min"]);
+    command.stdout(Stdio::piped()).spawn().unwrap()
 }
 
 /// Ends a load, and returns its report.
@@ -49,9 +51,7 @@ fn worked(args: &[&str]) -> Value {
         });
         times.sum()
     };
-    while used() < 200_000_000 {
-        sleep(Duration::from_millis(10));
-    }
+    soon("0.2 s of a CPU", || used() >= 200_000_000);
     end(load)
 }
 
@@ -96,9 +96,7 @@ fn a_signal_ends_it() {
         let mut files = fs::read_dir(&files).unwrap().flatten();
         files.any(|file| fs::read_link(file.path()).is_ok_and(|file| file.starts_with(path)))
     };
-    while !is_open() {
-        sleep(Duration::from_millis(10));
-    }
+    soon("the file is open", is_open);
     // It writes.
     sleep(Duration::from_millis(200));
     // The file has no name, so that not even SIGKILL would leave it.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use emud::monitor::session::SideParts;
 use serde_json::{Value, json};
+use support::host::soon;
 
 use super::run::{Running, Wanted, cpu, run};
 
@@ -86,9 +87,7 @@ fn alarms_beyond_the_queue_run_nothing_and_are_counted() {
     ));
     running.feed(cpu(0));
     running.line();
-    while file.lines().is_empty() {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    soon("the command runs", || !file.lines().is_empty());
     // One runs, 64 are waiting.
     (1..=70).for_each(|episode| running.feed(cpu(episode)));
     (1..=70).for_each(|_| drop(running.line()));
@@ -114,9 +113,7 @@ fn a_command_without_end_is_killed_with_what_it_started() {
     running.feed(cpu(1));
     running.feed(cpu(2));
     (0..2).for_each(|_| drop(running.line()));
-    while file.lines().is_empty() {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    soon("the command runs", || !file.lines().is_empty());
     let begin = Instant::now();
     let ran = end(&mut running);
     // The running one, and the waiting one.
