@@ -54,7 +54,7 @@ fn a_reader_sees_one_write() {
         });
         // It may have no CPU meanwhile; a panic here would wait for it for ever.
         let until = Instant::now() + Duration::from_secs(60);
-        let has_read = |lengths| {
+        let has_read = |lengths: usize| {
             let given_up = reader.is_finished() || Instant::now() > until;
             given_up || different.load(Ordering::Relaxed) >= lengths
         };
