@@ -398,6 +398,11 @@ pub fn engines() {
     // Directions that were apart stay apart.
     let joined = lab.emud(&["set", "va", "down.class=b"]).expect(73).err;
     verdict.same("joined", true, joined.contains("both directions"));
+    if engine == Engine::Hold.name() {
+        let moved = lab.emud(&["set", "va", "up.class=none", "down.class=b"]);
+        let moved = moved.expect(73).err;
+        verdict.same("moved", true, moved.contains("[bottleneck]"));
+    }
     verdict.end();
 }
 
