@@ -11,7 +11,7 @@ use crate::abi::{DIRECTIONS, direction_name};
 use crate::bottleneck::Limits;
 use crate::host::cgroup;
 use crate::host::counters::memory_bytes;
-use crate::profile::{Bottleneck, PACKET_BYTES, Profile};
+use crate::profile::{Bottleneck, NamedLink, PACKET_BYTES, Profile, Target};
 
 /// The holder keeps a frame, with up to 18 bytes more, in a buffer of a power of two.
 const BUFFER_SHARE: f64 = 2.2;
@@ -28,10 +28,46 @@ pub(crate) fn needs(
 ) -> [u64; 2] {
     let queued: f64 = profile.bottlenecks.iter().map(queued).sum();
     let one = |direction: u32| match directions[direction as usize] {
-        true => ((fq::promised(&both[direction as usize]).0 + queued) * BUFFER_SHARE) as u64,
+        true => ((promised(profile, both, direction).0 + queued) * BUFFER_SHARE) as u64,
         false => 0,
     };
     DIRECTIONS.map(one)
+}
+
+/// Returns the bytes that links with a rate may have in their queues and in flight, and others behind their
+/// bottlenecks, and the longest delay of a link with neither.
+fn promised(profile: &Profile, both: &[Vec<Compiled>; 2], direction: u32) -> (f64, f64) {
+    let links = both[direction as usize].iter().map(fq::promised);
+    let links: Vec<_> = links.zip(profile.links_of(direction)).collect();
+    let leads = profile.leads_to_bottlenecks(direction);
+    // To a named link, packets come by rules alone.
+    let by_rules = |number: usize| {
+        let named = number.checked_sub(1).and_then(|n| profile.links.get(n));
+        let all = |named: &NamedLink| {
+            let to = Target::Named(named.name.clone());
+            let rules = profile.rules.iter().filter(|rule| rule.target == to);
+            let mut rules = rules.filter(|rule| rule.is_for(direction));
+            rules.all(|rule| rule.class.is_some())
+        };
+        leads.iter().any(|(to, _)| *to == number) && named.is_some_and(all)
+    };
+    let (mut bytes, mut without_s) = (0.0, 0.0f64);
+    for (number, ((of_link, delay_s), link)) in links.iter().enumerate() {
+        bytes += of_link.unwrap_or(0.0);
+        if of_link.is_none() && link.class.is_none() && !by_rules(number) {
+            without_s = without_s.max(*delay_s);
+        }
+    }
+    for bottleneck in &profile.bottlenecks {
+        let leads = leads.iter().filter(|(_, name)| *name == bottleneck.name);
+        let delays = leads.filter_map(|(number, _)| match links.get(*number)?.0 {
+            (None, delay_s) => Some(delay_s),
+            // What comes at its rate is counted.
+            (Some(_), _) => None,
+        });
+        bytes += delays.fold(0.0, f64::max) * bottleneck.plan().rate as f64 / 8.0;
+    }
+    (bytes, without_s)
 }
 
 /// Bytes that wait in the classes of a bottleneck when all are full, of full packets.
@@ -67,7 +103,7 @@ pub(crate) fn limits(
     fits(interface, needed.iter().sum(), room)?;
     let limits = within(room, needed, directions);
     for direction in DIRECTIONS.into_iter().filter(|d| directions[*d as usize]) {
-        let longest_s = fq::promised(&both[direction as usize]).1;
+        let longest_s = promised(profile, both, direction).1;
         let limit = limits[direction as usize];
         let rate = 8.0 * limit as f64 / BUFFER_SHARE / longest_s;
         if rate < RATE_WITHOUT {
@@ -127,6 +163,7 @@ fn available() -> Result<u64, LinkError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::datapath::compiled::{Origin, compile_new};
 
     const MIB: u64 = 1 << 20;
 
@@ -143,5 +180,38 @@ mod tests {
         assert_eq!(up, [200 * MIB, 0]);
         // Some packets always have room.
         assert_eq!(both(1, [0, 0]), [1, 1]);
+    }
+
+    #[test]
+    fn packets_behind_a_bottleneck_have_room() {
+        let room = |text: &str| {
+            let rest = "[bottleneck.b]\nrate = \"500Mbit\"\nqueue = \"1p\"\n";
+            let profile = Profile::parse(&format!("{text}{rest}"), "x");
+            let profile = profile.unwrap_or_else(|e| panic!("{e}"));
+            let origin = Origin {
+                seed: 1,
+                epoch_ns: 0,
+                restarted_ns: None,
+            };
+            let both = compile_new(&profile, origin).unwrap();
+            DIRECTIONS.map(|direction| promised(&profile, &both, direction))
+        };
+        let none = (0.0, 0.0);
+        let of_link = "[up]\nclass = \"b\"\ndelay = \"8s\"\n";
+        // 8 MB in flight, and a queue of 1000 packets.
+        let rated = "[up]\nclass = \"b\"\nrate = \"8Mbit\"\ndelay = \"8s\"\n";
+        let by_rule = "[link]\nclass = \"b\"\ndelay = \"1s\"\n[links.far]\ndelay = \"2s\"\n\
+                       [[rule]]\nlink = \"far\"\nclass = \"b\"\ndirection = \"down\"\n";
+        for (text, wanted) in [
+            ("[up]\ndelay = \"8s\"\n", [(0.0, 8.0), none]),
+            (of_link, [(500e6, 0.0), none]),
+            (rated, [(9.538e6, 0.0), none]),
+            (by_rule, [(62.5e6, 2.0), (125e6, 0.0)]),
+        ] {
+            for (found, wanted) in room(text).into_iter().zip(wanted) {
+                let off = [(found.0 - wanted.0) / 1e6, found.1 - wanted.1];
+                assert!(off.iter().all(|off| off.abs() < 0.01), "{text}: {found:?}");
+            }
+        }
     }
 }

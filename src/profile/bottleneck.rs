@@ -3,7 +3,7 @@
 
 use super::kinds::{BitRate, Count, OneOf};
 use super::queueing::QueueDraft;
-use super::{Profile, Queue};
+use super::{Profile, Queue, Target};
 use crate::abi;
 use crate::bottleneck::Schedule;
 use crate::text::{Kind, Located, Mistake, Value, Word, table};
@@ -176,10 +176,27 @@ impl Profile {
 
     /// Returns the names of the bottlenecks in which packets of a direction wait.
     pub fn bottlenecks_of(&self, direction: u32) -> Vec<&str> {
-        let of_links = self.links_of(direction).filter_map(|l| l.class.as_deref());
-        let rules = self.rules.iter().filter(|rule| rule.is_for(direction));
-        let of_rules = rules.filter_map(|rule| rule.class.as_deref());
-        of_links.chain(of_rules).map(|c| parts(c).0).collect()
+        let leads = self.leads_to_bottlenecks(direction).into_iter();
+        leads.map(|(_, bottleneck)| bottleneck).collect()
+    }
+
+    /// Returns the number of each link whose packets wait in a bottleneck, by its class or by a rule, with the name of
+    /// that.
+    pub(crate) fn leads_to_bottlenecks(&self, direction: u32) -> Vec<(usize, &str)> {
+        let mut all = Vec::new();
+        for (number, link) in self.links_of(direction).enumerate() {
+            let is_own = number == 0 || number > self.links.len();
+            let rules = self.rules.iter().filter(|rule| rule.is_for(direction));
+            let rules = rules.filter(|rule| match &rule.target {
+                Target::Own => is_own,
+                Target::Named(name) => self.number_of(name) == Some(number as u32),
+                Target::Untouched => false,
+            });
+            let classes = rules.map(|rule| &rule.class).chain([&link.class]);
+            let classes = classes.filter_map(|class| class.as_deref());
+            all.extend(classes.map(|class| (number, parts(class).0)));
+        }
+        all
     }
 
     /// Returns the number of the first class of a bottleneck, as [`Profile::service`] gives it.

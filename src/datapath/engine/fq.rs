@@ -119,24 +119,17 @@ fn holds_originals(link: &Compiled) -> (f64, f64) {
     (longest_s * packets_per_s.min(PACKETS_PER_S_MAX), longest_s)
 }
 
-/// Returns the bytes that links with a rate may have in their queues and in flight, and the longest
-/// delay of a link without one, up to one packet in a million.
-pub fn promised(links: &[Compiled]) -> (f64, f64) {
-    let one = |link: &Compiled| {
-        let delay_s = link.millionth_delay_ns() as f64 / 1e9 + slots_s(&link.link);
-        let traced = link.timeline.as_ref().map(|rows| rows.max_rate);
-        let bytes_per_s = match traced.filter(|rate| *rate > 0) {
-            Some(rate) => Some(rate as f64 / 8.0),
-            None => byte_s(&link.link).map(f64::recip),
-        };
-        match bytes_per_s {
-            Some(rate) => (delay_s * rate + queue_bytes(&link.link, rate), 0.0),
-            None => (0.0, delay_s),
-        }
+/// Returns the bytes that a link with a rate may have in its queue and in flight, and the delay of any link in s, up to
+/// one packet in a million.
+pub fn promised(link: &Compiled) -> (Option<f64>, f64) {
+    let delay_s = link.millionth_delay_ns() as f64 / 1e9 + slots_s(&link.link);
+    let traced = link.timeline.as_ref().map(|rows| rows.max_rate);
+    let bytes_per_s = match traced.filter(|rate| *rate > 0) {
+        Some(rate) => Some(rate as f64 / 8.0),
+        None => byte_s(&link.link).map(f64::recip),
     };
-    (links.iter().map(one)).fold((0.0, 0.0), |all, one| {
-        (all.0 + one.0, f64::max(all.1, one.1))
-    })
+    let bytes = bytes_per_s.map(|rate| delay_s * rate + queue_bytes(&link.link, rate));
+    (bytes, delay_s)
 }
 
 /// Returns the longest queue at this rate; 0 without a limit, for which no space is reserved.
