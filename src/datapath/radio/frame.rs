@@ -7,7 +7,7 @@ use crate::datapath::engine::hold::frame::VNET_LEN;
 const ETHERNET_LEN: usize = 14;
 const STAMP_LEN: usize = 8;
 /// A stamp older than this is none: packets do not wait between their node and the TAP.
-const OLDEST_STAMP_NS: u64 = 10_000_000_000;
+pub(super) const OLDEST_STAMP_NS: u64 = 10_000_000_000;
 
 const IPV4: u16 = 0x0800;
 const ARP: u16 = 0x0806;

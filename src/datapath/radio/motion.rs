@@ -11,7 +11,7 @@ use crate::host::now_ns;
 use crate::medium::phy::Matrix;
 
 /// How long before their time positions are handed over, in ns.
-const LEAD_NS: u64 = 3 * STEP_NS;
+pub(super) const LEAD_NS: u64 = 3 * STEP_NS;
 
 /// How positions get to the thread.
 #[derive(Debug)]

@@ -6,6 +6,7 @@
 //! the DS field behind it unless it is 0, and `M TIME STEP` for each change of positions, and at the
 //! end `E TIME DELIVERIES DIGEST`. Times are ns from the beginning; TO is a station or `*`.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -14,6 +15,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::frame::OLDEST_STAMP_NS;
+use super::motion::LEAD_NS;
 use crate::abi::mix;
 use crate::medium::air::{Air, Frame, Outcome, Plan, To};
 use crate::medium::motion::Track;
@@ -21,6 +24,13 @@ use crate::medium::phy::{Geometry, Matrix};
 
 /// Latest time in a record: about a thousand years.
 const LATEST_NS: u64 = u64::MAX >> 4;
+
+/// Most stations of a medium.
+pub(super) const MOST_STATIONS: usize = 256;
+
+/// How much earlier a line can be than one before it: that is the age up to which a stamp is accepted, and
+/// positions are handed over ahead of time.
+const DISORDER_NS: u64 = OLDEST_STAMP_NS + LEAD_NS;
 
 const SCHEMA: &str = "emud-medium/1";
 
@@ -200,11 +210,11 @@ pub fn replay(
     path: &Path,
     mut delivered: impl FnMut(u64, usize, usize, u32) -> io::Result<()>,
 ) -> Result<Replay, ReplayError> {
-    let mut lines = BufReader::new(File::open(path).map_err(ReplayError::Read)?).lines();
-    let head = (lines.next().transpose()).map_err(ReplayError::Read)?;
-    let head = head.unwrap_or_default();
+    let mut file = BufReader::new(File::open(path).map_err(ReplayError::Read)?);
+    let mut line = String::new();
+    file.read_line(&mut line).map_err(ReplayError::Read)?;
     let head: Head =
-        serde_json::from_str(&head).map_err(|e| ReplayError::NoRecord(e.to_string()))?;
+        serde_json::from_str(&line).map_err(|e| ReplayError::NoRecord(e.to_string()))?;
     let setting = head.setting;
     let stations = setting.tracks.len();
     let fits = head.schema == SCHEMA
@@ -212,7 +222,7 @@ pub fn replay(
         && setting
             .geometry
             .is_consistent(head.plan.timing.fastest() + 1)
-        && stations <= usize::from(u16::MAX)
+        && stations <= MOST_STATIONS
         && setting.modes.len() == stations
         && setting.promiscuous.len() == stations
         && (setting.modes.iter()).all(|mode| *mode <= head.plan.timing.fastest());
@@ -226,45 +236,64 @@ pub fn replay(
     let mut digest = Digest::default();
     let mut arrivals = 0;
     let mut end = None;
-    let mut moves = Vec::new();
-    let mut run = |air: &mut Air<u32>, until_ns| -> io::Result<()> {
-        while let Some(outcome) = air.next(until_ns) {
-            if let Outcome::Delivered {
-                at_ns,
-                from,
-                to,
-                token,
-            } = outcome
-            {
-                digest.add(at_ns, from, to);
-                delivered(at_ns, from, to, token)?;
+    let mut moves = VecDeque::new();
+    let mut run = |air: &mut Air<u32>, moves: &mut VecDeque<(u64, u64)>, until_ns: u64| {
+        loop {
+            // One by one: all matrices of a long motion would not fit into memory.
+            let moved = moves.front().filter(|(at_ns, _)| *at_ns <= until_ns);
+            let moved = moved.copied();
+            while let Some(outcome) = air.next(moved.map_or(until_ns, |(at_ns, _)| at_ns - 1)) {
+                if let Outcome::Delivered {
+                    at_ns,
+                    from,
+                    to,
+                    token,
+                } = outcome
+                {
+                    digest.add(at_ns, from, to);
+                    delivered(at_ns, from, to, token)?;
+                }
             }
+            let Some((at_ns, step)) = moved else {
+                return Ok::<(), io::Error>(());
+            };
+            moves.pop_front();
+            air.move_at(at_ns, setting.matrix(step));
         }
-        Ok(())
     };
-    for (number, line) in lines.enumerate() {
-        let line = line.map_err(ReplayError::Read)?;
-        match parse(&line, stations) {
+    for number in 2.. {
+        line.clear();
+        file.read_line(&mut line).map_err(ReplayError::Read)?;
+        // A last line without an end is cut: its figures can be others than those of the run.
+        let Some(text) = line.strip_suffix('\n') else {
+            break;
+        };
+        let at_ns = match parse(text, stations) {
             Some(Entry::Arrival(at_ns, station, frame, ds)) => {
                 // Arrivals are in the order of reading, within what was not decided then.
                 air.arrive_with(at_ns, station, frame, ds);
                 arrivals += 1;
+                at_ns
             }
-            Some(Entry::Move(at_ns, step)) => moves.push((at_ns, step)),
-            Some(Entry::End(at_ns, expected)) => end = Some((at_ns, expected)),
+            Some(Entry::Move(at_ns, step)) => {
+                moves.push_back((at_ns, step));
+                at_ns
+            }
+            Some(Entry::End(at_ns, expected)) => {
+                end = Some((at_ns, expected));
+                continue;
+            }
             None => {
-                let text = line.chars().take(60).collect();
-                let line = number + 2;
+                let text = text.chars().take(60).collect();
+                let line = number;
                 return Err(ReplayError::Line { line, text });
             }
-        }
+        };
+        // A record of hours would not fit into memory as a whole.
+        run(&mut air, &mut moves, at_ns.saturating_sub(DISORDER_NS))?;
     }
-    // One by one: all matrices of a long motion would not fit into memory.
-    for (at_ns, step) in moves {
-        run(&mut air, at_ns - 1)?;
-        air.move_at(at_ns, setting.matrix(step));
-    }
-    run(&mut air, end.map_or(2 * LATEST_NS, |(at_ns, _)| at_ns))?;
+    let end_ns = end.map_or(2 * LATEST_NS, |(at_ns, _)| at_ns);
+    run(&mut air, &mut moves, end_ns)?;
     Ok(Replay {
         arrivals,
         deliveries: digest.deliveries,

@@ -12,10 +12,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
 
 use super::Tap;
-use super::frame::{self, Destination, Reject};
+use super::frame::{self, Destination, OLDEST_STAMP_NS, Reject};
 use super::motion::Step;
 use super::pool::Pool;
-use super::record::{Record, Setting};
+use super::record::{MOST_STATIONS, Record, Setting};
 use super::status::{FAILED_NS, Status};
 use crate::host::{nanoseconds, now_ns, sleep_until, timespec};
 use crate::medium::air::{Air, Frame, Outcome, Plan, To};
@@ -30,7 +30,7 @@ const LONGEST_FRAME: usize = 68 << 10;
 /// the medium would stand still while memory grew.
 const READ_ROUNDS: usize = 64;
 /// All stations, and the end.
-const MOST_READY: usize = 257;
+const MOST_READY: usize = MOST_STATIONS + 1;
 /// The descriptor that ends the thread, beside those of the stations.
 const STOP: u64 = u64::MAX;
 
@@ -173,13 +173,16 @@ impl Worker {
 
     /// Takes over positions; those that are late begin now.
     fn move_stations(&mut self) {
+        let latest_ns = self.sent_ns.iter().copied().max().unwrap_or(0);
         while let Ok(Step {
             at_ns,
             step,
             matrix,
         }) = self.steps.try_recv()
         {
-            let begin_ns = at_ns.max(self.air.now_ns() + 1);
+            // A replay has decided what is older.
+            let decided_ns = latest_ns.saturating_sub(OLDEST_STAMP_NS);
+            let begin_ns = at_ns.max(self.air.now_ns() + 1).max(decided_ns);
             if let Some(record) = &mut self.record {
                 record.moved(begin_ns, step);
             }

@@ -163,6 +163,63 @@ fn what_is_no_record_is_rejected() {
     }
 }
 
+/// The record of a medium with this many stations, on which nothing happens.
+fn record_of_a_crowd(stations: usize) -> String {
+    let text = record();
+    let (head, _) = text.split_once('\n').unwrap();
+    let mut head: serde_json::Value = serde_json::from_str(head).unwrap();
+    for key in ["tracks", "modes", "promiscuous"] {
+        let first = head["setting"][key][0].clone();
+        head["setting"][key] = vec![first; stations].into();
+    }
+    format!("{head}\n")
+}
+
+/// Memory grows with the square of their number.
+#[test]
+fn a_record_has_the_stations_of_a_medium() {
+    let file = File::new("crowd", record_of_a_crowd(256).as_bytes());
+    assert_eq!(replay(&file.0, ignored).unwrap().arrivals, 0);
+    let file = File::new("throng", record_of_a_crowd(257).as_bytes());
+    let error = replay(&file.0, ignored).unwrap_err();
+    assert!(matches!(error, ReplayError::NoRecord(_)), "{error}");
+}
+
+/// A long record does not fit into memory.
+#[test]
+fn deliveries_are_passed_on_while_the_record_is_read() {
+    let text = format!("{}A {} 0 1 1000\nZ\n", record(), 30 * S);
+    let file = File::new("begun", text.as_bytes());
+    let mut deliveries = 0;
+    let deliver = |_, _, _, _| {
+        deliveries += 1;
+        Ok(())
+    };
+    let error = replay(&file.0, deliver).unwrap_err();
+    assert!(
+        matches!(error, ReplayError::Line { line: 123, .. }),
+        "{error}"
+    );
+    assert!((20..=26).contains(&deliveries), "{deliveries}");
+}
+
+/// A station that is read late has older packets than others.
+#[test]
+fn lines_may_be_ten_seconds_late() {
+    let text = record();
+    let (head, _) = text.split_once('\n').unwrap();
+    let lines = (0..300).map(|n| format!("A {} 0 1 1000\n", 1 + n * S / 10));
+    let lines: Vec<String> = lines.collect();
+    let late = lines.chunks(100).flat_map(|chunk| chunk.iter().rev());
+    let late: Vec<&str> = late.map(String::as_str).collect();
+    let found = [lines.concat(), late.concat()].map(|lines| {
+        let file = File::new("late", format!("{head}\n{lines}").as_bytes());
+        replay(&file.0, ignored).unwrap()
+    });
+    assert_eq!(found[0], found[1]);
+    assert!(found[0].deliveries > 290, "{:?}", found[0]);
+}
+
 /// Figures of radios and grids that no scenario has.
 #[test]
 fn radios_and_grids_of_a_record_are_possible() {
