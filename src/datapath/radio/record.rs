@@ -136,13 +136,19 @@ impl Record {
             0 => writeln!(self.line),
             ds => writeln!(self.line, " {ds}"),
         };
-        if let Err(error) = self.out.write_all(self.line.as_bytes()) {
-            self.failed.get_or_insert(error);
-        }
+        self.write_line();
     }
 
     pub fn moved(&mut self, at_ns: u64, step: u64) {
-        if let Err(error) = writeln!(self.out, "M {at_ns} {step}") {
+        self.line.clear();
+        // Writing to a String does not fail.
+        let _ = writeln!(self.line, "M {at_ns} {step}");
+        self.write_line();
+    }
+
+    /// Writes a line in one piece: if the process is killed, the file ends with a whole line.
+    fn write_line(&mut self) {
+        if let Err(error) = self.out.write_all(self.line.as_bytes()) {
             self.failed.get_or_insert(error);
         }
     }

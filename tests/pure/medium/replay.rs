@@ -220,6 +220,17 @@ fn lines_may_be_ten_seconds_late() {
     assert!(found[0].deliveries > 290, "{:?}", found[0]);
 }
 
+/// The process was killed, or the disk was full: a cut line has other figures, or none.
+#[test]
+fn a_cut_line_at_the_end_does_not_count() {
+    let whole = File::new("uncut", record().as_bytes());
+    let whole = replay(&whole.0, ignored).unwrap();
+    for cut in ["M", "M 7000", "A 200000000 0 1 10", "E 9000000000 1 f"] {
+        let file = File::new("cut", format!("{}{cut}", record()).as_bytes());
+        assert_eq!(replay(&file.0, ignored).unwrap(), whole, "{cut}");
+    }
+}
+
 /// Figures of radios and grids that no scenario has.
 #[test]
 fn radios_and_grids_of_a_record_are_possible() {
