@@ -170,7 +170,7 @@ fn table(view: &Stations, medium: &FollowedMedium, frame: &mut Frame, area: Rect
     let rows = medium.stations.iter().map(|station| {
         let node = shortened(&printable(&station.node), usize::from(room));
         let of = |(name, width): &(&str, u16)| {
-            let text = cell(station, name);
+            let text = cell(medium, station, name);
             let bad = matches!(*name, "LOST" | "DROP") && !matches!(&*text, "0" | "-");
             right(&text, *width).style(if bad { BAD } else { Style::new() })
         };
@@ -188,9 +188,10 @@ fn table(view: &Stations, medium: &FollowedMedium, frame: &mut Frame, area: Rect
     frame.render_stateful_widget(table, area, &mut state);
 }
 
-fn cell(station: &FollowedStation, column: &str) -> String {
+fn cell(medium: &FollowedMedium, station: &FollowedStation, column: &str) -> String {
     let [x, y] = station.at_m;
     match (column, &station.sample) {
+        ("AT", _) if !medium.has_positions() => "-".to_owned(),
         ("AT", _) => format!("{x:.0},{y:.0}"),
         ("NEAR", _) => station.neighbours.len().to_string(),
         (_, Some(sample)) => figure(sample, column),

@@ -105,7 +105,7 @@ counters! {
         duplicates,
         /// Time in transmission in ns, answers included.
         air_ns,
-        /// Time with a carrier in ns, its own included; 0 with `access = "none"`.
+        /// Time with a carrier in ns, its own included; with `access = "none"` this alone.
         busy_ns,
     }
 }

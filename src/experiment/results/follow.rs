@@ -25,6 +25,11 @@ pub struct FollowedMedium {
 }
 
 impl FollowedMedium {
+    /// Returns whether its stations have positions; those of a segment are all in the origin.
+    pub fn has_positions(&self) -> bool {
+        self.range_m.is_some() || self.area_m[0] != self.area_m[1]
+    }
+
     fn include(&mut self, at_m: [f64; 2]) {
         let [low, high] = &mut self.area_m;
         for axis in 0..2 {

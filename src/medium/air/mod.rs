@@ -385,9 +385,14 @@ impl<T: Clone> Air<T> {
         let count = self.stations[station].count;
         // A frame counts when it begins, for all of its time.
         let end_ns = self.timers.end_of(station).unwrap_or(0);
+        let air_ns = count.air_ns - end_ns.saturating_sub(self.now_ns);
         Count {
-            air_ns: count.air_ns - end_ns.saturating_sub(self.now_ns),
-            busy_ns: self.ears.busy_ns(station, self.now_ns),
+            air_ns,
+            busy_ns: match self.plan.access {
+                Access::Dcf => self.ears.busy_ns(station, self.now_ns),
+                // No carrier of others counts.
+                Access::None => air_ns,
+            },
             waiting: self.stations[station].waiting(),
             ..count
         }

@@ -92,6 +92,11 @@ fn run(plan: Plan, matrices: &[Arc<Matrix>], mean_gap_ns: u64, until_ns: u64) ->
     }
     for station in 0..stations as usize {
         let c = air.count(station);
+        // Without carrier sensing there is only its own.
+        let carrier_ns = match access {
+            Access::Dcf => c.busy_ns,
+            Access::None => c.busy_ns - c.air_ns,
+        };
         folded.add(&[
             c.attempts,
             c.sent,
@@ -105,7 +110,7 @@ fn run(plan: Plan, matrices: &[Arc<Matrix>], mean_gap_ns: u64, until_ns: u64) ->
             c.received_bytes,
             c.duplicates,
             c.air_ns,
-            c.busy_ns,
+            carrier_ns,
             c.waiting,
         ]);
     }

@@ -179,6 +179,22 @@ fn a_map_has_the_range_of_the_selected_station() {
     assert!(picture(&view, 80).contains("RETRY"));
 }
 
+/// All its stations are in the origin, and there is no range.
+#[test]
+fn a_segment_has_no_positions() {
+    let mut log: Log = on_air(&[[0.0, 0.0]; 2]);
+    let file = log.write();
+    let at = |file: &LogFile| {
+        let view = Stations::new(Follow::open(file.path()).unwrap()).unwrap();
+        row(&picture(&view, 80), "n2")[1].clone()
+    };
+    assert_eq!(at(&file), "0,0");
+    for line in &mut log.lines {
+        *line = line.replace("\"range_m\":250.0", "\"range_m\":null");
+    }
+    assert_eq!(at(&log.write()), "-");
+}
+
 #[test]
 fn what_has_no_medium_is_rejected() {
     let wired = clean(1).write();
