@@ -49,8 +49,11 @@ impl PathLoss {
         }
     }
 
-    /// Returns the distance in metres at which the loss exceeds `budget_db`.
+    /// Returns the distance in metres at which the loss exceeds `budget_db`; 0: it does so at any distance.
     pub fn reach_m(self, budget_db: f64, hz: f64) -> f64 {
+        if self.db(0.0, hz) > budget_db {
+            return 0.0;
+        }
         let (mut low, mut high) = (NEAREST_M, 1e9);
         for _ in 0..100 {
             let middle = libm::sqrt(low * high);

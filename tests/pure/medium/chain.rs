@@ -151,4 +151,8 @@ fn a_signal_ends_where_the_formula_says() {
     }
     let free = PathLoss::FreeSpace.db(100.0, 2.4e9);
     near("free space over 100 m at 2.4 GHz", free, 80.05, 0.000_1);
+    // 40.05 dB at 1 m, and at less.
+    let reach_m = |budget_db| PathLoss::FreeSpace.reach_m(budget_db, 2.4e9);
+    assert_eq!(reach_m(40.0), 0.0);
+    near("free space, 40.1 dB", reach_m(40.1), 1.006, 0.001);
 }
