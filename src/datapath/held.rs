@@ -40,7 +40,7 @@ fn promised(profile: &Profile, both: &[Vec<Compiled>; 2], direction: u32) -> (f6
     let links = both[direction as usize].iter().map(fq::promised);
     let links: Vec<_> = links.zip(profile.links_of(direction)).collect();
     let leads = profile.leads_to_bottlenecks(direction);
-    // To a named link, packets come by rules alone.
+    // To a named link, packets come by rules alone, unless a matrix leads there.
     let by_rules = |number: usize| {
         let named = number.checked_sub(1).and_then(|n| profile.links.get(n));
         let all = |named: &NamedLink| {
@@ -49,7 +49,8 @@ fn promised(profile: &Profile, both: &[Vec<Compiled>; 2], direction: u32) -> (f6
             let mut rules = rules.filter(|rule| rule.is_for(direction));
             rules.all(|rule| rule.class.is_some())
         };
-        leads.iter().any(|(to, _)| *to == number) && named.is_some_and(all)
+        let leads_there = leads.iter().any(|(to, _)| *to == number);
+        profile.matrix.is_none() && leads_there && named.is_some_and(all)
     };
     let (mut bytes, mut without_s) = (0.0, 0.0f64);
     for (number, ((of_link, delay_s), link)) in links.iter().enumerate() {
