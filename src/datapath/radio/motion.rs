@@ -6,12 +6,9 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
 
-use super::record::{STEP_NS, Setting};
+use super::record::{LEAD_NS, STEP_NS, Setting};
 use crate::host::now_ns;
 use crate::medium::phy::Matrix;
-
-/// How long before their time positions are handed over, in ns.
-pub(super) const LEAD_NS: u64 = 3 * STEP_NS;
 
 /// How positions get to the thread.
 #[derive(Debug)]

@@ -16,7 +16,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::frame::OLDEST_STAMP_NS;
-use super::motion::LEAD_NS;
 use crate::abi::mix;
 use crate::medium::air::{Air, Frame, Outcome, Plan, To};
 use crate::medium::motion::Track;
@@ -43,6 +42,8 @@ struct Head {
 
 /// Interval between positions.
 pub(super) const STEP_NS: u64 = 100_000_000;
+/// How long before their time positions are handed over, in ns.
+pub(super) const LEAD_NS: u64 = 3 * STEP_NS;
 
 /// The stations of a medium.
 #[derive(Debug, Clone, Serialize, Deserialize)]
