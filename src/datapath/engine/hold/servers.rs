@@ -333,14 +333,22 @@ impl Servers {
             .collect()
     }
 
-    /// Returns all frames that are still waiting, and not lost, at the end.
-    pub fn drain(&mut self) -> impl Iterator<Item = (usize, Frame)> {
-        let places = std::mem::take(&mut self.servers)
-            .into_iter()
-            .flat_map(Server::into_waiting);
-        let held = places.filter_map(|place| self.shelf.take(place));
-        held.filter(|held| !held.service.lost)
-            .map(|held| (held.port, held.frame))
+    /// Ends the servers. Returns the frames that still wait, which count as sent, without those that are lost.
+    pub fn drain(&mut self) -> Vec<(usize, Frame)> {
+        self.places.clear();
+        let servers = std::mem::take(&mut self.servers).into_iter();
+        let places = servers.flat_map(Server::into_waiting);
+        let mut frames = Vec::new();
+        for held in places.filter_map(|place| self.shelf.take(place)) {
+            let account = &mut self.ports[held.port];
+            account.waiting -= 1;
+            account.decided(&held.service, true, held.copy.is_some());
+            if !held.service.lost {
+                let both = std::iter::once(held.frame).chain(held.copy);
+                frames.extend(both.map(|frame| (held.port, frame)));
+            }
+        }
+        frames
     }
 }
 

@@ -285,6 +285,13 @@ impl<'a> Worker<'a> {
     }
 
     fn release_all(&mut self) -> Result<(), Errno> {
+        if let Some(classes) = self.classes {
+            let mut account = self.servers.account();
+            for (_, class) in &mut account {
+                (class.backlog_packets, class.backlog_bytes) = (0, 0);
+            }
+            classes.account(&account);
+        }
         for (port, frame) in self.servers.drain() {
             self.ports[port].queue.insert(u64::MAX, frame);
         }

@@ -274,3 +274,39 @@ fn a_bottleneck_does_not_hold_up_the_packets_of_another() {
     }
     assert_eq!(departures, [1_000 * US, 11 * US, 110 * US]);
 }
+
+#[test]
+fn nothing_waits_after_the_end() {
+    let (mut servers, mut queue) = servers(&[8_000_000]);
+    let of_link = |arrival_us| Service {
+        link: 3,
+        ..service(arrival_us * US, US)
+    };
+    let lost = Service {
+        lost: true,
+        ..of_link(1)
+    };
+    let copied = Service {
+        copy_ns: 5 * US,
+        ..of_link(2)
+    };
+    servers.arrive(0, of_link(0), frame(&mut queue), None);
+    servers.arrive(0, lost, frame(&mut queue), None);
+    let copy = Some(frame(&mut queue));
+    servers.arrive(1, copied, frame(&mut queue), copy);
+    servers.arrive(1, of_link(3), frame(&mut queue), None);
+    // The first one is on the wire, two wait, and the class does not know the last one yet.
+    assert!(servers.decide(2 * US).is_some() && servers.decide(2 * US).is_none());
+    assert_eq!([0, 1].map(|port| servers.waiting(port)), [1, 2]);
+    assert_eq!(servers.account()[0].1.backlog_packets, 2);
+    let frames = servers.drain();
+    let ports: Vec<_> = frames.iter().map(|(port, _)| *port).collect();
+    assert_eq!(ports, [1, 1, 1]);
+    assert_eq!([0, 1].map(|port| servers.waiting(port)), [0, 0]);
+    let counts = [0, 1].map(|port| {
+        let served = servers.served(port).unwrap()[3];
+        [served.sent_packets, served.lost, served.duplicated]
+    });
+    assert_eq!(counts, [[1, 1, 0], [2, 0, 1]]);
+    assert!(servers.account().is_empty() && !servers.has(1));
+}
