@@ -16,7 +16,7 @@ use crate::netlink::setting;
 const TUN: &str = "/dev/net/tun";
 /// Frames that may wait for the holder. The kernel drops further ones and counts them (tx_dropped), so this
 /// is far more than accumulates during a late wake-up.
-const TX_QUEUE_LEN: i32 = 16384;
+pub(super) const TX_QUEUE_LEN: i32 = 16384;
 /// The kernel's limit for a TAP: 65535 less the Ethernet header.
 const MAX_MTU: u32 = 65521;
 /// Room for emud's header and tags in addition to the device's frames.

@@ -11,6 +11,7 @@ use super::Direction;
 use super::frame::rewrite;
 use super::port::{End, LEASE_NS, Left, Port, REPORT_NS};
 use super::servers::{Classes, Done, MARGIN_NS, Servers};
+use super::tap::TX_QUEUE_LEN;
 use crate::abi::emud_holder;
 use crate::host::{now_ns, timespec};
 
@@ -269,12 +270,14 @@ impl<'a> Worker<'a> {
         Left::More
     }
 
-    /// Reads all there is, then writes it without waiting for its time.
+    /// Reads what the TAPs hold at the end, then writes it without waiting for its time.
     fn flush(&mut self) -> Result<(), Errno> {
+        // Any user can go on sending into a TAP.
+        let mut bursts = 0..TX_QUEUE_LEN as usize / READ_BURST;
         let result = loop {
             match self.fill(u64::MAX) {
-                Ok((Left::More, _)) => {}
-                Ok((Left::Nothing, _)) => break self.release_all(),
+                Ok((Left::More, _)) if bursts.next().is_some() => {}
+                Ok(_) => break self.release_all(),
                 Err(error) => break Err(error),
             }
         };
@@ -417,5 +420,19 @@ mod tests {
         let (left, until_ns) = worker.fill(now).unwrap();
         assert!(left == Left::Nothing);
         assert_eq!(until_ns, now);
+    }
+
+    #[test]
+    fn a_flood_does_not_keep_a_stopped_holder() {
+        let endless = std::fs::File::open("/dev/zero").unwrap();
+        let stop = endless.try_clone().unwrap();
+        let failures = Failures::new(Direction::Up, None);
+        let ports = vec![Port::new(endless.into(), Direction::Up, 1 << 20, failures)];
+        let mut worker = Worker::new(ports, stop.as_fd(), None);
+        worker.flush().unwrap();
+        // Zeros are no frames of the classifier.
+        let (dropped, held) = (worker.ports[0].stats.dropped, TX_QUEUE_LEN as u64);
+        let most = held + READ_BURST as u64;
+        assert!((held..=most).contains(&dropped), "{dropped}");
     }
 }
