@@ -45,6 +45,8 @@ impl Grid {
 
     /// Returns the cells of a straight way, in any order, some of them twice; none: it leaves the grid.
     pub fn cells(&self, from: Position, to: Position) -> Option<Vec<u32>> {
+        // Outside there may be more columns than memory has room for.
+        let ends = [self.cell(from)?, self.cell(to)?];
         // Shares of the way at which it crosses from one column or row into the next.
         let mut shares = vec![0.0, 1.0];
         for axis in [0, 1] {
@@ -63,10 +65,9 @@ impl Grid {
                 (a + share * (b - a)).clamp(a.min(b), a.max(b))
             })
         };
-        let ends = [self.cell(from), self.cell(to)];
         let inner = shares.into_iter().chain(between);
         let inner = inner.map(|share| self.cell(at(share)));
-        ends.into_iter().chain(inner).collect()
+        ends.into_iter().map(Some).chain(inner).collect()
     }
 
     /// Returns whether the file has the losses from a sender in this cell.

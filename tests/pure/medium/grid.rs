@@ -80,6 +80,9 @@ fn a_way_has_all_its_cells() {
     assert_eq!(of([19.0, 9.0], [1.0, 1.0]), Some(vec![0, 1, 6, 7]));
     assert_eq!(of([20.0, 10.0], [20.0, 0.0]), Some(vec![3, 7]));
     assert_eq!(of([1.0, 1.0], [1.0, 11.0]), None);
+    // Known without the cells up to there.
+    assert_eq!(of([1.0, 1.0], [1e12, 1.0]), None);
+    assert_eq!(of([1.0, -1e12], [1.0, 1.0]), None);
 }
 
 /// (Text, its replacement, where, a part of the problem.)
