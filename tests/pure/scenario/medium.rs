@@ -513,6 +513,46 @@ fn a_grid_has_the_losses_between_all_stations() {
     assert!(parts.iter().all(|part| unknown.contains(part)), "{unknown}");
 }
 
+/// Senders in two opposite corners: a station may jump between them, an axis at a time, but not walk.
+#[test]
+fn a_jump_in_a_grid_has_no_way() {
+    let file = |name: &str, text: &str| {
+        let name = format!("emud-test-jump-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let house = include_str!("../medium/house.asc");
+    let corners = house.replace("sender 7.5 2.5", "sender 17.5 7.5");
+    assert_ne!(corners, house);
+    let grid = file("house.asc", &corners);
+    let planned = |orders: &[&str]| {
+        let at = |order: &&str| format!("$ns_ at 10.0 \"$node_(0) {order}\"\n");
+        let orders: String = orders.iter().map(at).collect();
+        let start = "$node_(0) set X_ 1.0\n$node_(0) set Y_ 1.0\n";
+        let trace = file("trace", &format!("{start}{orders}"));
+        let text = format!(
+            "[medium.w]\npropagation = {{ model = \"grid\", file = \"{}\" }}\n\
+             mobility = {{ trace = \"{}\" }}\n[node.jumps]\ncommand = \"true\"\n\
+             [node.a]\nat = [1, 1]\n[node.b]\nat = [12, 1]\n",
+            grid.display(),
+            trace.display()
+        );
+        let planned = read(&text).and_then(|scenario| scenario.plan(&Overrides::default()));
+        std::fs::remove_file(trace).unwrap();
+        planned.map_err(|error| error.to_string())
+    };
+    let jumped = planned(&["set X_ 19.0", "set Y_ 9.0"]).unwrap();
+    let track = &jumped.media[0].stations[0].track;
+    assert_eq!(track.at(10_000_000_000), [19.0, 9.0]);
+    for orders in [["setdest 19.0 9.0 1.0"], ["set X_ 19.0"]] {
+        let error = planned(&orders).unwrap_err();
+        let part = "no losses between stations `jumps`";
+        assert!(error.contains(part), "{error}");
+    }
+    std::fs::remove_file(grid).unwrap();
+}
+
 const GRID: &str = "tests/pure/medium/house.asc";
 
 /// (Text of the medium, parts of the message.)

@@ -41,7 +41,15 @@ pub(crate) fn check(draft: &MediumDraft, stations: &[Station]) -> Result<(), Mis
 fn elsewhere(grid: &Grid, station: &Station) -> Result<Option<Position>, Position> {
     let waypoints = station.track.waypoints();
     let first = station.track.at(0);
-    let legs = waypoints.windows(2).map(|pair| [pair[0].1, pair[1].1]);
+    let legs = (1..waypoints.len()).filter_map(|n| {
+        let ((from_ns, from), (to_ns, to)) = (waypoints[n - 1], waypoints[n]);
+        let stays = waypoints.get(n + 1).is_none_or(|(at_ns, _)| *at_ns > to_ns);
+        match from_ns < to_ns {
+            true => Some([from, to]),
+            // A jump, of which each axis can be a waypoint: the station is only where it ends.
+            false => stays.then_some([to; 2]),
+        }
+    });
     let mut found = None;
     for [from, to] in std::iter::once([first; 2]).chain(legs) {
         let outside = if grid.cell(from).is_none() { from } else { to };
