@@ -5,32 +5,30 @@ use std::borrow::Cow;
 /// Makes text safe for a terminal or a file: control characters, which may also occur in names of
 /// interfaces, are written as `\x1b`. Line feeds and tabs are kept.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    let harmless = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
-    if text.chars().all(harmless) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        match harmless(c) {
-            true => out.push(c),
-            false => out.push_str(&format!("\\x{:02x}", u32::from(c))),
-        }
-    }
-    Cow::Owned(out)
+    let is_plain = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
+    escaped(text, is_plain, |code| format!("\\x{code:02x}"))
 }
 
 /// Returns JSON whose strings [`printable`] leaves as they are: serde_json escapes control characters of ASCII below
 /// space only, and others are in strings only.
 pub fn printable_json(json: &str) -> Cow<'_, str> {
     let is_plain = |c: char| !c.is_control() || c.is_ascii_control() && c != '\x7f';
-    if json.chars().all(is_plain) {
-        return Cow::Borrowed(json);
+    escaped(json, is_plain, |code| format!("\\u{code:04x}"))
+}
+
+fn escaped(
+    text: &str,
+    is_plain: impl Fn(char) -> bool,
+    escape: impl Fn(u32) -> String,
+) -> Cow<'_, str> {
+    if text.chars().all(&is_plain) {
+        return Cow::Borrowed(text);
     }
-    let mut out = String::with_capacity(json.len() + 16);
-    for c in json.chars() {
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
         match is_plain(c) {
             true => out.push(c),
-            false => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            false => out.push_str(&escape(c.into())),
         }
     }
     Cow::Owned(out)
