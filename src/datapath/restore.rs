@@ -235,12 +235,6 @@ fn restore_root(
     }
 }
 
-/// Returns as many segments of `before` as the kernel takes (validate_linkmsg()): a bridge or bond has the least
-/// limit of its ports, whatever came since attach.
-fn segments_taken(before: u32, most: Option<u32>) -> u32 {
-    most.map_or(before, |most| before.min(most))
-}
-
 /// Restores the device's settings, after the root qdisc, whose creation changes txqueuelen, too.
 fn restore_settings(
     nl: &mut Netlink,
@@ -254,7 +248,9 @@ fn restore_settings(
         nl.set_txqlen(ifindex, 0)?;
     }
     if let Some(Gso { max_segs, .. }) = saved.gso {
-        let most = segments_taken(max_segs, now.tso_max_segs);
+        // The kernel takes no more (validate_linkmsg()), and a bridge or bond has the least limit of its ports,
+        // whatever came since attach.
+        let most = max_segs.min(now.tso_max_segs.unwrap_or(max_segs));
         if most < max_segs {
             done.notes.push(format!(
                 "gso_max_segs is {most} and not {max_segs} as before: the device permits no more since a \

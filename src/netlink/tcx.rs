@@ -160,13 +160,7 @@ pub struct TcxProgram {
 /// # Errors
 /// It does not know the attach type.
 pub fn tcx_is_known(ifindex: u32) -> Result<()> {
-    let mut query = Query {
-        ifindex,
-        attach_type: attach_type(Hook::Egress),
-        ..Query::default()
-    };
-    // SAFETY: with a count of 0 the kernel writes no id.
-    match unsafe { bpf(BPF_PROG_QUERY, "bpf_prog_query", &mut query) } {
+    match query(ifindex, Hook::Egress) {
         Err(e) if errno(&e) == libc::EINVAL => Err(failure(
             format!("list tcx programs on interface {ifindex}"),
             &e,
@@ -195,7 +189,22 @@ pub fn tcx_programs(ifindex: u32, hook: Hook) -> Result<Vec<TcxProgram>> {
 }
 
 fn listed(ifindex: u32, hook: Hook) -> Called<Vec<TcxProgram>> {
-    let mut ids = [0u32; MOST];
+    let ids = match query(ifindex, hook) {
+        Ok(ids) => ids,
+        // A kernel that does not know the attach type; no such device, or nothing at it.
+        Err(e) if [libc::EINVAL, libc::ENODEV, libc::ENOENT].contains(&errno(&e)) => vec![],
+        Err(e) => return Err(e),
+    };
+    let program = |id| {
+        let name = by_id::program(id)?.name;
+        Ok(TcxProgram { id, name })
+    };
+    ids.into_iter().map(program).collect()
+}
+
+/// Returns the ids of the programs at a hook.
+fn query(ifindex: u32, hook: Hook) -> Called<Vec<u32>> {
+    let mut ids = vec![0u32; MOST];
     let mut query = Query {
         ifindex,
         attach_type: attach_type(hook),
@@ -204,18 +213,7 @@ fn listed(ifindex: u32, hook: Hook) -> Called<Vec<TcxProgram>> {
         ..Query::default()
     };
     // SAFETY: `ids`, whose length it has, outlives the call.
-    match unsafe { bpf(BPF_PROG_QUERY, "bpf_prog_query", &mut query) } {
-        Ok(_) => {}
-        // A kernel that does not know the attach type; no such device, or nothing at it.
-        Err(e) if [libc::EINVAL, libc::ENODEV, libc::ENOENT].contains(&errno(&e)) => {
-            return Ok(vec![]);
-        }
-        Err(e) => return Err(e),
-    }
-    let ids = ids.into_iter().take(query.count as usize);
-    ids.map(|id| {
-        let name = by_id::program(id)?.name;
-        Ok(TcxProgram { id, name })
-    })
-    .collect()
+    unsafe { bpf(BPF_PROG_QUERY, "bpf_prog_query", &mut query) }?;
+    ids.truncate(query.count as usize);
+    Ok(ids)
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use emud_k8s::link::{Link, PodLink, State};
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube::ResourceExt;
@@ -197,6 +197,19 @@ exec {emud} \"$@\"
     pub async fn attached(&self, link: &str, pod: &str) -> Result<PodLink> {
         let is = |entry: &PodLink| entry.state == State::Attached;
         self.entry(link, pod, "attached", is).await
+    }
+
+    /// Waits until no pod is in the status of the Link.
+    pub async fn without_pods(&self, link: &str) -> Result<()> {
+        let began = Instant::now();
+        loop {
+            let status = self.links.get(link).await?.status.unwrap_or_default();
+            if status.pods.is_empty() {
+                return Ok(());
+            }
+            ensure!(began.elapsed() < Duration::from_secs(10), "{status:?}");
+            sleep(Duration::from_millis(100)).await;
+        }
     }
 
     /// Waits until the Link is gone.

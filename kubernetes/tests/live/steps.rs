@@ -408,15 +408,7 @@ async fn agent_away(
     lab.pods
         .delete("web", &DeleteParams::default().grace_period(0))
         .await?;
-    let began = Instant::now();
-    loop {
-        let status = lab.links.get("short").await?.status.unwrap_or_default();
-        if status.pods.is_empty() {
-            break;
-        }
-        ensure!(began.elapsed() < Duration::from_secs(10), "{status:?}");
-        sleep(Duration::from_millis(100)).await;
-    }
+    lab.without_pods("short").await?;
     lab.delete("short").await?;
     lab.gone("short").await?;
     Ok(agent)

@@ -26,6 +26,7 @@ use crate::datapath::maps::DatapathError;
 use crate::netlink::NetlinkError;
 
 pub use frame::address;
+pub(crate) use record::MOST_STATIONS;
 pub use record::{Replay, ReplayError, Setting, replay};
 pub use serve::Radio;
 pub use stamp::Stamp;

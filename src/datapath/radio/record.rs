@@ -25,7 +25,7 @@ use crate::medium::phy::{Geometry, Matrix};
 const LATEST_NS: u64 = u64::MAX >> 4;
 
 /// Most stations of a medium.
-pub(super) const MOST_STATIONS: usize = 256;
+pub const MOST_STATIONS: usize = 256;
 
 /// How much earlier a line can be than one before it: that is the age up to which a stamp is accepted, and
 /// positions are handed over ahead of time.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Size limits of a scenario.
 
+use crate::datapath::radio::MOST_STATIONS;
+
 /// Nodes of a scenario, on all of its hosts.
 pub(crate) const MAX_NODES: u32 = 2048;
 /// Each node is a namespace with processes, each link has its devices: the limit of one host.
@@ -23,7 +25,7 @@ pub(crate) const MAX_LINKS: usize = 2048;
 /// A thread each.
 pub(crate) const MAX_MEDIA: usize = 16;
 /// Stations of a medium: every frame has a decision for each of them.
-pub(crate) const MAX_STATIONS: u32 = 256;
+pub(crate) const MAX_STATIONS: u32 = MOST_STATIONS as u32;
 
 /// Returns why one host cannot take `nodes` and `wires`; `None`: it can.
 pub fn beyond_a_host(nodes: usize, wires: usize) -> Option<String> {
