@@ -79,7 +79,7 @@ echo source >action/file
 named 24.04
 [ "$(cat name)" != "$first" ]
 if named 22.04 >/dev/null; then exit 1; fi
-step=$(grep 'sudo .*tests/setup.sh build' action.yml)
+step=$(grep 'sudo .*tests/setup.sh build' "$root/action.yml")
 (cd "$root" && eval "$step")
 grep -q '^install:' "$root/Makefile"
 echo "$executed commands"
