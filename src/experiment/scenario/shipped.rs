@@ -10,8 +10,11 @@ use crate::text::{Shipped, is_file, shipped, shipped_text};
 pub const SHIPPED: &[Shipped] = shipped!["../../../scenarios/":
     "air-chain",
     "broch",
+    "c-air-tos",
     "c-diffserv",
+    "c-no-sight",
     "c-red",
+    "c-sight",
     "c-tos",
     "chain",
     "dumbbell",
