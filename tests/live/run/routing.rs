@@ -64,15 +64,20 @@ pub fn bird_finds_a_first_route() {
     finds_a_first_route(BIRD);
 }
 
+/// Eight seconds are expected. Of four runs the mean was 5.9 s and the standard deviation 0.9 s, so a single one can
+/// take longer: the mean of three has four standard errors.
 pub fn babeld_reroutes_when_a_relay_leaves() {
-    reroutes_when_a_relay_leaves(BABELD);
+    let outages = [(); 3].map(|()| reroutes_when_a_relay_leaves(BABELD));
+    let mean = outages.iter().sum::<f64>() / 3.0;
+    assert!(mean <= 8.0, "{outages:?}");
 }
 
 pub fn bird_reroutes_when_a_relay_leaves() {
     reroutes_when_a_relay_leaves(BIRD);
 }
 
-/// Over three relays: the first reply after some hellos, that is about five seconds.
+/// Over three relays: the first reply after some hellos. With babeld four runs had a mean of 5.3 s and a standard
+/// deviation of 0.8 s, BIRD is faster.
 fn finds_a_first_route(daemon: Daemon) {
     let ran = daemon.run(&format!(
         "[topology]\nkind = \"chain\"\nrouters = 3\nmedium = \"wlan0\"\nspacing = \"200m\"\n\
@@ -83,7 +88,7 @@ fn finds_a_first_route(daemon: Daemon) {
     ));
     let seconds = time(&ran, "reached=") - time(&ran, "began=");
     println!("    first reply after {seconds:.2} s");
-    assert!((0.5..12.0).contains(&seconds), "{seconds}");
+    assert!((0.5..9.0).contains(&seconds), "{seconds}");
     let line = ran
         .out
         .lines()
@@ -100,8 +105,8 @@ fn time(ran: &Ran, what: &str) -> f64 {
     found.lines().next().unwrap().trim().parse().unwrap()
 }
 
-/// client - relay - server; after 30 s the relay leaves, and the path over two others remains.
-fn reroutes_when_a_relay_leaves(daemon: Daemon) {
+/// client - relay - server; after 30 s the relay leaves, and the path over two others remains. Returns the outage in s.
+fn reroutes_when_a_relay_leaves(daemon: Daemon) -> f64 {
     let ran = daemon.run(&format!(
         "[medium.wlan0]\nroutes = \"none\"\n\
          [node.\"*\"]\nprepare = \"\"\"START\"\"\"\n\
@@ -135,6 +140,7 @@ fn reroutes_when_a_relay_leaves(daemon: Daemon) {
     // babeld gives a neighbour up after 12 hellos without one (neighbour_rxcost()), and takes another path
     // before if the smoothed metric says so, BIRD after 10.5. The relay leaves within 1 s.
     assert!((0.2..=13.0).contains(&outage), "{outage}");
+    outage
 }
 
 /// The shipped scenario for a shorter time: the ratio of delivery with and without motion, packets
