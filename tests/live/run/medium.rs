@@ -25,41 +25,45 @@ while (passed := time.monotonic() - began) < seconds:
     time.sleep(0.002)
 "#;
 
-/// Counts what arrives from each sender, from its second second on, for some seconds.
+/// Counts what arrives from each sender: ARGV: seconds, how long after the first packet they begin (1 s).
 const RECEIVER: &str = r#"
-import socket, sys, time
-seconds = float(sys.argv[1])
+import collections, socket, sys, time
+seconds, after = float(sys.argv[1]), float((sys.argv[2:] or [1])[0])
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.setsockopt(socket.SOL_SOCKET, 33, 1 << 22)  # SO_RCVBUFFORCE
 s.bind(("", 5000))
 s.recv(2000)
-began, count = time.monotonic() + 1, 0
+began, counts = time.monotonic() + after, collections.Counter()
 s.settimeout(3)
 while (now := time.monotonic()) < began + seconds:
     try:
-        s.recv(2000)
+        _, (sender, _) = s.recvfrom(2000)
     except TimeoutError:
         break
     if now >= began:
-        count += 1
-print("mbit", count * 1500 * 8 / seconds / 1e6, flush=True)
+        counts[sender] += 1
+print("mbit", *(n * 1500 * 8 / seconds / 1e6 for n in counts.values()), flush=True)
 "#;
 
-fn scripts(folder: &Folder) -> (String, String) {
+pub(super) fn scripts(folder: &Folder) -> (String, String) {
     let python = |name, text| format!("python3 {}", folder.file(name, text));
     (python("sender.py", SENDER), python("receiver.py", RECEIVER))
 }
 
-fn mbit(ran: &Ran) -> f64 {
+/// What has arrived from each sender, Mbit/s.
+pub(super) fn shares(ran: &Ran) -> Vec<f64> {
     let line = ran.out.lines().find_map(|line| line.split("mbit ").nth(1));
-    line.unwrap_or_else(|| panic!("{}", ran.out))
-        .trim()
-        .parse()
-        .unwrap()
+    let line = line.unwrap_or_else(|| panic!("{}{}", ran.out, ran.err));
+    let shares = line.split_whitespace().map(str::parse::<f64>);
+    shares.map(Result::unwrap).collect()
+}
+
+pub(super) fn mbit(ran: &Ran) -> f64 {
+    shares(ran).iter().sum()
 }
 
 #[track_caller]
-fn near(what: &str, found: f64, expected: f64, within: f64) {
+pub(super) fn near(what: &str, found: f64, expected: f64, within: f64) {
     println!("    {what}: {found:.3} Mbit/s, expected {expected:.3}");
     assert!(
         (found / expected - 1.0).abs() <= within,

@@ -6,6 +6,7 @@ mod artefacts;
 mod in_place;
 mod log;
 mod medium;
+mod medium_rows;
 mod metrics;
 mod program;
 mod repeat;
@@ -110,6 +111,12 @@ pub fn tests() -> Vec<Trial> {
         Full:
             medium::hidden,
             medium::two_cells,
+            medium_rows::saturated_802_11b,
+            medium_rows::saturated_802_11g,
+            medium_rows::a_slow_station_slows_the_other,
+            medium_rows::one_tcp_flow,
+            medium_rows::relays_share_the_channel,
+            medium_rows::a_node_on_two_media,
             reproduce::chain,
             reproduce::choke,
             reproduce::contention,
