@@ -7,6 +7,7 @@ mod in_place;
 mod log;
 mod medium;
 mod medium_rows;
+mod medium_shipped;
 mod metrics;
 mod program;
 mod repeat;
@@ -117,6 +118,13 @@ pub fn tests() -> Vec<Trial> {
             medium_rows::one_tcp_flow,
             medium_rows::relays_share_the_channel,
             medium_rows::a_node_on_two_media,
+            medium_shipped::mesh,
+            medium_shipped::air_chain,
+            medium_shipped::hidden,
+            medium_shipped::pilot_standing,
+            medium_shipped::pilot_walk_udp,
+            medium_shipped::pilot_walk_tcp,
+            medium_shipped::pilot_tos,
             reproduce::chain,
             reproduce::choke,
             reproduce::contention,
