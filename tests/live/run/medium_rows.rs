@@ -2,8 +2,10 @@
 //! Figures of the analyses of 802.11 through TAPs and programs, which the core meets in virtual time
 //! (tests/pure/medium). Ignored with the usual tests: they need a quiet machine.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
-use support::runs::{Folder, Ran};
+use support::runs::{Folder, Ran, rtt_ms};
 
 use super::medium::{mbit, near, scripts, shares};
 
@@ -134,4 +136,59 @@ pub fn a_node_on_two_media() {
     let ran = run(&folder, &text);
     assert!(ran.out.contains("20 received"), "{}{}", ran.out, ran.err);
     near("two media and a wire", mbit(&ran), 6.227, 0.04);
+}
+
+/// RED of 30, 90 and 100 kB with ten TCP flows, as the wireless pilot had: the queue is between the first two on
+/// average, which is 45 to 136 ms at 5.1 Mbit/s.
+pub fn red_with_ten_flows() {
+    let folder = Folder::new();
+    let text = "[medium.wlan0]\n\
+                queue = { limit = 67, kind = \"red\", min = \"30kB\", max = \"90kB\", probability = \"10%\" }\n\
+                [node.a]\n\
+                command = \"iperf3 -c b -P 10 -t 14 & sleep 3; ping -q -c 50 -i 0.2 b; wait $!\"\n\
+                [node.b]\ncommand = \"iperf3 -s\"\nservice = true\n\
+                ready = \"cat /proc/net/tcp* | grep -q ':1451 .* 0A '\"\n";
+    let ran = run(&folder, text);
+    let [_, mean, ..] = rtt_ms(&ran.out);
+    let of = |line: &Value| line["dropped_aqm"].as_u64().unwrap();
+    let lines = ran.of("station").filter(|line| line["node"] == "a");
+    let dropped: u64 = lines.map(of).sum();
+    println!("    mean {mean} ms, {dropped} packets dropped by RED");
+    assert!((45.0..136.0).contains(&mean), "{mean} ms");
+    assert!(dropped > 50, "{dropped}");
+}
+
+/// Every line of forty stations has the energy of its times, and every station has been on air.
+pub fn energy_of_forty_stations() {
+    let folder = Folder::new();
+    let text = "[topology]\nkind = \"mesh\"\nnodes = 40\nmedium = \"wlan0\"\nspacing = \"150m\"\n\
+                [medium.wlan0]\nradio = { watts = { send = 1.35, receive = 0.9, idle = 0.74 } }\n\
+                [node.\"n*\"]\n\
+                command = \"ping -q -c 30 -i 0.1 n$((EMUD_INDEX % EMUD_COUNT + 1))\"\n";
+    let ran = run(&folder, text);
+    let mut sent = BTreeSet::new();
+    for line in ran.of("station") {
+        let of = |key: &str| line[key].as_f64().unwrap();
+        let (air, busy, time) = (of("air_ns"), of("busy_ns"), of("interval_ns"));
+        let joules = (1.35 * air + 0.9 * (busy - air) + 0.74 * (time - busy)) / 1e9;
+        assert!((of("energy_j") - joules).abs() < 1e-6, "{joules}: {line}");
+        if air > 0.0 {
+            sent.insert(line["node"].as_str().unwrap());
+        }
+    }
+    assert_eq!(sent.len(), 40, "{sent:?}");
+}
+
+/// 1,000 at 50 Hz through nine hops without a MAC, of which each takes 61 us, and is 30 us late.
+pub fn pings_without_access_control() {
+    let folder = Folder::new();
+    let text = "[topology]\nkind = \"chain\"\nrouters = 8\nmedium = \"wlan0\"\nspacing = 200\n\
+                [medium.wlan0]\naccess = \"none\"\n\
+                [node.client]\nprepare = \"ping -q -c 1 server\"\n\
+                command = \"ping -q -c 1000 -i 0.02 server\"\n";
+    let ran = run(&folder, text);
+    assert!(ran.out.contains("1000 received"), "{}{}", ran.out, ran.err);
+    let [least, mean, ..] = rtt_ms(&ran.out);
+    println!("    {least} ms, mean {mean} ms");
+    assert!((1.6..5.0).contains(&least), "{least} ms");
 }
