@@ -148,6 +148,8 @@ pub struct Air<T> {
     /// Memory for what a step computes.
     decoded: Set,
     contending: [Set; 4],
+    /// Empty sets of packets that were overheard.
+    spare: Vec<Set>,
 }
 
 /// The next event; events at one moment are in this order.
@@ -207,6 +209,7 @@ impl<T: Clone> Air<T> {
             kept: ((0.0, 1.0, 0), 1.0),
             decoded: Set::new(stations),
             contending: std::array::from_fn(|_| Set::new(stations)),
+            spare: Vec::new(),
             plan,
         }
     }
@@ -239,6 +242,12 @@ impl<T: Clone> Air<T> {
     /// Sets whether a station receives unicast frames for others.
     pub fn set_promiscuous(&mut self, station: usize, promiscuous: bool) {
         self.promiscuous.put(station, promiscuous);
+        // One for each packet at a radio, without aggregates: a rare crowd of them allocates nothing later.
+        let stations = self.stations.len();
+        let most = stations * self.categories.len();
+        if promiscuous && self.spare.len() < most {
+            self.spare.resize_with(most, || Set::new(stations));
+        }
     }
 
     /// Returns the next outcome, if it is at `until_ns` at the latest: all that arrives by then has been

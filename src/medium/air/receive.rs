@@ -19,7 +19,8 @@ impl<T: Clone> Air<T> {
             };
             if what.to != To::All {
                 if packet.overheard == Set::default() {
-                    packet.overheard = Set::new(stations);
+                    let spare = self.spare.pop();
+                    packet.overheard = spare.unwrap_or_else(|| Set::new(stations));
                 }
                 if packet.overheard.contains(to) {
                     continue;

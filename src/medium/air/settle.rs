@@ -3,6 +3,7 @@
 
 use super::Air;
 use super::frame::{Fate, To, Waiting};
+use crate::medium::set::Set;
 
 /// Result of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +68,11 @@ impl<T: Clone> Air<T> {
     }
 
     /// Finishes a packet that leaves the queue of its station.
-    fn leave(&mut self, station: usize, lane: usize, packet: Waiting<T>, fate: Fate) {
+    fn leave(&mut self, station: usize, lane: usize, mut packet: Waiting<T>, fate: Fate) {
+        if packet.overheard != Set::default() {
+            packet.overheard.clear();
+            self.spare.push(packet.overheard);
+        }
         let held = &mut self.stations[station].lanes[lane].held;
         match held.iter_mut().find(|held| held.number == packet.number) {
             // The caller may forget it when it is finished.

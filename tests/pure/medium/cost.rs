@@ -3,11 +3,12 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell as Counter;
+use std::sync::Arc;
 
-use emud::medium::air::{Discipline, Plan, To};
-use emud::medium::phy::{Disk, Matrix, PathLoss, Radio, STANDARDS};
+use emud::medium::air::{Air, Discipline, Frame, Outcome, Plan, RateControl, To};
+use emud::medium::phy::{Disk, Matrix, PathLoss, Radio, Reach, STANDARDS};
 
-use super::traffic::{Cell, S, plan};
+use super::traffic::{Cell, MS, S, plan};
 
 thread_local! {
     static ALLOCATIONS: Counter<u64> = const { Counter::new(0) };
@@ -36,12 +37,13 @@ static COUNTING: Counting = Counting;
 
 #[test]
 fn a_frame_allocates_nothing() {
-    for rts_bytes in [None, Some(0)] {
+    for (rts_bytes, listens) in [(None, false), (None, true), (Some(0), true)] {
         let plan = Plan {
             rts_bytes,
             ..plan("802.11b", 1)
         };
         let mut cell = Cell::new(plan, Matrix::full(31), &[11_000; 31]);
+        cell.air.set_promiscuous(7, listens);
         for station in 1..30 {
             cell.saturate(station, To::Station(0), 1500);
         }
@@ -58,7 +60,7 @@ fn a_frame_allocates_nothing() {
 }
 
 /// Across a hundred stations, of which several send at the same time: out of range, with powers that add up,
-/// and with queues that have bands.
+/// and with queues that have bands. One of them receives what is for others.
 #[test]
 fn a_frame_of_a_large_network_allocates_nothing() {
     let at = |n: u32| [f64::from(n % 10) * 150.0, f64::from(n / 10) * 150.0];
@@ -76,6 +78,7 @@ fn a_frame_of_a_large_network_allocates_nothing() {
             ..plan("802.11b", 1)
         };
         let mut cell = Cell::new(plan, matrix, &[11_000; 100]);
+        cell.air.set_promiscuous(55, true);
         // To the right, and from the last column to the left.
         for station in (0..100).filter(|n| n % 10 % 3 == 0) {
             let to = if station % 10 == 9 {
@@ -91,6 +94,63 @@ fn a_frame_of_a_large_network_allocates_nothing() {
         assert!(cell.deliveries > deliveries + 300, "{}", cell.deliveries);
         assert_eq!(ALLOCATIONS.get(), before);
     }
+}
+
+/// 802.11n with all that it has: aggregates with bit errors, four categories in each sender, a rate by
+/// statistics, and a station that receives what is for others. Now and then more packets than ever before wait for an
+/// earlier one, which takes memory once.
+#[test]
+fn an_aggregate_allocates_nothing() {
+    let plan = Plan {
+        aggregate: 64,
+        queue_packets: 200,
+        discipline: Discipline::Edca,
+        rate: RateControl::Minstrel,
+        ..plan("802.11n", 1)
+    };
+    let slowest = plan.timing.slowest();
+    let matrix = Matrix::new(4, |_, to| Some(Reach::full(to).with_ber(1e-5)));
+    let mut air = Air::new(plan, Arc::new(matrix), &[slowest; 4]);
+    air.set_promiscuous(3, true);
+    let packet = |ds: u8| Frame {
+        to: To::Station(0),
+        bytes: 1500,
+        token: ds,
+    };
+    // Voice and video leave time for the others.
+    let pause_ns = |ds: u8| if ds < 0x80 { 0 } else { 20 * MS };
+    let run = |air: &mut Air<u8>, until_ns: u64| {
+        let mut deliveries = 0;
+        while let Some(outcome) = air.next(until_ns) {
+            match outcome {
+                Outcome::Finished {
+                    at_ns,
+                    station,
+                    token,
+                    ..
+                } => {
+                    let next_ns = at_ns + pause_ns(token);
+                    assert!(air.arrive_with(next_ns, station, packet(token), token));
+                }
+                Outcome::Delivered { .. } => deliveries += 1,
+            }
+        }
+        deliveries
+    };
+    for station in [1, 2] {
+        for (ds, packets) in [(0xb8, 5), (0xa0, 5), (0, 100), (0x20, 100)] {
+            (0..packets).for_each(|_| assert!(air.arrive_with(0, station, packet(ds), ds)));
+        }
+    }
+    run(&mut air, 2 * S);
+    let before = ALLOCATIONS.get();
+    let deliveries = run(&mut air, 4 * S);
+    let allocations = ALLOCATIONS.get() - before;
+    println!("{allocations} allocations for {deliveries} deliveries");
+    assert!(deliveries > 5_000 && allocations < 20, "{allocations}");
+    let count = air.count(1);
+    assert!(count.damaged > 0 && count.internal > 0, "{count:?}");
+    assert!(air.count(3).received > 3_000, "{:?}", air.count(3));
 }
 
 /// An access, its end, the answer, its end: slots are no events, nor are accesses that are put off.
