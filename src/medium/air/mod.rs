@@ -51,7 +51,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::phy::{Matrix, Timing};
+use super::phy::{Matrix, STRONGEST_AW, Timing};
 use super::set::Set;
 pub use aggregate::MOST_PACKETS;
 use category::Category;
@@ -114,6 +114,7 @@ impl Plan {
         self.timing.is_consistent()
             && self.discipline.is_consistent()
             && (1..=MOST_PACKETS).contains(&self.aggregate)
+            && self.noise <= STRONGEST_AW
     }
 }
 

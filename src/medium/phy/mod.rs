@@ -21,7 +21,7 @@ pub use loss::Loss;
 pub(crate) use matrix::Row;
 pub use matrix::{Disk, Matrix, Radio, Reach};
 pub use path::PathLoss;
-pub(crate) use power::exceeds;
+pub(crate) use power::{STRONGEST_AW, exceeds};
 pub use power::{attowatts, dbm, ratio};
 pub use standard::{STANDARDS, Standard};
 pub use timing::Timing;

@@ -4,16 +4,17 @@
 /// Attowatts in a milliwatt.
 const ATTO_PER_MILLI: f64 = 1e15;
 
-/// Above 10^15 aW x 256 stations nothing must overflow: powers end at 1 W x 10^-1.
-const STRONGEST: f64 = 1e17;
+/// The sum over 256 stations and the noise is below 2^64 aW: powers end at 0.05 W.
+pub(crate) const STRONGEST_AW: u64 = 50_000_000_000_000_000;
 
 /// Fixed-point units in a ratio of 1.
 const UNIT: f64 = 1024.0;
 
-/// Returns attowatts (10^-18 W) of a power in dBm, 0 below -150 dBm and 0.1 W at most.
+/// Returns attowatts (10^-18 W) of a power in dBm, 0 below -150 dBm and 0.05 W at most.
 pub fn attowatts(dbm: f64) -> u64 {
     let milliwatts = libm::pow(10.0, dbm / 10.0);
-    (milliwatts * ATTO_PER_MILLI).round().min(STRONGEST) as u64
+    let attowatts = (milliwatts * ATTO_PER_MILLI).round();
+    attowatts.min(STRONGEST_AW as f64) as u64
 }
 
 /// Returns dBm of attowatts.

@@ -138,8 +138,14 @@ fn what_is_no_record_is_rejected() {
         ber: 0.0,
     };
     let pairs = vec![];
+    let noise = u64::MAX;
+    let loud = Plan {
+        noise,
+        ..plan("802.11b", 1)
+    };
+    let loud = record_with(loud, Spread::Disk(Disk::default()));
     let endless = record_of(Spread::Wire(Wire { line, pairs }));
-    for text in ["", "{}\n", "A 1 0 1 1000\n", &endless] {
+    for text in ["", "{}\n", "A 1 0 1 1000\n", &endless, &loud] {
         let file = File::new("none", text.as_bytes());
         let error = replay(&file.0, ignored).unwrap_err();
         assert!(matches!(error, ReplayError::NoRecord(_)), "{error}");

@@ -5,7 +5,9 @@
 use std::sync::Arc;
 
 use emud::medium::air::{Access, Air, Fate, Frame, Outcome, Plan, To};
-use emud::medium::phy::{Disk, Matrix, Position, Reach, STANDARDS, Standard, Timing};
+use emud::medium::phy::{
+    Disk, Matrix, Position, Reach, STANDARDS, Standard, Timing, attowatts, ratio,
+};
 
 use super::traffic::{S, plan};
 
@@ -276,6 +278,30 @@ fn interference_is_the_sum_of_all() {
         let found = deliveries(&mut air);
         assert_eq!(!found.is_empty(), received, "{interferers}");
     }
+}
+
+/// All stations of a medium send at once, each of them as strong as a signal can be, and the noise is, too.
+#[test]
+fn the_strongest_signals_add_up() {
+    let power = attowatts(200.0);
+    assert_eq!(power, attowatts(17.0));
+    let matrix = Matrix::new(256, |_, to| {
+        Some(Reach {
+            power,
+            ..Reach::full(to)
+        })
+    });
+    let mut air = air(matrix, |plan| {
+        plan.capture = ratio(0.0);
+        plan.noise = power;
+    });
+    for station in 0..256 {
+        let to = To::All;
+        air.arrive(S, station, Frame { to, ..packet(0) });
+    }
+    let found = deliveries(&mut air);
+    assert_eq!(found, []);
+    assert!((0..256).all(|station| air.count(station).sent == 1));
 }
 
 #[test]
