@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,6 +32,11 @@ pub const MOST_STATIONS: usize = 256;
 const DISORDER_NS: u64 = OLDEST_STAMP_NS + LEAD_NS;
 
 const SCHEMA: &str = "emud-medium/1";
+
+/// More than the first line can have: a trace and a grid of 64 MiB each are up to four times as long there.
+const LONGEST_HEAD: u64 = 1 << 29;
+/// More than any other line has.
+const LONGEST_LINE: u64 = 1 << 10;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Head {
@@ -218,10 +223,7 @@ pub fn replay(
     mut delivered: impl FnMut(u64, usize, usize, u32) -> io::Result<()>,
 ) -> Result<Replay, ReplayError> {
     let mut file = BufReader::new(File::open(path).map_err(ReplayError::Read)?);
-    let mut line = String::new();
-    file.read_line(&mut line).map_err(ReplayError::Read)?;
-    let head: Head =
-        serde_json::from_str(&line).map_err(|e| ReplayError::NoRecord(e.to_string()))?;
+    let head = read_head(&mut file)?;
     let setting = head.setting;
     let stations = setting.tracks.len();
     let fits = head.schema == SCHEMA
@@ -268,14 +270,17 @@ pub fn replay(
             air.move_at(at_ns, setting.matrix(step));
         }
     };
+    let mut line = Vec::new();
     for number in 2.. {
-        line.clear();
-        file.read_line(&mut line).map_err(ReplayError::Read)?;
-        // A last line without an end is cut: its figures can be others than those of the run.
-        let Some(text) = line.strip_suffix('\n') else {
-            break;
+        read_line(&mut file, &mut line)?;
+        let text = match line.strip_suffix(b"\n") {
+            Some(text) => text,
+            None if line.len() as u64 == LONGEST_LINE => &line[..],
+            // A last line without an end is cut: its figures can be others than those of the run.
+            None => break,
         };
-        let at_ns = match parse(text, stations) {
+        let text = String::from_utf8_lossy(text);
+        let at_ns = match parse(&text, stations) {
             Some(Entry::Arrival(at_ns, station, frame, ds)) => {
                 // Arrivals are in the order of reading, within what was not decided then.
                 air.arrive_with(at_ns, station, frame, ds);
@@ -307,6 +312,30 @@ pub fn replay(
         digest: digest.hash,
         same: end.map(|(_, expected)| expected == digest),
     })
+}
+
+/// Reads the first line piece by piece: what is no JSON ends it, however long it is.
+fn read_head(file: &mut impl BufRead) -> Result<Head, ReplayError> {
+    let mut json = serde_json::Deserializer::from_reader(file.by_ref().take(LONGEST_HEAD));
+    let head = Head::deserialize(&mut json).map_err(|error| match error.is_io() {
+        true => ReplayError::Read(error.into()),
+        false => ReplayError::NoRecord(error.to_string()),
+    })?;
+    let mut rest = Vec::new();
+    read_line(file, &mut rest)?;
+    match rest.trim_ascii() {
+        [] => Ok(head),
+        _ => Err(ReplayError::NoRecord("more in line 1".to_owned())),
+    }
+}
+
+/// Reads a line, or the beginning of one that is too long.
+fn read_line(file: &mut impl BufRead, line: &mut Vec<u8>) -> Result<(), ReplayError> {
+    line.clear();
+    let mut limited = file.take(LONGEST_LINE);
+    let read = limited.read_until(b'\n', line);
+    read.map_err(ReplayError::Read)?;
+    Ok(())
 }
 
 enum Entry {

@@ -169,6 +169,26 @@ fn what_is_no_record_is_rejected() {
     }
 }
 
+/// What has no end is not read into memory, be it the first line or another one.
+#[test]
+fn a_line_without_an_end_is_no_record() {
+    let begun = format!("{}A 1 0 1 1", record());
+    for text in ["", "{\"schema\":\"emud-medium/1", &begun] {
+        let file = File::new("endless", text.as_bytes());
+        let endless = fs::OpenOptions::new().write(true).open(&file.0).unwrap();
+        endless.set_len(1 << 36).unwrap();
+        let error = replay(&file.0, ignored).unwrap_err();
+        assert_eq!(error.exit_code(), 65, "{error}");
+    }
+    let damaged = [record().as_bytes(), b"A 1 0 1 \xff\n"].concat();
+    let file = File::new("bytes", &damaged);
+    let error = replay(&file.0, ignored).unwrap_err();
+    assert!(
+        matches!(error, ReplayError::Line { line: 122, .. }),
+        "{error}"
+    );
+}
+
 /// The record of a medium with this many stations, on which nothing happens.
 fn record_of_a_crowd(stations: usize) -> String {
     let text = record();
