@@ -94,8 +94,8 @@ impl Status {
         self.counted_ns >= mono_ns || self.ended.is_some()
     }
 
-    /// Sentences about what makes the time since `before` unreliable, and whether a busy host can be
-    /// the cause. `end_ns`: all up to then should have been counted by now.
+    /// Sentences about what makes the time since `before` unreliable, and whether a busy host explains it: not what
+    /// has changed the air, for the rest of the run. `end_ns`: all up to then should have been counted by now.
     pub fn failures_since(
         &self,
         before: &Self,
@@ -115,12 +115,12 @@ impl Status {
             (
                 self.stale - before.stale,
                 READ_LATE.into(),
-                true,
+                false,
             ),
             (
                 self.overflowed - before.overflowed,
                 "frames were dropped before they could be read".into(),
-                true,
+                false,
             ),
             (
                 self.refused - before.refused,
@@ -170,5 +170,23 @@ mod tests {
         ] {
             assert_eq!(failures(status, end), []);
         }
+    }
+
+    /// A late delivery is late; a frame that was lost, or came too late, has changed the air for all.
+    #[test]
+    fn a_busy_host_does_not_explain_another_air() {
+        let status = Status {
+            failed: 1,
+            refused: 2,
+            stale: 3,
+            overflowed: 4,
+            unstamped: 5,
+            ..Status::default()
+        };
+        let found = status.failures_since(&Status::default(), None);
+        let mut found: Vec<_> = found.iter().map(|(n, _, load)| (*n, *load)).collect();
+        found.sort_unstable();
+        let expected = [(1, true), (2, true), (3, false), (4, false), (5, false)];
+        assert_eq!(found, expected);
     }
 }
