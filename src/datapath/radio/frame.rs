@@ -135,6 +135,9 @@ fn apart(kind: u16, behind: &[u8], now_ns: u64) -> (usize, Option<u64>) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
+
     use super::*;
 
     const NOW: u64 = 50_000_000_000;
@@ -215,6 +218,47 @@ mod tests {
         assert!(of(to, own, IPV4, 1500).is_ok());
         for len in 0..VNET_LEN + ETHERNET_LEN {
             assert_eq!(read(&vec![0; len], ME, NOW), Err(Reject::Malformed));
+        }
+    }
+
+    /// Some of them are nearly frames of the station.
+    fn garbage() -> impl Strategy<Value = Vec<u8>> {
+        let to = prop_oneof![any::<[u8; 6]>(), (0..8_u16).prop_map(|n| address(1, n))];
+        let from = prop_oneof![any::<[u8; 6]>(), Just(address(1, 3))];
+        let kind = prop_oneof![
+            any::<u16>(),
+            proptest::sample::select(vec![IPV4, ARP, IPV6, VLAN, SERVICE_VLAN]),
+        ];
+        let rest = proptest::collection::vec(any::<u8>(), 0..1600);
+        let stamp = proptest::option::of(NOW - 20_000_000_000..NOW + 5);
+        let whole = (to, from, kind, rest, stamp).prop_map(|(to, from, kind, rest, stamp)| {
+            frame(to, from, kind, &rest, stamp)
+        });
+        prop_oneof![proptest::collection::vec(any::<u8>(), 0..1600), whole]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            cases: 1024,
+            rng_seed: RngSeed::Fixed(1),
+            ..ProptestConfig::default()
+        })]
+
+        /// What gets on air is a packet of the station, for another one.
+        #[test]
+        fn garbage_is_dropped(raw in garbage()) {
+            let Ok(received) = read(&raw, ME, NOW) else {
+                return Ok(());
+            };
+            prop_assert_eq!(&raw[VNET_LEN + 6..VNET_LEN + 12], address(1, 3));
+            prop_assert!(received.packet <= crate::datapath::radio::MTU && received.len <= raw.len());
+            prop_assert_eq!(received.len, VNET_LEN + ETHERNET_LEN + received.packet as usize);
+            let stamp = received.stamp_ns.map_or(0, |_| STAMP_LEN);
+            prop_assert_eq!(received.len + stamp, raw.len());
+            if let Destination::Station(to) = received.to {
+                prop_assert!(to < ME.2 && to != ME.1);
+                prop_assert_eq!(&raw[VNET_LEN..VNET_LEN + 6], address(1, to));
+            }
         }
     }
 }

@@ -193,14 +193,16 @@ pub fn a_held_thread_is_reported() {
     replays(&folder);
 }
 
-/// Frames that are not the station's: counted, never on air.
+/// Frames that are not the station's, and random bytes: counted, never on air.
 pub fn foreign_frames_are_dropped() {
     let folder = Folder::new();
     let sender = folder.file(
         "raw.py",
-        "import socket\n\
+        "import random, socket\n\
          s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)\n\
          s.bind(('wlan0', 0))\n\
+         garbage = random.Random(1)\n\
+         for size in range(14, 1514, 15): s.send(garbage.randbytes(size))\n\
          own, other = bytes.fromhex('02656d000000'), bytes.fromhex('02656d000001')\n\
          ip = bytes([0x45, 0, 0, 60]) + bytes(56)\n\
          for _ in range(3): s.send(other + other + bytes([8, 0]) + ip)\n\
@@ -217,7 +219,7 @@ pub fn foreign_frames_are_dropped() {
     let ran = folder.run(&format!("--scenario {scenario}"), &[]);
     assert!(ran.out.contains("5 received"), "{}{}", ran.out, ran.err);
     for said in [
-        "dropped 3 frames with a foreign source",
+        "dropped 103 frames with a foreign source",
         "dropped 5 frames to no station",
         "dropped 8 frames too long or with a VLAN tag",
     ] {
