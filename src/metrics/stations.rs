@@ -90,6 +90,12 @@ impl Stations {
         };
         let help = "Accesses of a station to its radio channel, each with an RTS or a data frame";
         counters("station_attempts", help, None, |c| c.attempts)?;
+        let help = "Unicast data frames of a station on air, repetitions included";
+        counters("station_data_frames", help, None, |c| c.data_frames)?;
+        let help = "Sum of the rates of these frames: divided by their number the mean";
+        counters("station_data_rates_bytes_per_second", help, None, |c| {
+            c.data_kbit_s * 125
+        })?;
         let help = "Attempts without an answer";
         counters("station_failed_attempts", help, None, |c| c.failed)?;
         let help = "RTS and data frames that their receiver did not decode because of others";

@@ -79,7 +79,7 @@ impl Stations {
     }
 }
 
-const HELP: [&str; 9] = [
+const HELP: [&str; 10] = [
     "up, down, j, k  select a station (Home, End: the first, the last)    m  the next medium",
     "v  a map with the range and the neighbours of the selected station, or the table",
     "q  quit",
@@ -89,6 +89,7 @@ const HELP: [&str; 9] = [
     "SENT/S, RATE, GOOD  packets sent per second, bits of these, bits of packets received",
     "RETRY  attempts that were repeated    LOST  packets given up    DROP  by the queue",
     "QUEUE  packets waiting    NEAR  stations that it exchanges data with, named below",
+    "PHY  mean rate of unicast data frames on air, from 140 columns on",
 ];
 
 const COLUMNS: [(&str, u16); 11] = [
@@ -104,7 +105,7 @@ const COLUMNS: [(&str, u16); 11] = [
     ("QUEUE", 5),
     ("NEAR", 4),
 ];
-const MORE: [(&str, u16); 3] = [("TRIES/S", 7), ("HIT", 5), ("WATTS", 6)];
+const MORE: [(&str, u16); 4] = [("TRIES/S", 7), ("HIT", 5), ("WATTS", 6), ("PHY", 8)];
 
 /// Draws the view.
 pub fn draw_stations(view: &Stations, frame: &mut Frame) {
@@ -220,6 +221,7 @@ fn figure(sample: &StationSample, column: &str) -> String {
         "QUEUE" => sample.backlog_packets.to_string(),
         "TRIES/S" => per_s(counted.attempts),
         "HIT" => share(counted.collided, counted.attempts),
+        "PHY" => counted.data_bit_s().map_or("-".to_owned(), full_rate),
         _ => match sample.energy_j {
             Some(joules) => format!("{:.2}", joules / seconds),
             None => "-".to_owned(),

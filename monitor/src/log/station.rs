@@ -71,6 +71,14 @@ counters! {
     pub struct StationCounted {
         /// Accesses to the channel, each with an RTS or a data frame.
         attempts,
+        /// Unicast data frames on air: an aggregate counts once, and so does each repetition.
+        // Logs of before have none.
+        #[serde(default)]
+        data_frames,
+        /// The sum of their rates in kbit/s: divided by their number the mean.
+        // Logs of before have none.
+        #[serde(default)]
+        data_kbit_s,
         /// Packets that were acknowledged, or broadcast.
         sent_packets,
         /// Bytes of these packets, from the IP header on.
@@ -118,6 +126,12 @@ impl StationCounted {
             0 => self.failed.saturating_sub(self.given_up),
             retried => retried,
         }
+    }
+
+    /// Returns the mean rate of its unicast data frames in bit/s; `None`: there were none.
+    pub fn data_bit_s(&self) -> Option<f64> {
+        let sum_bit_s = self.data_kbit_s as f64 * 1e3;
+        (self.data_frames > 0).then(|| sum_bit_s / self.data_frames as f64)
     }
 
     /// Returns the packets that its queue dropped, whatever the cause.

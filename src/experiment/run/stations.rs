@@ -96,6 +96,8 @@ impl Stations {
 fn counted(count: &Count) -> StationCounted {
     StationCounted {
         attempts: count.attempts,
+        data_frames: count.data_frames,
+        data_kbit_s: count.data_kbit_s,
         sent_packets: count.sent,
         sent_bytes: count.sent_bytes,
         failed: count.failed,

@@ -18,9 +18,11 @@ impl<T: Clone> Air<T> {
         let Some(first) = this.lanes[0].queue.front() else {
             return;
         };
-        let bits = 8 * u64::from(first.frame.bytes);
-        let lasts_ns = (bits * 1_000_000).div_ceil(u64::from(self.plan.timing.kbit(this.mode)));
+        let (to, bits) = (first.frame.to, 8 * u64::from(first.frame.bytes));
+        let kbit = self.plan.timing.kbit(this.mode);
+        let lasts_ns = (bits * 1_000_000).div_ceil(u64::from(kbit));
         this.count.attempts += 1;
+        this.count.data(to, kbit);
         this.count.air_ns += lasts_ns;
         self.timers.set(station, self.now_ns + lasts_ns, Rank::End);
     }

@@ -10,6 +10,10 @@ use super::rate::Rates;
 pub struct Count {
     /// Accesses to the medium, each with an RTS or a data frame.
     pub attempts: u64,
+    /// Unicast data frames on air: an aggregate counts once, and so does each repetition.
+    pub data_frames: u64,
+    /// The sum of their rates, kbit/s.
+    pub data_kbit_s: u64,
     /// Packets that were acknowledged, or broadcast, and their bytes.
     pub sent: u64,
     /// Bytes of packets that were acknowledged, or broadcast.
@@ -43,6 +47,16 @@ pub struct Count {
     pub busy_ns: u64,
     /// Packets in the queue now.
     pub waiting: u64,
+}
+
+impl Count {
+    /// Counts a data frame that goes on air.
+    pub(super) fn data(&mut self, to: To, kbit: u32) {
+        if to != To::All {
+            self.data_frames += 1;
+            self.data_kbit_s += u64::from(kbit);
+        }
+    }
 }
 
 /// A frame on air.

@@ -18,7 +18,11 @@ impl<T: Clone> Air<T> {
             let senses = &matrix.signal(station).senses;
             category.countdown.freeze(senses, now_ns);
         }
-        self.stations[station].count.air_ns += what.lasts_ns;
+        let count = &mut self.stations[station].count;
+        count.air_ns += what.lasts_ns;
+        if what.kind == Kind::Data {
+            count.data(what.to, self.plan.timing.kbit(what.mode));
+        }
         self.does(station, Doing::Sending(what));
         let end_ns = now_ns + what.lasts_ns;
         self.timers.set(station, end_ns, Rank::End);

@@ -430,6 +430,9 @@ fn stations_are_in_the_log(ran: &Ran) {
             sum("sent_packets")
         );
         assert!(sum("received_packets") >= 20, "{node}");
+        let frames = sum("data_frames");
+        let is_of_all = sum("data_kbit_s") == 11_000 * frames;
+        assert!(frames >= least && is_of_all, "{node}: {frames}");
         assert!(
             sum("air_ns") > 0 && sum("busy_ns") > sum("air_ns"),
             "{node}"

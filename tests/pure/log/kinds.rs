@@ -260,3 +260,23 @@ fn every_line_of_an_experiment_is_as_described() {
     assert_eq!(lines.len(), 27);
     assert_valid(&lines);
 }
+
+/// Logs of before have fewer counts of stations.
+#[test]
+fn a_station_of_before_is_read() {
+    let counted = StationCounted {
+        attempts: 3,
+        ..StationCounted::default()
+    };
+    let mut line = serde_json::to_value(counted).unwrap();
+    for key in [
+        "retried",
+        "internal_collisions",
+        "data_frames",
+        "data_kbit_s",
+    ] {
+        line.as_object_mut().unwrap().remove(key).unwrap();
+    }
+    let read: StationCounted = serde_json::from_value(line).unwrap();
+    assert_eq!((read, read.data_bit_s()), (counted, None));
+}

@@ -66,6 +66,32 @@ fn it_finds_the_best_rate() {
     }
 }
 
+/// The mean rate of data frames is known: without broadcasts, and without an RTS that got no answer.
+#[test]
+fn the_rate_of_frames_is_counted() {
+    for (rate, kbit, expected) in [
+        (RateControl::Fixed, 2_000, 2.0..=2.0),
+        (RateControl::Ideal, 11_000, 5.5..=5.5),
+        // Now and then it tries the other rates.
+        (RateControl::Minstrel, 1_000, 4.5..=6.5),
+    ] {
+        let plan = Plan {
+            rate,
+            rts_bytes: Some(0),
+            ..plan("802.11b", 1)
+        };
+        let mut cell = Cell::new(plan, up_to(2), &[kbit; 2]);
+        cell.saturate(0, To::All, 500);
+        cell.saturate(1, To::Station(0), 1500);
+        cell.run(5 * S);
+        let [broadcast, unicast] = [0, 1].map(|station| cell.air.count(station));
+        assert_eq!((broadcast.data_frames, broadcast.data_kbit_s), (0, 0));
+        assert!((100..unicast.attempts).contains(&unicast.data_frames));
+        let mbit = unicast.data_kbit_s as f64 / 1e3 / unicast.data_frames as f64;
+        assert!(expected.contains(&mbit), "{rate:?}: {mbit}");
+    }
+}
+
 /// A packet that does not fit into a TXOP takes no sample along.
 #[test]
 fn it_finds_the_best_rate_of_a_short_time() {

@@ -54,6 +54,8 @@ fn stations_of_a_growing_log() {
 
     let counted = StationCounted {
         attempts: 600,
+        data_frames: 600,
+        data_kbit_s: 600 * 8_250,
         failed: 90,
         collided: 60,
         given_up: 30,
@@ -86,7 +88,7 @@ fn stations_of_a_growing_log() {
     let wide = picture(&view, 150);
     assert_eq!(
         row(&wide, "n2").join(" "),
-        format!("{expected} 600 10% 1.50")
+        format!("{expected} 600 10% 1.50 8.25Mbit")
     );
 
     let end_ns = MEASURED + 9 * SECOND;
