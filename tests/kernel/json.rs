@@ -113,6 +113,12 @@ fn calibrated_recordings_are_as_described() {
             assert_refused("calibrate", spoilt(&document, "", &maps));
         }
     }
+    let emud = support::emud_path();
+    let line = format!("{} monitor calibrate {path} --contended {path}", emud.display());
+    let shown = support::at_terminal(80, &line);
+    assert!(shown.contains("\nsuggested theta\n"), "{shown}");
+    let is_wide = |line: &&str| line.chars().count() > 80 && !line.starts_with('!');
+    assert_eq!(shown.lines().find(is_wide), None, "{shown}");
     std::fs::remove_file(file).unwrap();
 }
 

@@ -509,6 +509,22 @@ fn a_run_that_is_not_clean_is_said_and_has_a_code() {
 }
 
 #[test]
+fn figures_fit_a_terminal_of_80_columns() {
+    let logs = [1, 2, 3, 4].map(|seed| clean(seed).write());
+    let [a, b, c, d] = logs.each_ref().map(LogFile::text);
+    let emud = support::emud_path();
+    let compare = format!("{} compare {a} {b} --against {c} {d}", emud.display());
+    let shown = support::at_terminal(80, &compare);
+    let lines = shown.lines().map(str::trim_end);
+    let figures = lines.skip_while(|line| !line.trim_start().starts_with("a  "));
+    let figures: Vec<_> = figures.take_while(|line| !line.starts_with('±')).collect();
+    assert!(figures.len() > 6, "{shown}");
+    for line in figures {
+        assert!(line.chars().count() <= 80, "{line}\n{shown}");
+    }
+}
+
+#[test]
 fn one_log_is_not_enough() {
     let log = clean(1).write();
     let out = emud(&["compare", log.text()]);

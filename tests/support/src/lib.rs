@@ -28,6 +28,7 @@ pub mod witness;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -53,6 +54,20 @@ fn beside() -> PathBuf {
     let emud = own.ancestors().skip(1).take(2).map(|dir| dir.join("emud"));
     let found = emud.into_iter().find(|path| path.is_file());
     found.expect("no emud beside the test: cargo build --bin emud")
+}
+
+/// What a command line prints at a terminal with this number of columns, which `script` creates.
+pub fn at_terminal(columns: u16, line: &str) -> String {
+    let line = format!("stty cols {columns} && {line}");
+    let out = Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .env("SHELL", "/bin/sh")
+        .env("TERM", "xterm")
+        .env_remove("NO_COLOR")
+        .stdin(Stdio::null())
+        .output()
+        .expect("script");
+    String::from_utf8_lossy(&out.stdout).replace('\r', "")
 }
 
 /// The calling thread enters the network namespace of that name (`ip netns`).

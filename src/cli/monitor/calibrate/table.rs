@@ -3,8 +3,8 @@
 
 use std::fmt::Write;
 
-use emud::text::count;
 use emud::text::quantity::time;
+use emud::text::{columns, count};
 use emud_monitor::calibrate::{Outcome, RELATIVE_ERROR, Tally};
 use emud_monitor::event::Watched;
 use emud_monitor::record::End;
@@ -14,21 +14,22 @@ use super::report::{CalibrationReport, Recording, Row};
 /// Maximum number of members shown per criterion: those with the largest values.
 const MEMBERS: usize = 8;
 
+const HEAD: [&str; 10] = [
+    "", "count", "p50", "p90", "p99", "p99.9", "max", "theta", "alarms", "first",
+];
+
 pub fn of(report: &CalibrationReport) -> String {
-    let mut out = recordings(&report.recordings);
-    let _ = writeln!(
-        out,
-        "\n{:<30} {:>11} {:>8} {:>8} {:>8} {:>8} {:>9}  {:>8} {:>7}  first",
-        "", "count", "p50", "p90", "p99", "p99.9", "max", "theta", "alarms"
-    );
+    let mut out = columns(report.recordings.iter().map(recording));
+    let mut rows = vec![HEAD.map(str::to_owned).to_vec()];
     for row in &report.rows {
-        criterion(&mut out, report, row);
+        criterion(&mut rows, report, row);
     }
+    let _ = write!(out, "\n{}", columns(rows));
     suggestions(&mut out, report);
     let _ = writeln!(
         out,
-        "\nQuantiles are up to {} % too large; the largest values are exact. A value with `+` \
-         is cut by the\nstart or end of its recording.",
+        "\nQuantiles are up to {} % too large; the largest values are exact.\n\
+         A value with `+` is cut by the start or end of its recording.",
         RELATIVE_ERROR * 100.0
     );
     for warning in &report.warnings {
@@ -37,63 +38,57 @@ pub fn of(report: &CalibrationReport) -> String {
     out
 }
 
-fn recordings(all: &[Recording]) -> String {
-    let width = all.iter().map(|r| r.file.len()).max().unwrap_or(0);
-    let mut out = String::new();
-    for Recording {
+fn recording(recording: &Recording) -> [String; 6] {
+    let Recording {
         file,
         contended,
         findings,
-    } in all
-    {
-        let load = if *contended { "contended" } else { "good" };
-        let end = match findings.end {
-            End::Complete(_) => "complete",
-            End::Cut { .. } => "cut short",
-        };
-        let length = time(findings.duration_ns);
-        let records = count(findings.records);
-        let kernel = &findings.header.host.kernel;
-        let _ = writeln!(
-            out,
-            "{file:<width$}  {load:<9}  {length:>7}  {records:>11} records  {end:<9}  Linux {kernel}"
-        );
-    }
-    out
+    } = recording;
+    let load = if *contended { "contended" } else { "good" };
+    let end = match findings.end {
+        End::Complete(_) => "complete",
+        End::Cut { .. } => "cut short",
+    };
+    [
+        file.clone(),
+        load.to_owned(),
+        time(findings.duration_ns),
+        format!("{} records", count(findings.records)),
+        end.to_owned(),
+        format!("Linux {}", findings.header.host.kernel),
+    ]
 }
 
-fn criterion(out: &mut String, report: &CalibrationReport, row: &Row) {
+fn criterion(rows: &mut Vec<Vec<String>>, report: &CalibrationReport, row: &Row) {
     let title = row.title();
     if row.watched != Watched::Yes {
-        let _ = writeln!(
-            out,
-            "{title:<30} unknown: no hook of that kernel recorded it"
-        );
+        let mut cells = vec![String::new(); HEAD.len()];
+        cells[0] = title;
+        cells[1] = "unknown".to_owned();
+        cells[HEAD.len() - 1] = "no hook of that kernel recorded it".to_owned();
+        rows.push(cells);
         return;
     }
     let first = first_alarm(report, row, false);
-    line(out, row, &title, &row.good.total, &first);
+    rows.push(line(row, title, &row.good.total, first));
     let mut members: Vec<_> = row.good.members.iter().collect();
     members.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.distribution.max()));
     // A single member equals the total.
     let shown = if members.len() > 1 { MEMBERS } else { 0 };
     for (name, tally) in members.iter().take(shown) {
-        line(out, row, &format!("  {name}"), tally, "");
+        rows.push(line(row, format!("  {name}"), tally, String::new()));
     }
     if members.len() > MEMBERS {
-        let _ = writeln!(
-            out,
-            "  and {} more (--json has all)",
-            members.len() - MEMBERS
-        );
+        let more = members.len() - MEMBERS;
+        rows.push(vec![format!("  and {more} more (--json has all)")]);
     }
     if let Some(contended) = &row.contended {
         let first = first_alarm(report, row, true);
-        line(out, row, "  contended", &contended.total, &first);
+        rows.push(line(row, "  contended".to_owned(), &contended.total, first));
     }
 }
 
-fn line(out: &mut String, row: &Row, name: &str, tally: &Tally, first: &str) {
+fn line(row: &Row, name: String, tally: &Tally, first: String) -> Vec<String> {
     let d = &tally.distribution;
     let quantile = |q| match d.quantile(q) {
         Some(value) => row.text(value),
@@ -105,16 +100,18 @@ fn line(out: &mut String, row: &Row, name: &str, tally: &Tally, first: &str) {
         None => "-".into(),
     };
     let theta = tally.threshold.map_or(String::new(), |t| row.text(t));
-    let _ = writeln!(
-        out,
-        "{name:<30} {:>11} {:>8} {:>8} {:>8} {:>8} {max:>9}  {theta:>8} {:>7}  {first}",
+    vec![
+        name,
         count(d.count()),
         quantile(0.5),
         quantile(0.9),
         quantile(0.99),
         quantile(0.999),
+        max,
+        theta,
         alarms(row, tally),
-    );
+        first,
+    ]
 }
 
 /// Returns the number of alarms. A single network device is judged only if it has a threshold.
@@ -145,8 +142,7 @@ fn first_alarm(report: &CalibrationReport, row: &Row, contended: bool) -> String
 }
 
 fn suggestions(out: &mut String, report: &CalibrationReport) {
-    let _ = writeln!(out, "\nsuggested theta");
-    for row in &report.rows {
+    let suggestion = |row: &Row| {
         let s = &row.suggestion;
         let theta = s.theta.map_or("-".into(), |t| row.quantity(t));
         let value = |v: Option<u64>| v.map_or("nothing".into(), |v| row.quantity(v));
@@ -158,14 +154,16 @@ fn suggestions(out: &mut String, report: &CalibrationReport) {
                 format!("largest good value {good}, and {margin} %")
             }
             Outcome::Between | Outcome::PartlyBetween => format!(
-                "between the largest good value {good} and the smallest contended one {}",
+                "between: largest good value {good}, smallest contended {}",
                 value(s.smallest_bad)
             ),
             Outcome::NothingSeen => "no value in the good recordings".into(),
             Outcome::Unknown => "unknown".into(),
         };
-        let _ = writeln!(out, "  {:<10} {theta:>9}   {why}", row.measured.name);
-    }
+        [format!("  {}", row.measured.name), theta, why]
+    };
+    let rows = columns(report.rows.iter().map(suggestion));
+    let _ = write!(out, "\nsuggested theta\n{rows}");
     for r in report.recordings.iter().filter(|r| r.contended) {
         let names = found_by(report, r);
         let names = if names.is_empty() {
