@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::io::IsTerminal;
 
+use emud::experiment::results::VerdictMark;
+
 /// Written in capitals, and only in these cases.
 const BAD: [&str; 7] = [
     "NOT ANSWERING",
@@ -17,8 +19,8 @@ const BAD: [&str; 7] = [
 const RED: &str = "\x1b[1;31m";
 const PLAIN: &str = "\x1b[0m";
 
-/// Verdicts by which the figures of a run are not valid.
-const VERDICTS: [&str; 2] = ["contended", "invalid"];
+/// Verdicts of runs whose figures are not valid.
+const VERDICTS: [&str; 3] = ["contended", "invalid", "unfinished"];
 
 /// Returns whether a stream is a terminal, and neither NO_COLOR (<https://no-color.org>) nor
 /// a terminal without colours says otherwise.
@@ -28,8 +30,16 @@ pub fn is_wanted(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && !set("NO_COLOR") && !dumb
 }
 
+/// Returns how a stream shows verdicts.
+pub fn verdicts(stream: &impl IsTerminal) -> VerdictMark {
+    match is_wanted(stream) {
+        true => verdict,
+        false => str::to_owned,
+    }
+}
+
 /// Returns a text that begins with a verdict, in red if it is a bad one.
-pub fn verdict(text: &str) -> String {
+fn verdict(text: &str) -> String {
     let is_first = |word: &&str| text.starts_with(*word);
     match VERDICTS.into_iter().find(is_first) {
         Some(word) => format!("{RED}{word}{PLAIN}{}", &text[word.len()..]),
@@ -72,6 +82,7 @@ mod tests {
         let text = ": 2 of the measured seconds\n  contended: x\n";
         let wanted = format!("{RED}contended{PLAIN}{text}");
         assert_eq!(verdict(&format!("contended{text}")), wanted);
+        assert_eq!(verdict("unfinished"), format!("{RED}unfinished{PLAIN}"));
         for good in ["clean: invalid", "unwatched: x", ""] {
             assert_eq!(verdict(good), good);
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, value_parser};
 use emud::experiment::results;
-use emud::experiment::results::{MOST_GROUPS, Run};
+use emud::experiment::results::{MOST_GROUPS, Run, VerdictMark};
 use serde::Serialize;
 
 use super::failure::EX_USAGE;
@@ -98,17 +98,27 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
             let groups = std::iter::once(a).chain(others.iter().map(|logs| &logs[..]));
             let groups = groups.map(read).collect::<Result<Vec<_>, _>>()?;
             let groups = results::compare_groups(&groups);
-            return printed(args, &groups, groups.text(), groups.clean);
+            return printed(args, &groups, |mark| groups.text(mark), groups.clean);
         }
     };
     let comparison = results::compare(&read(a)?, &read(b)?);
-    printed(args, &comparison, comparison.text(), comparison.clean)
+    printed(
+        args,
+        &comparison,
+        |mark| comparison.text(mark),
+        comparison.clean,
+    )
 }
 
-fn printed<T: Serialize>(args: &Args, json: &T, text: String, clean: bool) -> Result<u8, Failure> {
+fn printed<T: Serialize>(
+    args: &Args,
+    json: &T,
+    text: impl FnOnce(VerdictMark) -> String,
+    clean: bool,
+) -> Result<u8, Failure> {
     match args.json {
         true => super::out(&super::json(json)?)?,
-        false => super::out(&text)?,
+        false => super::out_report(text)?,
     }
     Ok(match clean {
         true => DONE,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,12 +15,13 @@ use emud::fleet::verdict::FleetVerdict;
 use emud::fleet::{FleetError, simulate, status, verdict};
 use emud::host::signals::exit_code;
 use emud::host::{nanoseconds, random_seed};
+use emud::text::printable;
 
-use super::Failure;
 use super::failure::{EX_CANTCREAT, EX_IOERR};
 use super::monitor::run::duration;
 use super::run::sample_interval;
 use super::store::{Store, say};
+use super::{Failure, colour};
 
 /// Run an experiment on several hosts that each run `emud agent`, coordinated by etcd
 #[derive(Debug, clap::Args)]
@@ -318,7 +320,10 @@ fn carry_out(what: &What, log: Option<&Path>, verdict_first: bool) -> Result<u8,
     for line in run::exits(&exits).lines() {
         say(line.trim_start_matches("emud: "));
     }
-    say(judged.text().trim_end());
+    let text = judged.text();
+    let text = colour::verdicts(&io::stderr())(&printable(text.trim_end()));
+    // The terminal may be gone.
+    let _ = writeln!(io::stderr(), "emud: {text}");
     written.map(|()| judged.exit_code)
 }
 
@@ -347,7 +352,7 @@ fn write(path: &Path, ended: &Ended, judged: &FleetVerdict) -> Result<(), Failur
         path.with_file_name(name)
     };
     let text = with_verdict(&ended.logs, &ended.hosts, judged);
-    let written = text.map_err(std::io::Error::other);
+    let written = text.map_err(io::Error::other);
     let written = written.and_then(|text| std::fs::write(path, text));
     written.map_err(|e| failed(path, e))?;
     for log in &ended.logs {
@@ -358,7 +363,7 @@ fn write(path: &Path, ended: &Ended, judged: &FleetVerdict) -> Result<(), Failur
     let lost = lost.filter(|(_, end)| matches!(end, verdict::HostEnd::Lost(_)));
     for own in lost.map(|(host, _)| of_host(host)) {
         match std::fs::remove_file(&own) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(failed(&own, e)),
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(&own, e)),
             _ => {}
         }
     }

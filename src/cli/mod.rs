@@ -52,6 +52,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use clap::{Parser, Subcommand};
+use emud::experiment::results::VerdictMark;
 use emud::host::clock_ahead_ns;
 use emud::text::{printable, printable_json};
 use serde::Serialize;
@@ -142,11 +143,19 @@ fn check_all<T, E: Into<Failure> + Display>(
 
 /// Writes to standard output. A reader that closes the pipe early (`| head`) is not a failure.
 fn out(text: &str) -> Result<(), Failure> {
+    put(&printable(text))
+}
+
+/// Writes a report whose verdicts have a colour at a terminal; the rest of it is printable.
+fn out_report(text: impl FnOnce(VerdictMark) -> String) -> Result<(), Failure> {
+    put(&text(colour::verdicts(&io::stdout())))
+}
+
+fn put(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    let text = printable(text);
     let text = match colour::is_wanted(&stdout) {
-        true => colour::marked(&text),
-        false => text,
+        true => colour::marked(text),
+        false => text.into(),
     };
     match stdout
         .write_all(text.as_bytes())

@@ -74,10 +74,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     if args.text {
-        super::out(&match &logs {
-            Logs::One(log) => page::text(log),
-            Logs::Repeats(runs) => summarise(runs).text(),
-            Logs::Two(a, b) => compare(a, b).text(),
+        super::out_report(|mark| match &logs {
+            Logs::One(log) => page::text(log, mark),
+            Logs::Repeats(runs) => summarise(runs).text(mark),
+            Logs::Two(a, b) => compare(a, b).text(mark),
         })?;
     }
     if let (Some(directory), Logs::One(log)) = (&args.svg, &logs) {

@@ -114,7 +114,8 @@ fn calibrated_recordings_are_as_described() {
         }
     }
     let emud = support::emud_path();
-    let line = format!("{} monitor calibrate {path} --contended {path}", emud.display());
+    let emud = emud.display();
+    let line = format!("{emud} monitor calibrate {path} --contended {path}");
     let shown = support::at_terminal(80, &line);
     assert!(shown.contains("\nsuggested theta\n"), "{shown}");
     let is_wide = |line: &&str| line.chars().count() > 80 && !line.starts_with('!');

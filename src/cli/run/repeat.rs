@@ -97,7 +97,8 @@ pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> 
         }
     }
     if args.repeat > 1 && !runs.is_empty() {
-        say(summarise(&runs).text(), &signals);
+        let mark = colour::verdicts(&io::stderr());
+        say(summarise(&runs).text(mark), &signals);
     }
     let written = match (&mut file, &args.junit) {
         (Some(file), Some(path)) => (file.write_all(junit(&suites).as_bytes()))
@@ -229,12 +230,8 @@ fn once(
         );
     }
     text += &run::exits(&outcome.exits);
-    let verdict = run::text(&outcome.finished);
     text += "emud: ";
-    text += &match colour::is_wanted(&io::stderr()) {
-        true => colour::verdict(&verdict),
-        false => verdict,
-    };
+    text += &colour::verdicts(&io::stderr())(&run::text(&outcome.finished));
     say(text, signals);
     let Some(log) = log else {
         return Ok((outcome, None));

@@ -5,15 +5,15 @@ use emud_monitor::log::printable;
 
 use super::head::Head;
 use super::{Table, alarms, host};
-use crate::experiment::results::{Logged, Run, figures};
+use crate::experiment::results::{Logged, Run, VerdictMark, figures};
 use crate::text::columns;
 
 const FIGURES: &[[&str; 2]] = &[["figure", ""], ["", "n"]];
 
 /// Returns the report for people; it ends with a line feed.
-pub fn text(log: &Logged) -> String {
+pub fn text(log: &Logged, mark: VerdictMark) -> String {
     let (head, runs) = (Head::of(log), log.runs());
-    let mut out = format!("{}: {}\n", printable(head.name), head.verdict);
+    let mut out = format!("{}: {}\n", printable(head.name), mark(head.verdict));
     for why in &head.reasons {
         out += &format!("  {}\n", printable(why));
     }

@@ -5,7 +5,9 @@ use std::fmt::Write;
 
 use emud_monitor::log::printable;
 
-use super::{Compared, Comparison, Difference, Estimate, Losses, Quantity, RunEntry, Side};
+use super::{
+    Compared, Comparison, Difference, Estimate, Losses, Quantity, RunEntry, Side, VerdictMark,
+};
 use crate::text::columns;
 
 /// Below that a difference is called one.
@@ -13,10 +15,10 @@ pub(super) const NOTABLE: f64 = 0.05;
 
 impl Comparison {
     /// Verdicts, different settings, figures side by side; ends with a line feed.
-    pub fn text(&self) -> String {
+    pub fn text(&self, mark: VerdictMark) -> String {
         let mut out = String::new();
-        runs(&mut out, "a", &self.a.runs);
-        runs(&mut out, "b", &self.b.runs);
+        runs(&mut out, "a", &self.a.runs, mark);
+        runs(&mut out, "b", &self.b.runs, mark);
         configuration(&mut out, ["a", "b"], "", &self.differences);
         self.figures(&mut out);
         ending(&mut out, &self.losses, &self.notes, self.clean);
@@ -57,9 +59,9 @@ impl Comparison {
 }
 
 /// Adds a line for each run of a side.
-pub(super) fn runs(out: &mut String, name: &str, runs: &[RunEntry]) {
+pub(super) fn runs(out: &mut String, name: &str, runs: &[RunEntry], mark: VerdictMark) {
     for run in runs {
-        let _ = writeln!(out, "{name}: {}", run.text());
+        let _ = writeln!(out, "{name}: {}", run.text(mark));
     }
 }
 

@@ -6,15 +6,15 @@ use std::fmt::Write;
 use emud_monitor::log::printable;
 
 use super::compare_text::{NOTABLE, change, configuration, ending, p_text, runs};
-use super::{Estimate, Grouped, Groups};
+use super::{Estimate, Grouped, Groups, VerdictMark};
 use crate::text::columns;
 
 impl Groups {
     /// Verdicts, different settings, figures side by side, pairs that differ; ends with a line feed.
-    pub fn text(&self) -> String {
+    pub fn text(&self, mark: VerdictMark) -> String {
         let mut out = String::new();
         for group in &self.groups {
-            runs(&mut out, &group.name, &group.runs);
+            runs(&mut out, &group.name, &group.runs, mark);
         }
         for group in self.groups.iter().skip(1) {
             let of = format!(" of {}", group.name);

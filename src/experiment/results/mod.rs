@@ -52,7 +52,7 @@ pub use losses::{Losses, Same, losses};
 pub use run::{Change, InFleet, Metric, Run, Track, resource_name, verdict_word};
 pub use series::{Point, Series};
 pub use station::{Places, StationPosition, StationTrack};
-pub use summary::{Row, RunEntry, Summary, summarise};
+pub use summary::{Row, RunEntry, Summary, VerdictMark, summarise};
 pub use tally::{Share, Tally};
 
 pub(crate) use quantity::{count, number, rate, share, time};

@@ -11,6 +11,9 @@ use super::{CONFIDENCE, Estimate, FigureName, Losses, Run, figures, losses, verd
 use crate::text::columns;
 use emud_monitor::log::printable;
 
+/// Writes a verdict: for a terminal in its colour, otherwise as it is (`str::to_owned`).
+pub type VerdictMark = fn(&str) -> String;
+
 /// A run, and whether it counts.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RunEntry {
@@ -102,13 +105,13 @@ pub(crate) fn rows(runs: &[&Run]) -> Vec<Row> {
 
 impl Summary {
     /// Returns the summary as text that ends with a line feed.
-    pub fn text(&self) -> String {
+    pub fn text(&self, mark: VerdictMark) -> String {
         let mut out = String::new();
         let (all, counted) = (self.runs.len(), self.counted);
         let _ = writeln!(out, "{all} runs, {counted} counted");
         let marked = |run: &&RunEntry| run.excluded.is_some() || run.verdict == "unwatched";
         for run in self.runs.iter().filter(marked) {
-            let _ = writeln!(out, "  {}", run.text());
+            let _ = writeln!(out, "  {}", run.text(mark));
         }
         if self.figures.is_empty() {
             let of = match counted {
@@ -162,12 +165,13 @@ impl RunEntry {
     }
 
     /// Returns log, verdict and reason of exclusion as one line.
-    pub fn text(&self) -> String {
+    pub fn text(&self, mark: VerdictMark) -> String {
         let log = printable(&self.log);
+        let verdict = mark(self.verdict);
         let excluded = if self.in_figures { "" } else { ", EXCLUDED" };
         match &self.excluded {
-            None => format!("{log}: {}", self.verdict),
-            Some(why) => format!("{log}: {}{excluded}: {}", self.verdict, printable(why)),
+            None => format!("{log}: {verdict}"),
+            Some(why) => format!("{log}: {verdict}{excluded}: {}", printable(why)),
         }
     }
 }

@@ -513,7 +513,8 @@ fn figures_fit_a_terminal_of_80_columns() {
     let logs = [1, 2, 3, 4].map(|seed| clean(seed).write());
     let [a, b, c, d] = logs.each_ref().map(LogFile::text);
     let emud = support::emud_path();
-    let compare = format!("{} compare {a} {b} --against {c} {d}", emud.display());
+    let emud = emud.display();
+    let compare = format!("{emud} compare {a} {b} --against {c} {d}");
     let shown = support::at_terminal(80, &compare);
     let lines = shown.lines().map(str::trim_end);
     let figures = lines.skip_while(|line| !line.trim_start().starts_with("a  "));
@@ -522,6 +523,35 @@ fn figures_fit_a_terminal_of_80_columns() {
     for line in figures {
         assert!(line.chars().count() <= 80, "{line}\n{shown}");
     }
+}
+
+#[test]
+fn a_bad_verdict_is_red_at_a_terminal() {
+    let (a, b) = (clean(1).write(), contended(2).write());
+    let emud = support::emud_path();
+    let emud = emud.display();
+    let logs = format!("{} {}", a.text(), b.text());
+    let shown = |before: &str, verb: &str| {
+        let line = format!("{before} {emud} {verb} {logs}");
+        support::at_terminal(200, &line)
+    };
+    let red = "\x1b[1;31mcontended\x1b[0m";
+    for (verb, excluded) in [("compare", ""), ("report --text", ", EXCLUDED")] {
+        let text = shown("", verb);
+        let line = format!("{}: {red}{excluded}: cpu 1 contended for 8.25s", b.text());
+        assert!(text.contains(&line), "{text}");
+        assert_eq!(text.matches(red).count(), 1, "{text}");
+        for plain in ["NO_COLOR=1", "TERM=dumb"] {
+            let text = shown(plain, verb);
+            assert!(
+                text.contains(": contended") && !text.contains('\x1b'),
+                "{text}"
+            );
+        }
+    }
+    let line = format!("{emud} report --text {}", b.text());
+    let text = support::at_terminal(200, &line);
+    assert!(text.contains(&format!(": {red}\n")), "{text}");
 }
 
 #[test]

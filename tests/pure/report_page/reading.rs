@@ -333,7 +333,7 @@ fn repeats_are_summarised_over_the_clean_ones() {
     // t(0.975; 2) = 4.3027.
     let half = 4.3027 * throughput.estimate.sd.unwrap() / 3f64.sqrt();
     assert!(((high - low) / 2.0 / half - 1.0).abs() < 1e-4);
-    let text = summary.text();
+    let text = summary.text(str::to_owned);
     assert!(text.starts_with("5 runs, 3 counted\n"), "{text}");
     assert!(
         text.contains("contended, EXCLUDED: cpu 1 contended for 8.25s"),
@@ -359,11 +359,11 @@ fn a_run_with_a_failed_program_is_in_no_mean() {
     let runs = [clean(1), failed, late, ended].map(|log| read(&log));
     let summary = summarise(&runs);
     assert_eq!(summary.counted, 2);
-    let text = summary.text();
+    let text = summary.text(str::to_owned);
     let why = "clean, EXCLUDED: the program of server failed with exit code 7\n";
     assert_eq!(text.matches(why).count(), 2, "{text}");
     assert!(runs[1].is_clean() && !runs[1].counts());
-    let text = summarise(&runs[1..3]).text();
+    let text = summarise(&runs[1..3]).text(str::to_owned);
     let why = "no figures: no run without a failed program has samples\n";
     assert!(text.contains(why), "{text}");
 }
@@ -377,7 +377,7 @@ fn figures_of_runs_that_do_not_count_are_marked() {
     let summary = summarise(&runs);
     assert_eq!(summary.counted, 0);
     assert_eq!(summary.figures[0].estimate.n, 2);
-    let text = summary.text();
+    let text = summary.text(str::to_owned);
     assert!(text.starts_with("3 runs, 0 counted\n"), "{text}");
     assert_eq!(text.matches("EXCLUDED").count(), 1, "{text}");
     let marked = text.find("NOT VALID, because no run counts").unwrap();
@@ -423,7 +423,7 @@ fn unwatched_runs_count_and_are_marked() {
     };
     let summary = summarise(&[of(RunVerdict::Unwatched), of(RunVerdict::Contended)]);
     assert_eq!(summary.counted, 1);
-    let text = summary.text();
+    let text = summary.text(str::to_owned);
     assert!(text.contains(": unwatched\n"), "{text}");
 }
 
@@ -492,7 +492,7 @@ fn lost_samples_are_said_beside_means() {
     let note = format!("{said}: the figures are of the others");
     let summary = summarise(&runs);
     assert_eq!(summary.notes, std::slice::from_ref(&note));
-    assert!(summary.text().contains(&note));
+    assert!(summary.text(str::to_owned).contains(&note));
     assert_eq!(summary.losses.same, Same::NotComparable);
     assert_eq!(summary.losses.detail, Some(said));
     let [a, b] = &runs;
