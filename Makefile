@@ -84,7 +84,7 @@ install: ## the binary, man pages, completions, docs and units under PREFIX (/us
 	install -d $(DOC)/LICENSES
 	install -m 644 README.md CHANGELOG.md LICENSE $(DOC)
 	install -m 644 LICENSES/* $(DOC)/LICENSES
-	install -m 644 docs/*.md docs/*.json docs/*.svg $(DOC)/docs
+	install -m 644 docs/*.md docs/*.json docs/*.svg src/monitor/settings/shared.toml $(DOC)/docs
 	cp -r contrib/* $(DOC)/contrib
 	install -d $(UNITS)
 	for unit in packaging/*.service; do sed 's,/usr/bin/emud,$(PREFIX)/bin/emud,' $$unit >$(UNITS)/$${unit#*/} || exit; done

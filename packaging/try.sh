@@ -70,7 +70,7 @@ if [ -x "$system/usr/bin/dpkg" ]; then
     for file in man/man1/emud-attach.1.gz man/man5/emud-profile.5.gz man/man5/emud-scenario.5.gz man/man5/emud-log.5.gz \
         bash-completion/completions/emud zsh/site-functions/_emud fish/vendor_completions.d/emud.fish \
         doc/emud/copyright doc/emud/LICENSES/BSD-2-Clause.txt doc/emud/THIRD-PARTY doc/emud/README.md \
-        doc/emud/docs/log.schema.json; do
+        doc/emud/docs/log.schema.json doc/emud/docs/shared.toml; do
         [ -e "$system/usr/share/$file" ] || { echo "try.sh: no /usr/share/$file" >&2; exit 1; }
     done
     for name in "${units[@]}"; do unit "/usr/lib/systemd/system/$name.service"; done

@@ -15,6 +15,7 @@ use emud::fleet::verdict::FleetVerdict;
 use emud::fleet::{FleetError, simulate, status, verdict};
 use emud::host::signals::exit_code;
 use emud::host::{nanoseconds, random_seed};
+use emud::monitor::settings;
 use emud::text::printable;
 
 use super::failure::{EX_CANTCREAT, EX_IOERR};
@@ -151,8 +152,8 @@ struct What {
     #[arg(long, value_name = "TIME", default_value = "1s")]
     sample: String,
 
-    /// Read the thresholds of contention from a file of `emud monitor --config`
-    #[arg(long, value_name = "FILE")]
+    /// Read the thresholds of contention from a file of `emud monitor --config`, or use `shared` (docs/ci.md)
+    #[arg(long, value_name = "FILE|shared")]
     monitor: Option<PathBuf>,
 }
 
@@ -225,10 +226,8 @@ impl What {
             "off" => None,
             text => Some(sample_interval(text)?),
         };
-        let monitor = self.monitor.as_ref().map(|path| {
-            let failed = |e| Failure::new(66, format!("--monitor {}: {e}", path.display()));
-            std::fs::read_to_string(path).map_err(failed)
-        });
+        let monitor = self.monitor.as_deref().map(settings::text).transpose();
+        let monitor = monitor.map_err(|e| Failure::new(e.exit_code(), format!("--monitor {e}")))?;
         Ok(Request {
             plan: shipped::find(&self.scenario)?.plan(&overrides)?,
             hosts: self.hosts.clone(),
@@ -243,7 +242,7 @@ impl What {
                 tolerance_ns: nanoseconds(self.tolerance),
                 clock_bound_ns: nanoseconds(self.clock_bound),
                 sample_ns: sample.map(nanoseconds),
-                monitor: monitor.transpose()?,
+                monitor,
             },
             fast_ns: nanoseconds(self.fast),
             note: say,

@@ -80,8 +80,8 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     attempts: Option<u32>,
 
-    /// Read the thresholds of contention from a file of `emud monitor --config` (docs/monitor.md)
-    #[arg(long, value_name = "FILE")]
+    /// Read the thresholds of contention from a file of `emud monitor --config`, or use `shared` (docs/ci.md)
+    #[arg(long, value_name = "FILE|shared")]
     monitor: Option<PathBuf>,
 
     /// Also run s-ring and t-scale with stock netem in place of emud's links, as their sources do. The kernel needs

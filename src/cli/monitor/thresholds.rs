@@ -22,6 +22,8 @@ pub struct Thresholds {
     arguments: Vec<Argument>,
 }
 
+const CONFIG_HELP: &str =
+    "Read thresholds from a TOML file (docs/monitor.md), or use `shared` (docs/ci.md)";
 const SET: Flag = Flag {
     name: "set",
     value: "KEY=VALUE",
@@ -33,9 +35,9 @@ impl clap::Args for Thresholds {
     fn augment_args(command: Command) -> Command {
         let file = Arg::new("config")
             .long("config")
-            .value_name("FILE")
+            .value_name("FILE|shared")
             .value_parser(value_parser!(PathBuf))
-            .help("Read thresholds from a TOML file (docs/monitor.md)");
+            .help(CONFIG_HELP);
         let names = sections().filter(|section| section.is_optional());
         let names: Vec<_> = names.map(|section| section.name).collect();
         let only = Arg::new("only")

@@ -43,8 +43,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", conflicts_with_all = ["profile", "in_place"], value_parser = duration)]
     measure: Option<Duration>,
 
-    /// Read the thresholds of contention from a file of `emud monitor --config` (docs/monitor.md), or
-    /// take those for machines that others use at the same time: `shared`
+    /// Read the thresholds of contention from a file of `emud monitor --config`, or use `shared` (docs/ci.md)
     #[arg(long, value_name = "FILE|shared")]
     monitor: Option<PathBuf>,
 
@@ -285,17 +284,11 @@ const LATE: Duration = Duration::from_millis(5);
 /// is the measured traffic here, and not contention: a chain of eleven routers at 100 Mbit/s
 /// transmits more than the default threshold of 1 Gbit/s.
 pub(super) fn config(file: Option<&Path>) -> Result<Config, Failure> {
-    let read = |file: Option<&Path>| {
-        watch::config(file, &[]).map_err(|error| Failure::new(error.exit_code(), error.to_string()))
-    };
-    match file {
-        None => {}
-        Some(name) if name == Path::new(watch::SHARED) => {
-            return watch::shared().map_err(|e| Failure::new(e.exit_code(), e.to_string()));
-        }
-        file => return read(file),
+    let config = watch::config(file, &[]);
+    let mut config = config.map_err(|error| Failure::new(error.exit_code(), error.to_string()))?;
+    if file.is_some() {
+        return Ok(config);
     }
-    let mut config = read(None)?;
     config.alarms.group_by = GroupBy::Command;
     if let Some(emulator) = &mut config.emulator {
         emulator.late = LATE;

@@ -22,24 +22,31 @@ pub use print::{to_toml, toml};
 
 use draft::Draft;
 
-/// The name of the thresholds for machines that others use at the same time.
+/// Instead of a file: the thresholds for machines that others use at the same time.
 pub const SHARED: &str = "shared";
 
-/// Returns the thresholds for machines that others use at the same time.
+/// Returns the text of a file of thresholds, or of [`SHARED`].
 ///
 /// # Errors
-/// None, as a test checks.
-pub fn shared() -> Result<Config, TextError> {
-    parse(include_str!("shared.toml"), "shared.toml")
+/// The file cannot be read, is too long or not UTF-8.
+pub fn text(file: &Path) -> Result<String, TextError> {
+    Ok(source(file)?.text)
 }
 
-/// Returns the configuration: the defaults, `file` over them, `arguments` over both.
+fn source(file: &Path) -> Result<Source, TextError> {
+    match file == Path::new(SHARED) {
+        true => utf8(include_bytes!("shared.toml"), "shared.toml"),
+        false => utf8(&read_file(file)?, &file.display().to_string()),
+    }
+}
+
+/// Returns the configuration: the defaults, `file` (or [`SHARED`]) over them, `arguments` over both.
 ///
 /// # Errors
 /// All mistakes in the file and on the command line, or the file cannot be read.
 pub fn config(file: Option<&Path>, arguments: &[Argument]) -> Result<Config, TextError> {
     let source = match file {
-        Some(path) => utf8(&read_file(path)?, &path.display().to_string())?,
+        Some(file) => source(file)?,
         None => Source {
             origin: String::new(),
             text: String::new(),

@@ -264,7 +264,7 @@ pub fn contended_host_is_named() {
         "[node.one]\nhost = \"a\"\ncommand = \"sleep 2; $EMUD alarm --socket $EMUD_MONITOR_SOCKET too-hot; sleep 1\"\n\
          [node.two]\nhost = \"c\"\ncommand = \"sleep 3\"\n{PAIR}"
     );
-    let (code, text) = hosts.run(&text, &[]);
+    let (code, text) = hosts.run(&text, &["--monitor", "shared"]);
     assert_eq!(code, 3, "{text}");
     assert!(text.contains("emud: contended"), "{text}");
     let reasons: Vec<_> = text

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use emud::monitor::settings as watch;
@@ -78,6 +79,50 @@ fn nothing_said_is_the_default() {
         assert_eq!(parse(text), Config::default());
     }
     assert_eq!(watch::config(None, &[]).unwrap(), Config::default());
+}
+
+/// `shared` instead of a file; `emud monitor` prints it, and reads what it printed.
+#[test]
+fn thresholds_of_shared_machines() {
+    let shared = Path::new(watch::SHARED);
+    let expected = Config {
+        cpu: Some(Cpu {
+            theta: MS(1000),
+            ..Cpu::default()
+        }),
+        network: Some(Network {
+            external_bit_s: None,
+            internal_bit_s: None,
+            ..Network::default()
+        }),
+        memory: Some(Memory {
+            page_ins: Some(1000),
+            page_outs: Some(1000),
+            ..Memory::default()
+        }),
+        disk: Some(Disk {
+            theta: MS(1000),
+            ..Disk::default()
+        }),
+        emulator: Some(Emulator { late: MS(20) }),
+        alarms: Alarms {
+            group_by: GroupBy::Command,
+            ..Alarms::default()
+        },
+        ..Config::default()
+    };
+    assert_eq!(watch::config(Some(shared), &[]).unwrap(), expected);
+    assert_eq!(parse(&watch::text(shared).unwrap()), expected);
+    let printed = Command::new(support::emud_path())
+        .args(["monitor", "--config", "shared", "--print-config"])
+        .output()
+        .unwrap();
+    assert!(printed.status.success(), "{printed:?}");
+    assert_eq!(parse(str::from_utf8(&printed.stdout).unwrap()), expected);
+    // A flag changes one of them.
+    let late = watch::config(Some(shared), &[Argument::set("emulator.late=7ms")]).unwrap();
+    assert_eq!(late.emulator, Some(Emulator { late: MS(7) }));
+    assert_eq!(late.cpu, expected.cpu);
 }
 
 #[test]
