@@ -99,6 +99,7 @@ pub enum Engine {
     Auto,
     Fq,
     Hold,
+    Qdisc,
 }
 
 impl Direction {
@@ -119,6 +120,7 @@ impl Engine {
             Self::Auto => "auto",
             Self::Fq => "fq",
             Self::Hold => "hold",
+            Self::Qdisc => "qdisc",
         }
     }
 }

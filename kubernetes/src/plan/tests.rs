@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+use kube::CustomResourceExt;
 use serde_json::{Value, json};
 
 use super::*;
@@ -337,4 +338,17 @@ fn a_static_pod_has_the_uid_of_its_file() {
         assert_eq!(of(other).as_deref(), Some("p"));
     }
     assert_eq!(uid(&pod("p", json!({}))).as_deref(), Some("p"));
+}
+
+/// The API server rejects all others.
+#[test]
+fn a_link_may_name_every_engine() {
+    let names = ["auto", "fq", "hold", "qdisc"];
+    for name in names {
+        let link = link("slow", 1, json!({ "spec": { "engine": name } }));
+        assert_eq!(link.spec.engine.name(), name);
+    }
+    let crd = serde_json::to_value(Link::crd()).unwrap();
+    let spec = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+    assert_eq!(spec["properties"]["engine"]["enum"], json!(names));
 }

@@ -150,6 +150,9 @@ pub async fn schema(cluster: &Cluster) -> Result<()> {
         link.types = Some(kube::core::TypeMeta::resource::<Link>());
         anyhow::Ok(links.create(&options, &link).await)
     };
+    for engine in ["fq", "hold", "qdisc"] {
+        create(&json!({ "selector": {}, "profile": "lte", "engine": engine })).await??;
+    }
     let made = create(&json!({ "selector": {}, "profile": "lte" })).await??;
     let spec = &made.data["spec"];
     ensure!(
@@ -178,7 +181,7 @@ pub async fn schema(cluster: &Cluster) -> Result<()> {
         (json!({ "duration": "0s" }), "spec.duration"),
         (json!({ "seed": -1 }), "spec.seed"),
         (json!({ "seed": 1.5 }), "spec.seed"),
-        (json!({ "engine": "qdisc" }), "spec.engine"),
+        (json!({ "engine": "netem" }), "spec.engine"),
     ] {
         let mut spec = json!({ "selector": {}, "profile": "lte" });
         for (key, value) in change.as_object().into_iter().flatten() {
