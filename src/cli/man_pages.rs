@@ -38,13 +38,17 @@ const PAGES: [(&str, &str, &[&str]); 3] = [
     ),
 ];
 
+/// Footer of the pages.
+const SOURCE: &str = concat!("emud ", env!("CARGO_PKG_VERSION"));
+
 /// Returns file and text of the page of each command, that of emud itself first.
 ///
 /// # Errors
 /// None in fact: it writes to memory.
 pub fn section_1(command: Command) -> io::Result<Vec<(String, String)>> {
     fn add(command: &Command, pages: &mut Vec<(String, String)>) -> io::Result<()> {
-        let page = Man::new(command.clone());
+        // Verbs have no version.
+        let page = Man::new(command.clone()).source(SOURCE);
         let mut text = Vec::new();
         page.render(&mut text)?;
         let text = with_examples(&String::from_utf8_lossy(&text));
@@ -163,11 +167,10 @@ struct Table {
 impl Roff {
     fn new(name: &str, about: &str) -> Self {
         let title = escaped(&name.to_uppercase());
-        let version = escaped(env!("CARGO_PKG_VERSION"));
         Self {
             // No justified lines, and no hyphens in keys.
             out: format!(
-                ".TH {title} 5 \"\" \"emud {version}\"\n.ad l\n.nh\n.SH NAME\n{} \\- {about}\n",
+                ".TH {title} 5 \"\" \"{SOURCE}\"\n.ad l\n.nh\n.SH NAME\n{} \\- {about}\n",
                 escaped(name)
             ),
             lists: vec![],
@@ -337,6 +340,8 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
 
     #[test]
@@ -364,6 +369,17 @@ mod tests {
         let kept = ".SH NAME\nemud\n\n.SH EXAMPLES AND NOTES\nExamples:\n.nf\n  emud a    b\n  emud c\n\
                     .fi\n.PP\nNotes of\ntwo lines.\n";
         assert_eq!(with_examples(page), kept);
+    }
+
+    #[test]
+    fn the_footer_of_every_page_has_the_version() {
+        let pages = section_1(crate::cli::Cli::command()).unwrap();
+        assert!(pages.iter().any(|(file, _)| file == "emud-run.1"));
+        let version = format!("\"{SOURCE}\"");
+        for (file, page) in pages.into_iter().chain(section_5()) {
+            let head = page.lines().find(|line| line.starts_with(".TH "));
+            assert!(head.unwrap().contains(&version), "{file}: {head:?}");
+        }
     }
 
     #[test]
