@@ -10,7 +10,7 @@ use super::Failure;
 use super::failure::EX_USAGE;
 use super::store::{Store, say};
 
-/// Carry out this host's part of experiments on several hosts (`emud fleet`)
+/// Carry out this host's part of experiments of `emud fleet`
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::Failure;
 
-/// Report contention that a program under test has detected to the log of a running monitor
+/// Report contention that a program noticed to a running monitor
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -5,7 +5,7 @@ use emud::datapath::doctor::{Check, Examination, Support, examine};
 use super::Failure;
 use super::failure::EX_UNAVAILABLE;
 
-/// Report what this kernel supports, how it was tested, and how to fix what is missing
+/// Report what this kernel supports, and how to fix what is missing
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

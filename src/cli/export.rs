@@ -42,7 +42,7 @@ warnings list each property that netem does not support.")]
         #[arg(long)]
         nearest: bool,
     },
-    /// Print the htb tree for a profile with a bottleneck, or what tc does not support
+    /// Print the htb tree for a bottleneck, or what tc does not support
     #[command(after_long_help = "\
 Example:
   emud export tc tiainen-tree --dev eth1

@@ -24,7 +24,7 @@ use super::run::sample_interval;
 use super::store::{Store, say};
 use super::{Failure, colour};
 
-/// Run an experiment on several hosts that each run `emud agent`, coordinated by etcd
+/// Run an experiment on several hosts, coordinated by etcd
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -45,7 +45,7 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Print which host would have which nodes and links, without running anything
+    /// Print which host would have which nodes and links
     Plan {
         #[command(flatten)]
         what: What,

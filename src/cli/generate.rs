@@ -102,3 +102,29 @@ pub fn man(args: &ManArgs) -> Result<(), Failure> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(command: &clap::Command) {
+        let verbs: Vec<_> = command.get_subcommands().collect();
+        let names = verbs.iter().map(|verb| verb.get_name().len());
+        let widest = names.max().unwrap_or(0);
+        for verb in verbs {
+            let name = verb.get_name();
+            let about = verb.get_about().map(ToString::to_string);
+            let about = about.unwrap_or_default();
+            let line = format!("  {name:widest$}  {about}");
+            assert!(line.chars().count() <= 80, "{line}");
+            assert!(!about.is_empty() && !about.ends_with('.'), "{line}");
+            check(verb);
+        }
+    }
+
+    /// At a terminal of 80 columns `--help` has a line for each verb.
+    #[test]
+    fn every_verb_has_a_line_of_help() {
+        check(&shown());
+    }
+}

@@ -11,8 +11,7 @@ use emud::text::{TextError, read_text, to_stderr};
 use super::failure::{EX_IOERR, EX_USAGE};
 use super::{Failure, is_same};
 
-/// Create a profile from a netem command, a tree of qdiscs, a ping log, Mahimahi traces or a log of
-/// rates; a scenario from a trace of motion
+/// Convert netem commands, ping logs, traces of rates or of motion
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -21,7 +20,7 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Print the profile for a netem command, with comments about the differences
+    /// Print the profile for a netem command, with comments on differences
     #[command(after_long_help = "\
 Examples:
   emud import netem 'tc qdisc add dev eth0 root netem delay 100ms 10ms loss 1%' > my.toml
@@ -41,7 +40,7 @@ skipped. A tbf or htb beside the netem becomes the link's rate. Warnings list pr
         #[arg(value_name = "COMMAND", required = true)]
         command: Vec<String>,
     },
-    /// Write a profile with the qdiscs of a script with tc commands (htb, prio, tbf)
+    /// Write a profile with the qdiscs of tc commands (htb, prio, tbf)
     #[command(after_long_help = "\
 Examples:
   emud import tc router.sh > router.toml
@@ -82,7 +81,7 @@ otherwise by their absolute paths.")]
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Create a profile with the rates of a log: CSV, columns between blanks or tabs, or JSON
+    /// Write a profile with the rates of a log: CSV, other columns, JSON
     #[command(after_long_help = "\
 Examples:
   emud import csv norway.log --time 1 --rate 2 > norway.toml
@@ -94,7 +93,7 @@ A column is its number, from 1, or its name in the first line; of JSON a key. Ot
 skipped. More rows than fit into a profile need -o FILE.toml and go into FILE.csv beside it.
 docs/import.md has the options for the usual data sets.")]
     Csv(Csv),
-    /// Write a scenario whose nodes move: a trace of ns-2 (setdest), BonnMotion, CSV, or GPX
+    /// Write a scenario whose nodes move: ns-2, BonnMotion, CSV, GPX
     #[command(after_long_help = "\
 Examples:
   emud import mobility scen-50-30.ns2 -o walk.toml
@@ -111,7 +110,7 @@ into FILE.csv beside it. Of GPX each track is a node; metres are those from the 
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Print the profile that a ping measured: each direction has half of the round trip
+    /// Print the profile of a ping: each direction has half its delay
     #[command(after_long_help = "\
 Example:
   ping -D -c 1000 -i 0.2 example.org > ping.log

@@ -37,7 +37,7 @@ docs/medium.md")]
         log: PathBuf,
     },
 
-    /// Repeat the air of a record, without root, and compare its deliveries with those of the run
+    /// Repeat the air of a record, and compare its deliveries with the run's
     #[command(after_long_help = "Example:\n  emud medium replay wlan0.record --deliveries | head")]
     Replay {
         /// File that the key `record` of a medium has written

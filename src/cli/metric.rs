@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Failure;
 use super::failure::EX_USAGE;
 
-/// Report a figure that a program under test has measured to the log of the run
+/// Report a figure that a program measured to the log of the run
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -43,8 +43,9 @@ enum Verb {
         #[arg(required = true)]
         profiles: Vec<String>,
     },
-    /// Plot the delays of both directions and their runs of losses as SVG; for a profile that
-    /// changes with time, plot rate, delay and loss over time
+    /// Plot delays and runs of losses as SVG
+    ///
+    /// Of a profile that changes with time, it plots rate, delay and loss over time
     #[command(after_long_help = "Example:\n  emud profile plot hsdpa -o hsdpa.svg")]
     Plot {
         /// Profile to plot: shipped name or path to a TOML file

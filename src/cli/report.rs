@@ -10,7 +10,7 @@ use emud::text::to_stderr;
 use super::failure::{EX_CANTCREAT, EX_USAGE};
 use super::{Failure, is_same};
 
-/// Make a page of the logs of experiments that a browser shows by itself
+/// Make a page of the logs of experiments, for a browser
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -8,7 +8,7 @@ use emud::profile::Time;
 
 use super::Failure;
 
-/// List, print, check and plan scenarios: experiments with several nodes
+/// List, print, check and plan experiments with several nodes
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -36,7 +36,7 @@ enum Verb {
         #[arg(required = true)]
         scenarios: Vec<String>,
     },
-    /// Print the nodes, addresses, routes and links of a scenario without running it
+    /// Print the nodes, addresses, routes and links of a scenario
     #[command(after_long_help = "Example:\n  emud scenario plan chain --nodes 3")]
     Plan {
         /// Scenario to plan: shipped name or path to a TOML file

@@ -16,7 +16,7 @@ use emud::text::Rate;
 use super::Failure;
 use super::monitor::duration;
 
-/// Send and receive test traffic: UDP at a constant rate, RTP, transfers by TCP and UDP, pipelines of a file
+/// Send and receive test traffic: UDP, RTP, transfers, pipelines
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -13,7 +13,7 @@ use super::Failure;
 pub use run::duration;
 use thresholds::Thresholds;
 
-/// Detect in the kernel, within milliseconds, that the host runs out of a resource
+/// Detect within milliseconds that the host runs out of a resource
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, after_long_help = AFTER_HELP)]
 pub struct Args {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::cli::Failure;
 
-/// Reset the limit of alarms of a running monitor, so that it reports alarms again
+/// Let a running monitor report as many alarms as at its start
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:
   emud monitor reset

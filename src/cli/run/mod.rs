@@ -23,7 +23,7 @@ use super::metrics::listen;
 use super::monitor::duration;
 use super::{CliTarget, Failure};
 
-/// Run a program behind an emulated link, watch the host, and report whether the result is valid
+/// Run a program behind an emulated link, and judge the result
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = AFTER_HELP)]
 pub struct Args {

@@ -17,7 +17,7 @@ use super::failure::EX_USAGE;
 use super::monitor::duration;
 use monitor::{Monitor, Said};
 
-/// Show every emulated link of this host live, and change the selected one
+/// Show every emulated link of this host live, and change them
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
