@@ -9,6 +9,7 @@ use emud::container::{self, Container, ContainerError, Known, Labels, Seen};
 use emud::datapath::engine::hold::spawn;
 use emud::text::{printable, to_stderr};
 use rustix::process::{geteuid, getpid};
+use serde_json::Value;
 
 use super::Failure;
 use super::failure::{EX_CANTCREAT, EX_TEMPFAIL};
@@ -39,11 +40,14 @@ pub struct Args {
     profiles: Option<PathBuf>,
 }
 
-/// An attach that another link prevented.
+/// An attach that is due, or that another link prevented.
 struct Pending {
     known: Known,
+    starts: bool,
     tries: u32,
     at: Instant,
+    /// What the last try printed.
+    said: String,
 }
 
 pub fn run(args: &Args) -> Result<(), Failure> {
@@ -58,13 +62,19 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     loop {
         match seen.recv_timeout(RETRY) {
             Ok(Seen::Note(note)) => to_stderr(format_args!("emud: {}", printable(&note))),
-            Ok(Seen::Runs(known)) if known.labels.contains_key(PROFILE) => {
+            Ok(Seen::Runs(known, starts)) if known.labels.contains_key(PROFILE) => {
+                attached.retain(|_, pid| Path::new(&format!("/proc/{pid}")).exists());
                 pending.retain(|other| other.known.container.id != known.container.id);
-                let (tries, at) = (0, Instant::now());
-                pending.push(Pending { known, tries, at });
+                pending.push(Pending {
+                    known,
+                    starts,
+                    tries: 0,
+                    at: Instant::now(),
+                    said: String::new(),
+                });
             }
             Ok(Seen::Disconnected(id)) => drop(attached.remove(&id)),
-            Ok(Seen::Runs(_)) | Err(RecvTimeoutError::Timeout) => {}
+            Ok(Seen::Runs(..)) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(Failure::os("the threads that watch the engines have ended"));
             }
@@ -74,17 +84,24 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             .partition(|one| one.at <= Instant::now());
         pending = later;
         for one in due {
-            let Container { id, pid, .. } = &one.known.container;
+            let Container { id, name, pid, .. } = &one.known.container;
             if attached.get(id) == Some(pid) {
                 continue;
             }
-            match attach(&one.known, args.profiles.as_deref()) {
+            let (outcome, said) = attach(&one.known, one.starts, args.profiles.as_deref());
+            // An error that stays the same is printed once.
+            let new = if said == one.said { "" } else { said.as_str() };
+            for line in new.lines() {
+                to_stderr(format_args!("emud: {name}: {}", printable(line)));
+            }
+            match outcome {
                 Outcome::Done => {
                     attached.insert(id.clone(), *pid);
                 }
                 Outcome::Later if one.tries < TRIES => pending.push(Pending {
                     tries: one.tries + 1,
                     at: Instant::now() + RETRY,
+                    said,
                     ..one
                 }),
                 Outcome::Later | Outcome::Failed => {}
@@ -99,35 +116,46 @@ enum Outcome {
     Failed,
 }
 
-/// Attaches in a separate process: a namespace is entered by a whole process.
-fn attach(known: &Known, profiles: Option<&Path>) -> Outcome {
-    let name = &known.container.name;
-    let say = |text: &str| {
-        for line in text.lines() {
-            to_stderr(format_args!("emud: {name}: {}", printable(line)));
-        }
-    };
+/// Attaches in a separate process: a namespace is entered by a whole process. Returns what to print, too.
+fn attach(known: &Known, starts: bool, profiles: Option<&Path>) -> (Outcome, String) {
     let arguments = match arguments(&known.container.id, &known.labels, profiles) {
         Ok(arguments) => arguments,
-        Err(message) => {
-            say(&message);
-            return Outcome::Failed;
-        }
+        Err(message) => return (Outcome::Failed, message),
     };
+    if !starts && let Some(why) = of_earlier_watch(&arguments) {
+        return (Outcome::Done, why.to_owned());
+    }
     let done = match spawn::this_program().arg("attach").args(arguments).output() {
         Ok(done) => done,
-        Err(e) => {
-            say(&format!("cannot start emud attach: {e}"));
-            return Outcome::Failed;
-        }
+        Err(e) => return (Outcome::Failed, format!("cannot start emud attach: {e}")),
     };
-    say(&String::from_utf8_lossy(&done.stdout));
-    say(&String::from_utf8_lossy(&done.stderr).replace("emud: ", ""));
-    match done.status.code().map(|code| code as u8) {
+    let errors = String::from_utf8_lossy(&done.stderr).replace("emud: ", "");
+    let said = format!("{}{errors}", String::from_utf8_lossy(&done.stdout));
+    let outcome = match done.status.code().map(|code| code as u8) {
         Some(0) => Outcome::Done,
         Some(EX_CANTCREAT | EX_TEMPFAIL) => Outcome::Later,
         _ => Outcome::Failed,
+    };
+    (outcome, said)
+}
+
+/// Returns why a link with a time to end in the kernel is not attached: an earlier watch did. Without
+/// this the time would begin again with each start of the watch.
+fn of_earlier_watch(arguments: &[String]) -> Option<&'static str> {
+    let [end, .., container] = arguments else {
+        return None;
+    };
+    if !end.starts_with("--for=") {
+        return None;
     }
+    let mut show = spawn::this_program();
+    let shown = show.args(["show", "--json", container.as_str()]);
+    let shown = shown.output().ok()?;
+    let shown: Value = serde_json::from_slice(&shown.stdout).ok()?;
+    Some(match shown["interfaces"][0]["ends_in_s"].as_f64()? {
+        0.0 => "its link has ended (emud.for), and begins again when the container starts again",
+        _ => "its link is attached already (emud.for)",
+    })
 }
 
 /// Returns the arguments of attach for these labels.

@@ -87,6 +87,11 @@ impl Event {
         beside.unwrap_or(&self.actor.id)
     }
 
+    /// Returns whether the container has started.
+    pub fn is_start(&self) -> bool {
+        self.action == "start"
+    }
+
     /// Returns whether a network of the container is gone.
     pub fn is_disconnect(&self) -> bool {
         self.action == "disconnect"

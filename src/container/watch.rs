@@ -14,8 +14,8 @@ const RETRY: Duration = Duration::from_secs(2);
 /// A report of a watch.
 #[derive(Debug)]
 pub enum Seen {
-    /// A running container; the same start may be reported several times.
-    Runs(Known),
+    /// A running container, and whether it has just started; a start may be reported several times.
+    Runs(Known, bool),
     /// ID of a container with a network less.
     Disconnected(String),
     /// A sentence about an engine.
@@ -61,17 +61,17 @@ fn follow(engine: &ContainerEngine, sender: &Sender<Seen>) {
 }
 
 fn once(engine: &ContainerEngine, sender: &Sender<Seen>) -> Result<(), ContainerError> {
-    let report = |id: &str| -> Result<(), ContainerError> {
+    let report = |id: &str, starts: bool| -> Result<(), ContainerError> {
         if let Some(known) = engine.running(id)? {
             // The receiver is gone only when the process ends.
-            let _ = sender.send(Seen::Runs(known));
+            let _ = sender.send(Seen::Runs(known, starts));
         }
         Ok(())
     };
     // Before the list, so that no start is in neither.
     let mut events = engine.events()?;
     for (id, ..) in engine.list(PATIENCE)? {
-        if let Err(e) = report(&id) {
+        if let Err(e) = report(&id, false) {
             // A container that the engine is removing must not hold up the next ones.
             let _ = sender.send(Seen::Note(format!("container {}: {e}", short(&id))));
         }
@@ -79,7 +79,7 @@ fn once(engine: &ContainerEngine, sender: &Sender<Seen>) -> Result<(), Container
     while let Some(event) = events.wait().map_err(|e| engine.failed(e))? {
         match event.container() {
             id if event.is_disconnect() => drop(sender.send(Seen::Disconnected(id.to_owned()))),
-            id => report(id)?,
+            id => report(id, event.is_start())?,
         }
     }
     Ok(())

@@ -27,9 +27,10 @@ pub fn tests() -> Vec<Trial> {
             by::mistakes,
             by::resolvers,
             everywhere::detached,
-            watched::restarted;
-        Full:
             everywhere::in_metrics,
+            watched::restarted,
+            watched::ended;
+        Full:
             by::digits,
             everywhere::listed;
     ]
@@ -427,6 +428,48 @@ mod watched {
         wait_until("ended", SOON, || {
             link(&lab.a).is_empty() && link(&lab.b).is_empty()
         });
+        let _ = fs::remove_file(&log);
+    }
+
+    /// A link with a time to end begins with the container, not with each watch; an error is printed once.
+    pub fn ended() {
+        let (lab, engine) = (Lab::new(), Engine::new());
+        let spaces = [&lab.a, &lab.a, &lab.b];
+        let [first, second, other] = spaces.map(|space| Process::start(space));
+        let mut labels = json!({"emud.profile": "lte", "emud.engine": "hold"});
+        engine.add("other", Some(&other), &labels);
+        labels["emud.for"] = json!("2s");
+        engine.add("web", Some(&first), &labels);
+        run(Command::new(lab::emud_path()).args([
+            "--netns", &lab.b, "attach", "vb", "-p", "dsl", "--engine", "hold",
+        ]))
+        .expect(0);
+        let log = format!("{}.log", engine.socket.display());
+        let watch = || {
+            let mut command = engine.command();
+            command.arg("watch").stdin(Stdio::null());
+            let output = fs::File::options().append(true).create(true).open(&log);
+            command.stdout(Stdio::null()).stderr(output.expect("open"));
+            Watch(command.spawn().expect("emud watch"))
+        };
+        let said = |what: &str| {
+            let text = fs::read_to_string(&log).unwrap_or_default();
+            text.matches(what).count()
+        };
+        let has_ended = || lab.emud(&["list"]).expect(0).out.contains("ENDED");
+        let before = watch();
+        wait_until("attached", SOON, || said("emud: web: va: seed") == 1);
+        // Every 2 s it tries again.
+        wait_until("rejected", SOON, || said("already has the link") == 1);
+        std::thread::sleep(Duration::from_secs(5));
+        assert_eq!(said("already has the link"), 1);
+        wait_until("ended", SOON, has_ended);
+        drop(before);
+        let _watch = watch();
+        wait_until("noticed", SOON, || said("its link has ended") == 1);
+        assert!(has_ended() && said("emud: web: va: seed") == 1);
+        engine.add("web", Some(&second), &labels);
+        wait_until("again", SOON, || said("emud: web: va: seed") == 2);
         let _ = fs::remove_file(&log);
     }
 }
