@@ -7,14 +7,15 @@ use std::time::Duration;
 use clap::Subcommand;
 use emud::datapath::radio::{ReplayError, replay};
 use emud::experiment::results::Follow;
+use emud::host::signals::{Noted, exit_code};
 use emud::text::to_stderr;
 use emud::top::{Stations, draw_stations};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
-use super::Failure;
 use super::failure::EX_USAGE;
 use super::top::key_of;
+use super::{DONE, Failure};
 
 /// Watch a shared medium, or repeat what happened on it
 #[derive(Debug, clap::Args)]
@@ -53,7 +54,7 @@ const DIFFERENT: u8 = 1;
 
 pub fn run(args: &Args) -> Result<u8, Failure> {
     match &args.verb {
-        Verb::Watch { log } => watch(log).map(|()| 0),
+        Verb::Watch { log } => watch(log),
         Verb::Replay { record, deliveries } => repeat(record, *deliveries),
     }
 }
@@ -61,29 +62,39 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
 /// A sample is 100 ms or longer, and a key waits as long.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-fn watch(log: &Path) -> Result<(), Failure> {
+fn watch(log: &Path) -> Result<u8, Failure> {
     // What is wrong with the log is said before the screen changes.
     let mut stations = Stations::new(Follow::open(log)?)?;
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         let message = "emud medium watch needs a terminal; the log has all its figures";
         return Err(Failure::new(EX_USAGE, message));
     }
+    // From now on a signal restores the terminal, too.
+    let signals = Noted::default();
+    signals.first()?;
     let mut terminal = ratatui::try_init()?;
-    let ended = live(&mut terminal, &mut stations);
+    let ended = live(&mut terminal, &mut stations, &signals);
     ratatui::try_restore()?;
     ended
 }
 
-fn live(terminal: &mut DefaultTerminal, stations: &mut Stations) -> Result<(), Failure> {
+fn live(
+    terminal: &mut DefaultTerminal,
+    stations: &mut Stations,
+    signals: &Noted,
+) -> Result<u8, Failure> {
     loop {
         terminal.draw(|frame| draw_stations(stations, frame))?;
+        if let Some(signal) = signals.first()? {
+            return Ok(exit_code(signal));
+        }
         if event::poll(LOOK_EVERY)?
             && let Event::Key(key) = event::read()?
             && key.kind != KeyEventKind::Release
             && let Some(key) = key_of(key.code, key.modifiers)
             && stations.key(key)
         {
-            return Ok(());
+            return Ok(DONE);
         }
         stations.read()?;
     }

@@ -317,7 +317,7 @@ impl Cli {
             Verb::Monitor(args) => return monitor::run(*args),
             Verb::Alarm(args) => alarm::run(&args),
             Verb::Metric(args) => metric::run(&args),
-            Verb::Top(args) => top::run(&args),
+            Verb::Top(args) => return top::run(&args),
             Verb::Metrics(args) => metrics::run(&args),
             Verb::Medium(args) => return medium::run(&args),
             Verb::Run(args) => return run::run(*args, &place),

@@ -7,14 +7,15 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use emud::datapath::survey::Survey;
+use emud::host::signals::{Noted, exit_code};
 use emud::text::printable_json;
 use emud::top::{Action, Key, Top, TopLine, Watching, draw};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 
-use super::Failure;
 use super::failure::EX_USAGE;
 use super::monitor::duration;
+use super::{DONE, Failure};
 use monitor::{Monitor, Said};
 
 /// Show every emulated link of this host live, and change them
@@ -51,7 +52,8 @@ const KEYS_EVERY: Duration = Duration::from_millis(20);
 /// Between two rounds of these checks.
 const ROUND: Duration = Duration::from_millis(500);
 
-pub fn run(args: &Args) -> Result<(), Failure> {
+/// Returns the exit code.
+pub fn run(args: &Args) -> Result<u8, Failure> {
     if args.every < SHORTEST {
         let message = format!("--every {:?}: it must be at least 100ms", args.every);
         return Err(Failure::new(EX_USAGE, message));
@@ -67,7 +69,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     top.read(first);
     if args.json {
-        return lines(args, &mut survey, &mut top);
+        return lines(args, &mut survey, &mut top).map(|()| DONE);
     }
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         let message = "emud top needs a terminal; use --json, or `emud metrics`";
@@ -80,6 +82,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
         false => Some(Monitor::start()?),
     };
+    // From now on a signal restores the terminal, too.
+    let signals = Noted::default();
+    signals.first()?;
     let mut terminal = ratatui::try_init()?;
     let ended = live(
         args.every,
@@ -87,6 +92,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         &mut survey,
         &mut top,
         monitor.as_ref(),
+        &signals,
     );
     ratatui::try_restore()?;
     ended
@@ -117,19 +123,23 @@ fn live(
     survey: &mut Survey,
     top: &mut Top,
     monitor: Option<&Monitor>,
-) -> Result<(), Failure> {
+    signals: &Noted,
+) -> Result<u8, Failure> {
     let mut next = Instant::now() + every;
     let mut check = Instant::now();
     loop {
         terminal.draw(|frame| draw(top, frame))?;
         // Draws again after a key, a size or an interval.
         loop {
+            if let Some(signal) = signals.first()? {
+                return Ok(exit_code(signal));
+            }
             let left = next.saturating_duration_since(Instant::now());
             if event::poll(left.min(KEYS_EVERY))? {
                 match event::read()? {
                     Event::Key(key) if key.kind != KeyEventKind::Release => {
                         match key_of(key.code, key.modifiers).and_then(|key| top.key(key)) {
-                            Some(Action::Quit) => return Ok(()),
+                            Some(Action::Quit) => return Ok(DONE),
                             Some(Action::Run(arguments)) => change(top, &arguments),
                             None => {}
                         }

@@ -15,7 +15,8 @@ pub fn tests() -> Vec<Trial> {
     named![fn();
         Here:
             clock::of_another_time_namespace,
-            top::lines;
+            top::lines,
+            top::ends_by_a_signal;
         Full:
             expiry::at_their_deadlines,
             prometheus::checks,

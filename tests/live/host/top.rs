@@ -209,3 +209,17 @@ pub fn lines() {
     }
     lab.detach();
 }
+
+/// A signal leaves the terminal as it was: out of raw mode, with the screen before.
+pub fn ends_by_a_signal() {
+    let emud = emud_path();
+    let emud = emud.display();
+    let raw = "stty -a </dev/tty | grep -q -e -icanon";
+    let line = format!(
+        "sh -c '(until {raw}; do sleep 0.1; done; kill -TERM $$) & exec {emud} top --no-monitor'; \
+         echo \"exit $?\"; stty -a | tr ' ' '\\n' | grep icanon"
+    );
+    let shown = support::at_terminal(80, &line);
+    assert!(shown.ends_with("exit 143\nicanon\n"), "{shown:?}");
+    assert!(shown.contains("\x1b[?1049l"), "{shown:?}");
+}

@@ -58,7 +58,7 @@ fn beside() -> PathBuf {
 
 /// What a command line prints at a terminal with this number of columns, which `script` creates.
 pub fn at_terminal(columns: u16, line: &str) -> String {
-    let line = format!("stty cols {columns} && {line}");
+    let line = format!("stty rows 24 cols {columns} && {line}");
     let out = Command::new("script")
         .args(["-qec", &line, "/dev/null"])
         .env("SHELL", "/bin/sh")
