@@ -4,7 +4,7 @@
 # emud from them without clang, with engine qdisc and without.
 #
 # usage: crates.sh [--compare] BUILT OUTPUT
-#   --compare  only make them, and compare their programs with those that clang makes of this tree
+#   --compare  only make them, and compare their programs and bindings with those of this tree
 #   BUILT      folder of a build of this tree, which has compiled the programs
 #   OUTPUT     folder for the crates
 set -euo pipefail
@@ -60,7 +60,7 @@ cp -r "$scratch"/tree/LICENSE* "$scratch/tree/monitor/"
 (cd "$scratch/tree" && cargo package -q --locked --offline --no-verify --allow-dirty -p emud-monitor -p emud --target-dir "$scratch/target")
 cp "$scratch"/target/package/*.crate "$output/"
 
-# The programs in the crates are those of this tree.
+# The programs and bindings in the crates are those of this tree.
 for crate in "$output"/*.crate; do tar -C "$scratch/crates" -xf "$crate"; done
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 # same CRATE FOLDER OBJECT SOURCE [ARGUMENT]...: compiled as the build script does. Type information has
@@ -77,7 +77,24 @@ same() {
     llvm-strip -g -o "$scratch/fresh/b" "$object"
     cmp "$scratch/fresh/a" "$scratch/fresh/b"
 }
+# bound CRATE FOLDER: the bindings in the crate are those that the build script makes of this tree. With CLANG=true it
+# compiles nothing.
+bound() {
+    local script file bound=$scratch/fresh/$1 target
+    script=$({ find "$built/build" "$built/../../release/build" -path "*/$1-????????????????/build-script-build" 2>/dev/null || true; } |
+        xargs -r ls -t | head -n 1)
+    [ -n "$script" ] || { echo "crates.sh: no build script of $1 beside $built" >&2; exit 1; }
+    # BUILT may be for another target than this machine's.
+    target=$(basename "$(dirname "$built")")
+    [[ $target = *-linux-* ]] || target=$(rustc -vV | sed -n 's/^host: //p')
+    mkdir "$bound"
+    (cd "$2" && OUT_DIR=$bound TARGET=$target CLANG=true "$script" >/dev/null)
+    for file in "$bound"/*.rs; do
+        cmp "$file" "$scratch/crates/$1-$version/bpf/compiled/$(basename "$file")"
+    done
+}
 for pair in emud:. emud-monitor:monitor; do
+    bound "${pair%:*}" "${pair#*:}"
     for source in "${pair#*:}"/bpf/*.bpf.c; do
         source=$(basename "$source")
         case $source in

@@ -57,7 +57,7 @@ oldest_rust() {
     job oldest-rust cargo "+$version" check --locked --target-dir "${CARGO_TARGET_DIR:-target}/oldest-rust"
 }
 
-# The programs in the crates are those of this tree; `make dist` installs emud from them.
+# The programs and bindings in the crates are those of this tree; `make dist` installs emud from them.
 crates() (
     made=$(mktemp -d)
     trap 'rm -rf "$made"' EXIT
