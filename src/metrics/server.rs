@@ -107,3 +107,46 @@ fn with_type(status: StatusCode, kind: &'static str, text: String) -> Response<F
     response.headers_mut().insert(CONTENT_TYPE, kind);
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    /// What cannot be measured.
+    #[derive(Clone)]
+    struct Broken;
+
+    impl Source for Broken {
+        async fn measure(&self) -> Result<Registry, String> {
+            Err("no links".to_owned())
+        }
+
+        async fn healthy(&self) -> Result<(), String> {
+            Err("no links".to_owned())
+        }
+    }
+
+    async fn answer(path: &str) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = tokio::spawn(serve(listener, Broken));
+        let mut client = TcpStream::connect(address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.0\r\n\r\n");
+        client.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        server.abort();
+        answer
+    }
+
+    #[tokio::test]
+    async fn a_failed_measurement_is_a_failure_of_the_service() {
+        for path in ["/metrics", "/healthz"] {
+            let answer = answer(path).await;
+            let head = answer.starts_with("HTTP/1.0 503 ");
+            assert!(head && answer.ends_with("\r\n\r\nno links\n"), "{answer}");
+        }
+    }
+}

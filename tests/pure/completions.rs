@@ -8,10 +8,11 @@ use emud::experiment::scenario::shipped as scenarios;
 use emud::profile::shipped as profiles;
 use support::lab::run;
 
-/// `docker` prints two containers, `podman` is not there, `ip` prints an interface per namespace.
+/// `docker` prints two containers, `podman` is not there, `ip` prints an interface per namespace, `ls` two namespaces.
 const PROGRAMS: &str = r#"
 docker() { [ "$*" = "ps --format {{.Names}}" ] && printf 'web\nphone\n'; }
 podman() { return 1; }
+ls() { [ "$*" = /run/netns ] && printf 'red\nblue\n$(bad)\n'; }
 ip() { if [ "$1" = -n ]; then echo "2: of-$2@if3: <UP>"; else echo "1: lo: <UP>"; echo "2: eth0: <UP>"; fi; }
 "#;
 
@@ -64,6 +65,8 @@ fn names_that_exist() {
     assert_eq!(completed("emud attach "), ["lo", "eth0"]);
     assert_eq!(completed("emud detach e"), ["eth0"]);
     assert_eq!(completed("emud --netns blue show "), ["of-blue"]);
+    assert_eq!(completed("emud list --netns "), ["red", "blue"]);
+    assert_eq!(completed("emud --netns r"), ["red"]);
     assert_eq!(completed("emud list --container "), ["web", "phone"]);
     assert_eq!(completed("emud attach --container p"), ["phone"]);
 }
@@ -124,6 +127,8 @@ fn zsh_and_fish_have_the_names_of_bash() {
     assert_eq!(found(&["emud", "attach", ""]), ["interface", "lo", "eth0"]);
     let blue = ["emud", "--netns", "blue", "show", ""];
     assert_eq!(found(&blue), ["interface", "of-blue"]);
+    let netns = ["emud", "list", "--netns", ""];
+    assert_eq!(found(&netns), ["netns", "red", "blue"]);
     // A value of an option is no argument.
     let after = ["emud", "attach", "--profile", "lte", ""];
     assert_eq!(found(&after), ["interface", "lo", "eth0"]);

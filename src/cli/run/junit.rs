@@ -294,5 +294,12 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }
+        let document = roxmltree::Document::parse(&text).unwrap();
+        let nodes = || document.descendants();
+        let all = |name: &'static str| nodes().filter(move |node| node.has_tag_name(name));
+        assert_eq!((all("testsuite").count(), all("testcase").count()), (2, 8));
+        let failure = all("failure").next().unwrap();
+        assert_eq!(failure.attribute("message"), Some("client: exit code 7"));
+        assert_eq!(failure.text(), Some("sh -c \u{fffd}\"<a>\"\nx"));
     }
 }

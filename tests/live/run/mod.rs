@@ -102,6 +102,7 @@ pub fn tests() -> Vec<Trial> {
             verdict::contention_by_report,
             verdict::reports_stay_in_their_run,
             verdict::a_failed_program_is_said,
+            verdict::a_busy_host_is_said_at_the_start,
             verdict::names_what_was_watched,
             verdict::a_busy_cpu_is_contention,
             verdict::a_holder_that_cannot_report_is_said,

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use support::lab::wait_until;
 use support::load::numbers;
-use support::runs::{Folder, Ran};
+use support::runs::{DEAF, Folder, Ran};
 use support::watch::Line;
 use support::witness::Witness;
 use support::{clock, emud_path, full, load};
@@ -223,6 +223,25 @@ pub fn a_failed_program_is_said() {
     let ran = folder.run(&format!("--scenario {scenario}"), &[]).expect(8);
     assert!(ran.err.contains("by emud: a"), "{}", ran.err);
     assert!(ran.err.contains("exit code 8: b"), "{}", ran.err);
+}
+
+/// Before a run that measures for long.
+pub fn a_busy_host_is_said_at_the_start() {
+    let folder = Folder::new();
+    folder.file("p.toml", "[link]\ndelay = \"5ms\"\n");
+    let load = folder.file("loadavg", "99.00 50.00 40.00 2/345 6789\n");
+    let monitor = folder.file("monitor.toml", DEAF);
+    let emud = emud_path();
+    let script = format!(
+        "mount --bind {load} /proc/loadavg && exec {} run --monitor {monitor} --profile ./p.toml -- true",
+        emud.display()
+    );
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--mount", "sh", "-c", &script]);
+    let out = unshare.current_dir(&folder.0).output().unwrap();
+    let said = String::from_utf8_lossy(&out.stderr);
+    let at = |text: &str| said.find(text).unwrap_or_else(|| panic!("{said}"));
+    assert!(at("emud: note: this host is busy (load 99 on ") < at("emud: unwatched: "));
 }
 
 /// A verdict only covers what was watched.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The page: its content, that it is well-formed, and that a log cannot inject markup.
 
+use std::collections::BTreeSet;
 use std::process::{Command, Output};
 
 use emud::experiment::report::{html, plots};
@@ -56,6 +57,23 @@ fn what_was_asked_is_beside_what_was_measured() {
         assert!(page.contains(text), "no {text}");
     }
     assert_eq!(page.matches("<figure>").count(), 2);
+}
+
+/// Without one for a dark page a plot would have the colours of a light one there.
+#[test]
+fn every_colour_of_a_plot_has_one_for_a_dark_page() {
+    let page = page(&contended(1));
+    let (style, plots) = page.split_once("</style>").unwrap();
+    for name in ["fill", "stroke"] {
+        let begin = format!("{name}=\"#");
+        let found = plots.split(&begin).skip(1);
+        let found: BTreeSet<&str> = found.filter_map(|rest| rest.split('"').next()).collect();
+        assert!(found.len() > 1, "{found:?}");
+        for colour in found {
+            let dark = format!("svg [{begin}{colour}\"]");
+            assert!(style.contains(&dark), "no {dark}");
+        }
+    }
 }
 
 #[test]

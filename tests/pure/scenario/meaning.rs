@@ -229,6 +229,16 @@ fn the_plan_is_printed() {
 }
 
 #[test]
+fn the_plan_says_what_a_profile_in_the_file_is() {
+    let inline = "profile.link = { rate = \"20Mbit\", delay = \"5ms\" }\n";
+    let text = plan(&format!("{TWO}{inline}")).to_text();
+    let (_, said) = text.split_once("on l of a: ").expect("the link");
+    for key in ["rate = \"20Mbit\"", "delay = \"5ms\""] {
+        assert!(said.contains(key), "{text}");
+    }
+}
+
+#[test]
 fn none_removes_what_a_pattern_sets() {
     let text = "[topology]\nkind = \"mesh\"\nnodes = 3\n\
                 [node.\"n*\"]\ncommand = \"all\"\nstart = \"1s\"\nprepare = \"a\"\n\
