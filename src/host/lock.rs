@@ -19,7 +19,6 @@ use rustix::fs::{Mode, OFlags, mkdirat, openat};
 use rustix::io::Errno;
 
 use super::runtime;
-use super::runtime::FOLDER;
 use crate::mount;
 use crate::netlink;
 
@@ -153,8 +152,7 @@ fn of_machine() -> io::Result<OwnedFd> {
 
 /// Opens the folder of the processes that share /run.
 fn of_run() -> io::Result<OwnedFd> {
-    runtime::folder(Path::new(FOLDER), 0o755)?;
-    runtime::folder(&Path::new(FOLDER).join("locks"), 0o700)
+    runtime::folder(&Path::new(runtime::FOLDER).join("locks"), 0o700)
 }
 
 /// Bytes of a lock file.

@@ -18,6 +18,7 @@ use rustix::io::Errno;
 use rustix::process::{Uid, fchdir};
 
 use crate::experiment::scenario::{Node, Plan};
+use crate::host::runtime;
 
 use super::{RunError, Settings};
 
@@ -73,7 +74,8 @@ impl Folders {
         if let Some(run) = &settings.artefacts {
             folders.run = Some(Kept::create(run, plan, settings).map_err(failed(run))?);
         } else if folders.scratch {
-            fs::create_dir_all(SCRATCH).map_err(failed(Path::new(SCRATCH)))?;
+            let scratch = Path::new(SCRATCH);
+            runtime::folder(scratch, 0o755).map_err(failed(scratch))?;
         }
         Ok(folders)
     }

@@ -5,17 +5,21 @@
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use super::restore::{assert_same, holders};
+use rustix::mount::{MountPropagationFlags, mount_change};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 use support::lab::{Engine, Lab, Said, Verdict, emud_path, inside, run, sh, wait_until};
 use support::place::Scratch;
 use support::probe::{Arrivals, Probe};
 use support::refusal::failing;
 use support::stats::quantile;
 use support::{clock, nobody};
+
+use super::restore::{assert_same, holders};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -50,8 +54,27 @@ pub fn ordinary_user(engine: Engine) {
         let said = said.join().expect("emud").expect(77);
         assert!(said.err.contains("root"), "{words}: {}", said.err);
     }
+    assert!(!has_a_folder(&lab, emud), "a user's folder in /run");
     assert_same("by an ordinary user", &before, &lab.snapshot());
     lab.detach();
+}
+
+/// Whether commands of a user leave a folder in /run, where root needs its, if every user can write
+/// to that: so a tmpfs without a mode is.
+fn has_a_folder(lab: &Lab, emud: String) -> bool {
+    let with_run = move || {
+        // SAFETY: this thread alone uses the mounts that it unshares.
+        unsafe { unshare_unsafe(UnshareFlags::NEWNS | UnshareFlags::FS) }.expect("mounts");
+        let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+        mount_change("/", private).expect("private mounts");
+        sh("mount -t tmpfs none /run");
+        for words in ["list", "attach va -p adsl24", "monitor --duration 100ms"] {
+            let said = run(nobody::command(&emud).args(words.split(' ')));
+            assert_ne!(said.code, 0, "{words}");
+        }
+        Path::new("/run/emud").exists()
+    };
+    inside(&lab.a, with_run).join().expect("emud")
 }
 
 /// Root of another user namespace may change its interfaces, but load no BPF.
