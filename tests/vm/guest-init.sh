@@ -11,7 +11,8 @@ mount -t devtmpfs dev /dev
 mkdir -p /dev/pts /dev/shm /dev/net
 mount -t devpts devpts /dev/pts
 mount -t tmpfs shm /dev/shm
-mount -t tmpfs run /run
+# As on any other system: with the mode of a tmpfs, every user could create files there.
+mount -t tmpfs -o mode=755 run /run
 mount -t tmpfs tmp /tmp
 mount -t tracefs tracefs /sys/kernel/tracing
 mount -t debugfs debugfs /sys/kernel/debug

@@ -396,8 +396,9 @@ pub fn smoke(engine: Engine) {
         assert_same(direction, &before, &lab.snapshot());
     }
     let kind = (kinds(engine).find(|kind| kind.name == "clsact")).expect("a kind");
-    let (said, lines) = run_with(&lab, engine, kind.script);
     let mut verdict = Verdict::default();
+    judge_unchanged(&mut verdict, &lab, engine);
+    let (said, lines) = run_with(&lab, engine, kind.script);
     judge(&mut verdict, kind.name, &said, &lines, kind.said);
     assert_same("a run", &before, &lab.snapshot());
     verdict.end();
@@ -643,9 +644,21 @@ fn judge(verdict: &mut Verdict, name: &str, said: &Said, lines: &[Value], expect
     verdict.same(&format!("{name}: named in {named}"), true, good);
 }
 
+/// The same run without a change: all is watched, and the verdict of the others is due to theirs.
+fn judge_unchanged(verdict: &mut Verdict, lab: &Lab, engine: Engine) {
+    let (said, lines) = run_with(lab, engine, "true");
+    let end = lines.iter().find(|line| line["type"] == "end");
+    let invalid = end.map_or_else(|| said.err.clone(), |end| end["invalid"].to_string());
+    verdict.same("unchanged: invalid because", "[]".to_owned(), invalid);
+    // A machine with other jobs may be contended.
+    let is_valid = said.code == 0 || said.code == 3;
+    verdict.same(&format!("unchanged: {}: valid", said.code), true, is_valid);
+}
+
 /// A run is invalid, and lists the missing parts.
 pub fn run_is_invalid(engine: Engine) {
     let mut verdict = Verdict::default();
+    judge_unchanged(&mut verdict, &lab(), engine);
     for kind in usual(engine).chain([UNDONE, EVERYTHING]) {
         let lab = lab();
         let before = lab.snapshot();
