@@ -148,11 +148,53 @@ pub(crate) fn note(link: &Link, profile: &Profile, saved: &Saved) -> Option<Stri
             }
         ));
     }
-    let inbound = saved.directions[abi::EMUD_DOWN as usize]
-        && (profile.matrix.is_some() || profile.links_of(abi::EMUD_DOWN).any(decides));
-    (!serves && inbound).then(|| {
-        "down: a device without an Ethernet header, or loopback: all packets of a received super-packet have one \
-         fate (`emud show` counts them)"
-            .to_owned()
+    match serves {
+        true => None,
+        false => one_fate(profile, saved.directions),
+    }
+}
+
+/// Notes in which directions a link without a segmenter decides packet by packet.
+fn one_fate(profile: &Profile, directions: [bool; 2]) -> Option<String> {
+    let is_one_by_one = |direction: &u32| {
+        let any = profile.matrix.is_some() || profile.links_of(*direction).any(decides);
+        directions[*direction as usize] && any
+    };
+    let which: Vec<_> = (DIRECTIONS.into_iter().filter(is_one_by_one))
+        .map(abi::direction_name)
+        .collect();
+    (!which.is_empty()).then(|| {
+        format!(
+            "{}: a device without an Ethernet header, or loopback: all packets of a super-packet (UDP GSO, or merged by \
+             another device) have one fate (`emud show` counts them, and a run with such packets is invalid)",
+            which.join(" and ")
+        )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_without_a_segmenter_is_noted_for_each_direction() {
+        let note = |text: &str, directions| {
+            let profile = Profile::parse(text, "x").unwrap();
+            let note = one_fate(&profile, directions)?;
+            Some(note.split_once(':').unwrap().0.to_owned())
+        };
+        let (up, both) = ("[up]\nloss = \"1%\"\n", "[link]\nrate = \"8Mbit\"\n");
+        let of_a_rule = "[links.x.down]\nloss = \"1%\"\n[[rule]]\nmatch = { protocol = \"udp\" }\nlink = \"x\"\n";
+        for (text, directions, wanted) in [
+            (up, [true; 2], Some("up")),
+            (up, [false, true], None),
+            (both, [true; 2], Some("up and down")),
+            (both, [true, false], Some("up")),
+            (both, [false, true], Some("down")),
+            (of_a_rule, [true; 2], Some("down")),
+            ("[link]\ndelay = \"5ms\"\n", [true; 2], None),
+        ] {
+            assert_eq!(note(text, directions).as_deref(), wanted, "{text}{directions:?}");
+        }
+    }
 }
