@@ -463,6 +463,37 @@ pub fn two_tags(engine: Engine) {
     verdict.end();
 }
 
+/// TC_PRIO_CONTROL, which IGMP, MLD and routing daemons use: fq before 6.7 sent it at once.
+pub fn control_traffic_waits(engine: Engine) {
+    const COUNT: u32 = 100;
+    let lab = Lab::new();
+    lab.attach(engine, "[up]\ndelay = \"30ms\"\n", &[]);
+    let probe = Probe {
+        priority: 7,
+        ..Probe::new(&lab, COUNT, 1_000_000)
+    };
+    let arrivals = probe.run();
+    let mut verdict = Verdict::default();
+    verdict.same("lost", 0, arrivals.lost(COUNT).len());
+    let least_ms = least(&arrivals.delays_ms());
+    verdict.at_least("least, ms", DELAY_MS - engine.early_ms(), least_ms);
+    verdict.end();
+}
+
+/// Where the host steers flows (RFS), attach notes what the engines do to it.
+pub fn steered_flows(engine: Engine) {
+    let lab = Lab::new();
+    let attach = |direction: &str| {
+        let said = lab.attach(engine, "[link]\ndelay = \"30ms\"\n", &["--direction", direction]);
+        lab.detach();
+        said.out.contains("down: RFS is enabled on va: engine")
+    };
+    assert!(!attach("both"), "without a table");
+    lab.in_a("echo 32 >/sys/class/net/va/queues/rx-0/rps_flow_cnt");
+    assert_eq!(attach("both"), engine.is_stamped());
+    assert!(!attach("up"), "nothing is received");
+}
+
 /// A tun device of the thread's namespace: packets without an Ethernet header.
 pub fn tun(name: &str) -> File {
     tun_with(name, 0)

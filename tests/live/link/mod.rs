@@ -111,9 +111,10 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
         Host:
             restore::hostile_user;
         Guest:
+            frames::control_traffic_waits,
             frames::ipsec,
+            frames::steered_flows,
             restore::lro_below,
-            senders::control_traffic_waits,
             smoke::lives_and_goes;
         Full:
             spare::networks,

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use support::guest;
 use support::lab::{Engine, Lab, Verdict, inside, packets_per_s, run, scaled, sh, wait_until};
 use support::probe::{Probe, set_buffer};
-use support::stats::{ks_bound, ks_distance, quantile, share_error};
+use support::stats::{ks_bound, ks_distance, share_error};
 use support::udp::next;
 
 /// Of payload; 100 bytes and the headers on the wire.
@@ -426,24 +426,6 @@ pub fn a_flood_of_stamps_stops_nobody(engine: Engine) {
         verdict.same("dropped", FLOOD as u64 - 16_384 / 4, dropped);
     }
     lab.detach();
-    verdict.end();
-}
-
-/// TC_PRIO_CONTROL, which IGMP, MLD and routing daemons use: fq before 6.7 sent it at once.
-pub fn control_traffic_waits(engine: Engine) {
-    const COUNT: u32 = 100;
-    const DELAY_MS: f64 = 20.0;
-    let lab = Lab::new();
-    lab.attach(engine, "[up]\ndelay = \"20ms\"\n", &[]);
-    let probe = Probe {
-        priority: 7,
-        ..Probe::new(&lab, COUNT, 1_000_000)
-    };
-    let arrivals = probe.run();
-    let mut verdict = Verdict::default();
-    verdict.same("lost", 0, arrivals.lost(COUNT).len());
-    let least = quantile(&arrivals.delays_ms(), 0.0);
-    verdict.at_least("least, ms", DELAY_MS - engine.early_ms(), least);
     verdict.end();
 }
 
