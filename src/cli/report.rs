@@ -126,37 +126,3 @@ pub(super) fn cannot(path: &Path, why: &impl std::fmt::Display) -> Failure {
         format!("cannot write {}: {why}", path.display()),
     )
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_page_does_not_overwrite_the_log() {
-        let folder = std::env::temp_dir().join(format!("emud-report-{}", std::process::id()));
-        fs::create_dir(&folder).unwrap();
-        let [log, link, other] = ["a.log", "b.log", "c.html"].map(|name| folder.join(name));
-        fs::write(&log, "the only copy").unwrap();
-        fs::hard_link(&log, &link).unwrap();
-        for output in [
-            &log,
-            &link,
-            &folder
-                .join("../")
-                .join(folder.file_name().unwrap())
-                .join("a.log"),
-        ] {
-            let args = Args {
-                logs: vec![log.clone()],
-                against: vec![],
-                output: Some(output.clone()),
-                text: false,
-                svg: None,
-            };
-            assert_eq!(run(&args).unwrap_err().code, EX_USAGE);
-        }
-        assert_eq!(fs::read_to_string(&log).unwrap(), "the only copy");
-        assert!(!is_same(&log, &other));
-        fs::remove_dir_all(&folder).unwrap();
-    }
-}

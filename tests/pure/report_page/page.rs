@@ -2,6 +2,8 @@
 //! The page: its content, that it is well-formed, and that a log cannot inject markup.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use emud::experiment::report::{html, plots};
@@ -581,13 +583,13 @@ fn the_verb_writes_page_and_plots() {
         "--svg",
         directory.to_str().unwrap(),
     ]);
-    let mut files: Vec<String> = std::fs::read_dir(&directory)
+    let mut files: Vec<String> = fs::read_dir(&directory)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     files.sort();
-    let svg = std::fs::read_to_string(directory.join("access-up.svg"));
-    std::fs::remove_dir_all(&directory).unwrap();
+    let svg = fs::read_to_string(directory.join("access-up.svg"));
+    fs::remove_dir_all(&directory).unwrap();
     assert!(out.status.success(), "{out:?}");
     assert_eq!(files, ["access-down.svg", "access-up.svg"]);
     assert_eq!(svg_mistakes(&svg.unwrap()), "");
@@ -638,6 +640,29 @@ fn a_page_of_ten_to_the_nine_packets_takes_less_than_two_seconds() {
     }
 }
 
+/// Neither by another path nor by another name.
+#[test]
+fn the_page_does_not_overwrite_its_log() {
+    let made = clean(1).write();
+    let folder = made.path().with_extension("folder");
+    fs::create_dir(&folder).unwrap();
+    let [log, link, page] = ["a.log", "b.log", "c.html"].map(|name| folder.join(name));
+    fs::copy(made.path(), &log).unwrap();
+    fs::hard_link(&log, &link).unwrap();
+    let path = folder.join("..").join(folder.file_name().unwrap());
+    let report = |output: &Path| {
+        let [log, output] = [log.as_path(), output].map(|path| path.to_str().unwrap());
+        emud(&["report", log, "-o", output]).status.code()
+    };
+    let before = fs::read(&log).unwrap();
+    for output in [&log, &link, &path.join("a.log")] {
+        assert_eq!(report(output), Some(64), "{output:?}");
+    }
+    assert_eq!(fs::read(&log).unwrap(), before);
+    assert_eq!(report(&page), Some(0));
+    fs::remove_dir_all(&folder).unwrap();
+}
+
 #[test]
 fn repeats_and_comparisons_have_a_page() {
     let files: Vec<_> = (1..=3).map(|seed| clean(seed).write()).collect();
@@ -653,7 +678,7 @@ fn repeats_and_comparisons_have_a_page() {
     .concat();
     let out = emud(&repeats);
     assert!(out.status.success(), "{out:?}");
-    let page = std::fs::read_to_string(&one).unwrap();
+    let page = fs::read_to_string(&one).unwrap();
     assert_eq!(html_mistakes(&page), "");
     assert!(page.contains("4 runs, 3 counted"));
     // Each figure of each run, and the one that does not count.
@@ -674,7 +699,7 @@ fn repeats_and_comparisons_have_a_page() {
         one.to_str().unwrap(),
     ]);
     assert!(none.status.success(), "{none:?}");
-    let page = std::fs::read_to_string(&one).unwrap();
+    let page = fs::read_to_string(&one).unwrap();
     assert!(page.contains("2 runs, 0 counted"));
     assert_eq!(page.matches("<circle class=\"run out\"").count(), 0);
     assert!(!page.contains("excluded"));
@@ -686,7 +711,7 @@ fn repeats_and_comparisons_have_a_page() {
     .concat();
     let out = emud(&both);
     assert!(out.status.success(), "{out:?}");
-    let page = std::fs::read_to_string(&two).unwrap();
+    let page = fs::read_to_string(&two).unwrap();
     assert_eq!(html_mistakes(&page), "");
     let compared = emud(&[
         "compare",
@@ -707,6 +732,6 @@ fn repeats_and_comparisons_have_a_page() {
     let plots = emud(&["report", logs[0], logs[1], "--svg", "plots"]);
     assert_eq!(plots.status.code(), Some(64));
     for file in [one, two] {
-        std::fs::remove_file(file).unwrap();
+        fs::remove_file(file).unwrap();
     }
 }
