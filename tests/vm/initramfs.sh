@@ -14,7 +14,7 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 
 # iproute2's distributions for netem and its name tables sit outside the programs.
 programs='dash bash ip tc ping iperf3 ethtool kmod'
-modules='virtio_net veth ifb tun vxlan dummy 8021q bridge team macvlan nft_chain_nat nft_masq pktgen zram null_blk tcp_bbr esp4 xfrm_user authenc crypto_null'
+modules='virtio_net veth ifb tun vxlan dummy 8021q bridge team macvlan nft_chain_nat nft_masq pktgen zram null_blk tcp_bbr esp4 xfrm_user authenc crypto_null sctp'
 kmod_names='modprobe insmod rmmod lsmod modinfo depmod'
 
 [ $# -ge 2 ] || die 64 "usage: initramfs.sh SERIES OUT [SRC[:DST]]..."

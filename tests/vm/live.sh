@@ -34,7 +34,7 @@ case $series in 7.2*) engines="$engines qdisc" ;; esac
 # 1 ns an instruction, for engine hold to have the packets of 100 Mbit/s on one CPU.
 exec "$here/run.sh" --icount-shift 0 --memory 2048 --timeout "$timeout_s" --host-timeout "$host_timeout_s" \
     --file "$emud:/usr/bin/emud" --file "$live:/root/live" "$series" -- \
-    env EMUD_BIN=/usr/bin/emud EMUD_GUEST=1 EMUD_EXPECT_ENGINES="$engines" EMUD_EXPECT='netem esp' \
+    env EMUD_BIN=/usr/bin/emud EMUD_GUEST=1 EMUD_EXPECT_ENGINES="$engines" EMUD_EXPECT='netem esp sctp' \
     EMUD_LIVE_SCALE="$scale" EMUD_LIVE_PPS_MAX="$packets_per_s" EMUD_MONITOR_RATE="$rate" \
     EMUD_MONITOR_TRIALS="${EMUD_MONITOR_TRIALS:-$([ -n "${EMUD_TEST_FULL-}" ] && echo 100 || echo 20)}" \
     ${EMUD_TEST_FULL:+EMUD_TEST_FULL=1} ${EMUD_TEST_HERE:+EMUD_TEST_HERE="$EMUD_TEST_HERE"} \

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Copies and damage from the view of a receiver.
 
-use std::net::UdpSocket;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use rustix::net::{AddressFamily, SocketType, bind, connect, ipproto, listen, socket};
 use support::clock;
-use support::lab::{Engine, Lab, Verdict, inside, packets_per_s, scaled, sh};
+use support::lab::{
+    Engine, Lab, Verdict, inside, packets_per_s, promised, scaled, sh, wait_until,
+};
 use support::probe::precise_timers;
 use support::stats::share_error;
 use support::udp::next;
@@ -282,6 +287,92 @@ pub fn corrupt_without_ethernet(engine: Engine) {
         let count = |name: &str| shown["interfaces"][0]["up"]["counters"][name].as_u64();
         let found = ["corrupted", "unaltered"].map(|name| count(name).expect(name));
         verdict.same(&format!("to {to}: corrupted, unaltered"), wanted, found);
+    }
+    verdict.end();
+}
+
+fn sctp() -> rustix::io::Result<OwnedFd> {
+    socket(
+        AddressFamily::INET,
+        SocketType::STREAM,
+        Some(ipproto::SCTP),
+    )
+}
+
+/// An association over a way of the link: its sender and its receiver.
+fn association(way: &Way) -> [TcpStream; 2] {
+    let to: SocketAddr = format!("{}:7003", way.to.1).parse().expect("an address");
+    let listener = inside(way.to.0, move || {
+        let socket = sctp().expect("SCTP");
+        bind(&socket, &to).expect("bind");
+        listen(&socket, 1).expect("listen");
+        TcpListener::from(socket)
+    });
+    let listener = listener.join().expect("a listener");
+    let sender = inside(way.from.0, move || {
+        let socket = sctp().expect("SCTP");
+        connect(&socket, &to).expect("connect");
+        TcpStream::from(socket)
+    });
+    let sender = sender.join().expect("a sender");
+    let (receiver, _) = listener.accept().expect("an association");
+    [sender, receiver]
+}
+
+fn sctp_errors(space: &str) -> u64 {
+    let text = sh(&format!(
+        "ip netns exec {space} grep ^SctpChecksumErrors /proc/net/sctp/snmp"
+    ));
+    let value = text.split_whitespace().nth(1).expect("the counter");
+    value.parse().expect("a number")
+}
+
+/// SCTP leaves its CRC32c to the device, too: the receiver notices each damaged packet, and gets it
+/// again once no more are damaged.
+pub fn corrupt_sctp(engine: Engine) {
+    /// Behind the headers of IP, of SCTP and of a chunk of data.
+    const FROM: usize = 20 + 12 + 16;
+    const MESSAGE: [u8; 1000] = [7; 1000];
+    const MESSAGES: usize = 20;
+    const SOON: Duration = Duration::from_secs(60);
+    if sctp().is_err() {
+        assert!(!promised("EMUD_EXPECT", "sctp"), "no SCTP");
+        println!("    this kernel has no SCTP");
+        return;
+    }
+    let mut verdict = Verdict::default();
+    let lab = Lab::new();
+    lab.attach(engine, "[link]\ndelay = \"5ms\"\n", &[]);
+    for way in ways(&lab) {
+        let name = way.name;
+        let [mut sender, mut receiver] = association(&way);
+        receiver.set_read_timeout(Some(SOON)).expect("time-out");
+        let before = sctp_errors(way.to.0);
+        let damage = format!("{name}.corrupt={{probability=\"100%\",from={FROM}}}");
+        lab.emud(&["set", "va", &damage]).expect(0);
+        for _ in 0..MESSAGES {
+            sender.write_all(&MESSAGE).expect("send");
+        }
+        // At least the first window.
+        wait_until("damage is noticed", SOON, || {
+            sctp_errors(way.to.0) > before + 1
+        });
+        let none = format!("{name}.corrupt=none");
+        lab.emud(&["set", "va", &none]).expect(0);
+        let mut came = [0; MESSAGES * MESSAGE.len()];
+        receiver.read_exact(&mut came).expect("all messages");
+        verdict.same(
+            &format!("{name}: whole"),
+            true,
+            came.iter().all(|byte| *byte == MESSAGE[0]),
+        );
+        let count = |counter: &str| lab.shown(&format!("/{name}/counters/{counter}"));
+        verdict.same(&format!("{name}: not damaged"), 0, count("unaltered"));
+        verdict.same(
+            &format!("{name}: noticed"),
+            count("corrupted"),
+            sctp_errors(way.to.0) - before,
+        );
     }
     verdict.end();
 }

@@ -111,6 +111,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
         Host:
             restore::hostile_user;
         Guest:
+            alter::corrupt_sctp,
             frames::control_traffic_waits,
             frames::ipsec,
             frames::steered_flows,
