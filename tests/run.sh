@@ -127,8 +127,9 @@ else
     job live-links env EMUD_LIVE_SCALE=1 "$EMUD_LIVE" "${of_links[@]}"
     # The time of a scrape is that of the optimised program.
     job live-release env EMUD_BIN="$PWD/target/release/emud" "$EMUD_LIVE" host::thousand
-    # Its guests have real clocks.
+    # Their guests have real clocks.
     job fleet-guests tests/vm/fleet.sh 7.2
+    job cpus env EMUD_LIVE_CPUS=2 tests/vm/live.sh 7.2 order_across_cpus
     # A guest's clock counts instructions, so its own timings need no quiet machine.
     begin 1
     job readme tests/readme.sh "$EMUD_BIN"

@@ -152,6 +152,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             time::slots_keep_order,
             timing::against_netem,
             timing::departure_error,
+            timing::order_across_cpus,
             timing::order_across_queues,
             timing::in_order_at_every_rate,
             timing::round_trip;

@@ -217,7 +217,8 @@ impl Probe {
     }
 }
 
-fn set_option(socket: &UdpSocket, option: libc::c_int, value: libc::c_int) {
+/// An option of SOL_SOCKET.
+pub fn set_option(socket: &UdpSocket, option: libc::c_int, value: libc::c_int) {
     // SAFETY: the value is an int that lives until the call returns.
     let done = unsafe {
         libc::setsockopt(
