@@ -194,7 +194,11 @@ mod tests {
             (of_a_rule, [true; 2], Some("down")),
             ("[link]\ndelay = \"5ms\"\n", [true; 2], None),
         ] {
-            assert_eq!(note(text, directions).as_deref(), wanted, "{text}{directions:?}");
+            assert_eq!(
+                note(text, directions).as_deref(),
+                wanted,
+                "{text}{directions:?}"
+            );
         }
     }
 }

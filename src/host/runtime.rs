@@ -1,4 +1,4 @@
-this thread alone changes what it unshares.
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The folder /run/emud: sockets of monitors and locks.
 
 use std::io::{self, ErrorKind};

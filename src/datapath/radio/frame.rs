@@ -231,9 +231,8 @@ mod tests {
         ];
         let rest = proptest::collection::vec(any::<u8>(), 0..1600);
         let stamp = proptest::option::of(NOW - 20_000_000_000..NOW + 5);
-        let whole = (to, from, kind, rest, stamp).prop_map(|(to, from, kind, rest, stamp)| {
-            frame(to, from, kind, &rest, stamp)
-        });
+        let whole = (to, from, kind, rest, stamp)
+            .prop_map(|(to, from, kind, rest, stamp)| frame(to, from, kind, &rest, stamp));
         prop_oneof![proptest::collection::vec(any::<u8>(), 0..1600), whole]
     }
 

@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketType, bind, connect, ipproto, listen, socket};
 use support::clock;
-use support::lab::{
-    Engine, Lab, Verdict, inside, packets_per_s, promised, scaled, sh, wait_until,
-};
+use support::lab::{Engine, Lab, Verdict, inside, packets_per_s, promised, scaled, sh, wait_until};
 use support::probe::precise_timers;
 use support::stats::share_error;
 use support::udp::next;
@@ -292,11 +290,7 @@ pub fn corrupt_without_ethernet(engine: Engine) {
 }
 
 fn sctp() -> rustix::io::Result<OwnedFd> {
-    socket(
-        AddressFamily::INET,
-        SocketType::STREAM,
-        Some(ipproto::SCTP),
-    )
+    socket(AddressFamily::INET, SocketType::STREAM, Some(ipproto::SCTP))
 }
 
 /// An association over a way of the link: its sender and its receiver.

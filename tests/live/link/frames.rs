@@ -484,7 +484,11 @@ pub fn control_traffic_waits(engine: Engine) {
 pub fn steered_flows(engine: Engine) {
     let lab = Lab::new();
     let attach = |direction: &str| {
-        let said = lab.attach(engine, "[link]\ndelay = \"30ms\"\n", &["--direction", direction]);
+        let said = lab.attach(
+            engine,
+            "[link]\ndelay = \"30ms\"\n",
+            &["--direction", direction],
+        );
         lab.detach();
         said.out.contains("down: RFS is enabled on va: engine")
     };

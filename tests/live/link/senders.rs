@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use support::guest;
 use support::lab::{Engine, Lab, Verdict, inside, packets_per_s, run, scaled, sh, wait_until};
-use support::probe::{Probe, set_buffer};
+use support::probe::set_buffer;
 use support::stats::{ks_bound, ks_distance, share_error};
 use support::udp::next;
 

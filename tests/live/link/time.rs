@@ -280,8 +280,7 @@ pub fn begins_with_the_link(engine: Engine) {
         text + &format!("{row},{}\n", 1_000 + row % 7)
     });
     let trace = lab.profile(&rows);
-    let profile =
-        format!("[up]\ndelay = \"{DELAY_MS}ms\"\ntrace = {{ file = \"{trace}\" }}\n");
+    let profile = format!("[up]\ndelay = \"{DELAY_MS}ms\"\ntrace = {{ file = \"{trace}\" }}\n");
     let mut least_ms = f64::INFINITY;
     // The machine may do something else meanwhile.
     for _ in 0..3 {

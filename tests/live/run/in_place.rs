@@ -389,7 +389,9 @@ pub fn super_packets_are_said() {
             assert!(ran.err.contains(wanted), "{profile}: {}", ran.err);
         }
         // Before the first packet, too.
-        let is_noted = ran.err.contains("note: up: a device without an Ethernet header");
+        let is_noted = ran
+            .err
+            .contains("note: up: a device without an Ethernet header");
         assert_eq!(is_noted, wanted == one_fate, "{profile}: {}", ran.err);
     }
 }

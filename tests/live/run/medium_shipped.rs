@@ -72,6 +72,7 @@ pub fn hidden() {
     let mbit = ["left", "right"].map(|node| received(&ran, node, "["));
     println!("    UDP {mbit:?} Mbit/s");
     let sum = mbit[0] + mbit[1];
+    assert!((3.5..4.1).contains(&sum), "{mbit:?}");
 }
 
 /// Data of UDP that `emud traffic receive` has counted, without the first second and the last one, Mibit/s.

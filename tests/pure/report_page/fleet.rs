@@ -124,7 +124,7 @@ fn a_contended_host_is_named() {
         spans.contains("<td class=\"\">b</td><td class=\"\">cpu 1</td><td class=\"n\">2.000</td>")
     );
     assert!(!spans.contains(">a</td>") && !spans.contains(">c</td>"));
-    let text = text(&Logged::read(log.write().path()).unwrap());
+    let text = text(&Logged::read(log.write().path()).unwrap(), str::to_owned);
     assert!(text.starts_with("made-up: contended\n"), "{text}");
     assert!(text.contains("\n  b: cpu, cpu 1: from 2.000 s"), "{text}");
     assert!(
@@ -235,7 +235,7 @@ fn hostile_names_of_hosts_stay_text() {
     assert!(page.contains("&#60;script&#62;"));
     let file = log.write();
     let logged = Logged::read(file.path()).unwrap();
-    assert!(!text(&logged).contains('\u{1b}'));
+    assert!(!text(&logged, str::to_owned).contains('\u{1b}'));
     for plot in plots(&logged).unwrap() {
         assert_eq!(svg_mistakes(&plot.svg), "", "{}", plot.file);
         let allowed = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
@@ -306,7 +306,10 @@ fn the_text_is_printed_beside_the_page() {
     let out = emud(&["report", merged.text(), "--text"]);
     assert!(out.status.success(), "{out:?}");
     let said = String::from_utf8(out.stdout).unwrap();
-    assert_eq!(said, text(&Logged::read(merged.path()).unwrap()));
+    assert_eq!(
+        said,
+        text(&Logged::read(merged.path()).unwrap(), str::to_owned)
+    );
     let one = part(1, 0.5, true).0.write();
     let said = String::from_utf8(emud(&["report", one.text(), "--text"]).stdout).unwrap();
     for line in [

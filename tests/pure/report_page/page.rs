@@ -311,8 +311,8 @@ fn stations_are_in_a_table_and_are_figures() {
     assert!(table.contains("longest queue at a sample"), "{table}");
     let rows: Vec<Vec<&str>> = table.split("<tr>").skip(3).take(2).map(cells).collect();
     let n1 = [
-        "wlan0", "n1", "1Mbit", "2kbit", "400", "72", "8", "28", "4", "8.25Mbit", "60", "20", "25%",
-        "50%", "3", "6 J",
+        "wlan0", "n1", "1Mbit", "2kbit", "400", "72", "8", "28", "4", "8.25Mbit", "60", "20",
+        "25%", "50%", "3", "6 J",
     ];
     assert_eq!(rows[0], n1);
     assert_eq!(rows[1][..4], ["wlan0", "n2", "0bit", "0bit"]);
