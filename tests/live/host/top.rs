@@ -210,7 +210,7 @@ pub fn lines() {
     lab.detach();
 }
 
-/// A signal leaves the terminal as it was: out of raw mode, with the screen before.
+/// After a signal the terminal is out of raw mode, with the screen before.
 pub fn ends_by_a_signal() {
     let emud = emud_path();
     let emud = emud.display();

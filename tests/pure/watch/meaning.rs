@@ -90,11 +90,7 @@ fn thresholds_of_shared_machines() {
             theta: MS(1000),
             ..Cpu::default()
         }),
-        network: Some(Network {
-            external_bit_s: None,
-            internal_bit_s: None,
-            ..Network::default()
-        }),
+        network: None,
         memory: Some(Memory {
             page_ins: Some(1000),
             page_outs: Some(1000),
