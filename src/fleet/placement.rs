@@ -4,7 +4,7 @@
 //! Nodes stay together if the wire between them cannot be that between hosts: a plain or fast one
 //! (the underlay needs time), one whose delay cannot be reduced by the underlay's, and a medium. The
 //! groups are then given to the hosts in the order of a breadth-first walk, so that neighbours share
-//! a host, until each has its share by weight.
+//! a host, until each has its share by weight; exchanges bring them to nodes with a `host` of the file.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -17,7 +17,11 @@ use crate::experiment::scenario::Plan;
 pub struct Host {
     /// Name of the host in the fleet.
     pub name: String,
-    /// Share, relative to the others.
+    /// Share, relative to the             .collect();
+        if hosts.is_empty() {
+            return None;
+        }
+        let is_better = |others.
     pub weight: f64,
 }
 
@@ -68,7 +72,7 @@ pub fn place(plan: &Plan, hosts: &[Host], fast_ns: u64) -> Result<Vec<usize>, Fl
         }
     }
     let order = order(plan.nodes.len(), &wires);
-    Ok(shares(plan, hosts, &mut groups, &order))
+    Ok(shares(plan, hosts, &mut groups, &order, &wires))
 }
 
 /// A wire between two nodes.
@@ -189,11 +193,39 @@ fn order(nodes: usize, wires: &[Between]) -> Vec<usize> {
     order
 }
 
-/// Groups without a host follow one after the other, each host taking those that lie in its share.
-fn shares(plan: &Plan, hosts: &[Host], groups: &mut Groups, order: &[usize]) -> Vec<usize> {
-    let mut weight = vec![0.0; plan.nodes.len()];
+/// Groups of nodes, and which host has each of them. A group is named by its root.
+struct Deal {
+    weight: Vec<f64>,
+    /// Those without a `host`, in the order of the walk.
+    free: Vec<usize>,
+    /// Share of each host without the nodes whose `host` it is.
+    room: Vec<f64>,
+    /// The group at the other end of each wire.
+    beside: Vec<Vec<usize>>,
+    host_of: Vec<usize>,
+}
+
+/// Groups without a host follow one after the other, each host taking those that lie in its share. Which host
+/// is next, and which of two groups a host has, is changed as long as that cuts fewer wires.
+fn shares(
+    plan: &Plan,
+    hosts: &[Host],
+    groups: &mut Groups,
+    order: &[usize],
+    wires: &[Between],
+) -> Vec<usize> {
+    let nodes = plan.nodes.len();
+    let mut weight = vec![0.0; nodes];
     for (n, node) in plan.nodes.iter().enumerate() {
         weight[groups.root(n)] += node.weight;
+    }
+    let mut beside = vec![Vec::new(); nodes];
+    for wire in wires {
+        let [a, b] = wire.ends.map(|node| groups.root(node));
+        if a != b {
+            beside[a].push(b);
+            beside[b].push(a);
+        }
     }
     let mut roots = Vec::new();
     let mut known = BTreeSet::new();
@@ -208,11 +240,13 @@ fn shares(plan: &Plan, hosts: &[Host], groups: &mut Groups, order: &[usize]) -> 
     let mut room: Vec<f64> = (hosts.iter())
         .map(|host| host.weight / of_hosts * all)
         .collect();
-    let mut host_of = vec![0; plan.nodes.len()];
+    let mut host_of = vec![0; nodes];
+    let mut pinned = BTreeSet::new();
     for root in &roots {
         if let Some((_, host)) = groups.pins[*root] {
             host_of[*root] = host;
             room[host] -= weight[*root];
+            pinned.insert(host);
         }
     }
     room.iter_mut().for_each(|room| *room = room.max(0.0));
@@ -220,16 +254,106 @@ fn shares(plan: &Plan, hosts: &[Host], groups: &mut Groups, order: &[usize]) -> 
     let free: f64 = roots.iter().map(|root| weight[*root]).sum();
     // A host with more than its share leaves less room than is needed.
     let scale = free / room.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-    let (mut host, mut end, mut begin) = (0, room[0] * scale, 0.0);
-    for root in roots {
-        while begin + weight[root] / 2.0 > end + 1e-9 && host + 1 < hosts.len() {
-            host += 1;
-            end += room[host] * scale;
-        }
-        host_of[root] = host;
-        begin += weight[root];
-    }
-    (0..plan.nodes.len())
-        .map(|node| host_of[groups.root(node)])
+    room.iter_mut().for_each(|room| *room *= scale);
+    let mut deal = Deal {
+        weight,
+        free: roots,
+        room,
+        beside,
+        host_of,
+    };
+    deal.deal_out(&pinned);
+    deal.exchange();
+    (0..nodes)
+        .map(|node| deal.host_of[groups.root(node)])
         .collect()
+}
+
+impl Deal {
+    /// Gives the groups to the hosts in that order of these which cuts the fewest wires, as far as it is found by
+    /// exchanging two of them: a host with nodes of the file, and any other one.
+    fn deal_out(&mut self, pinned: &BTreeSet<usize>) {
+        let mut hosts: Vec<usize> = (0..self.room.len()).collect();
+        self.in_order(&hosts);
+        let mut least = self.cut();
+        let mut is_better = true;
+        while std::mem::take(&mut is_better) {
+            for one in 0..hosts.len() {
+                for other in 0..hosts.len() {
+                    if !pinned.contains(&hosts[one]) {
+                        continue;
+                    }
+                    hosts.swap(one, other);
+                    self.in_order(&hosts);
+                    let cut = self.cut();
+                    if cut < least {
+                        (least, is_better) = (cut, true);
+                    } else {
+                        hosts.swap(one, other);
+                    }
+                }
+            }
+        }
+        self.in_order(&hosts);
+    }
+
+    fn in_order(&mut self, hosts: &[usize]) {
+        let (mut at, mut end, mut begin) = (0, self.room[hosts[0]], 0.0);
+        for group in &self.free {
+            let weight = self.weight[*group];
+            while begin + weight / 2.0 > end + 1e-9 && at + 1 < hosts.len() {
+                at += 1;
+                end += self.room[hosts[at]];
+            }
+            self.host_of[*group] = hosts[at];
+            begin += weight;
+        }
+    }
+
+    /// Returns how many wires are between hosts, counted at both ends.
+    fn cut(&self) -> usize {
+        let of = |(group, others): (usize, &Vec<usize>)| {
+            let apart = |other: &&usize| self.host_of[**other] != self.host_of[group];
+            others.iter().filter(apart).count()
+        };
+        self.beside.iter().enumerate().map(of).sum()
+    }
+
+    /// Exchanges groups of one weight between hosts.
+    fn exchange(&mut self) {
+        let mut is_better = true;
+        while std::mem::take(&mut is_better) {
+            for n in 0..self.free.len() {
+                let one = self.free[n];
+                if let Some(other) = self.partner(one) {
+                    self.host_of.swap(one, other);
+                    is_better = true;
+                }
+            }
+        }
+    }
+
+    /// Returns a group in exchange for which this one has fewer wires to other hosts, both together.
+    fn partner(&self, one: usize) -> Option<usize> {
+        let own = self.host_of[one];
+        let near = |group: usize, host: usize| {
+            let is_there = |other: &&usize| self.host_of[**other] == host;
+            self.beside[group].iter().filter(is_there).count()
+        };
+        // One of both groups has more wires there.
+        let hosts = self.beside[one].iter().map(|other| self.host_of[*other]);
+        let hosts: BTreeSet<usize> = hosts
+            .filter(|host| near(one, *host) > near(one, own))
+            .collect();
+        let is_better = |other: &usize| {
+            let host = self.host_of[*other];
+            if !hosts.contains(&host) || self.weight[*other].total_cmp(&self.weight[one]).is_ne() {
+                return false;
+            }
+            let between = self.beside[one].iter().filter(|group| *group == other);
+            near(one, host) + near(*other, own)
+                > near(one, own) + near(*other, host) + 2 * between.count()
+        };
+        self.free.iter().copied().find(is_better)
+    }
 }

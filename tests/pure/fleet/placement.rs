@@ -79,6 +79,45 @@ fn a_host_in_the_file_counts() {
     assert_eq!((of("server"), of("client")), (0, 2));
 }
 
+/// Nodes follow those with a host of the file, in whatever order the hosts are, and no host has more than its share.
+#[test]
+fn neighbours_of_a_pinned_node_share_its_host() {
+    let ends = "[node.client]\nhost = \"h1\"\n[node.server]\nhost = \"h0\"\n";
+    for hosts in [2, 3] {
+        let plan = chain(10, "1ms", ends);
+        let host_of = placed(&plan, &vec![1.0; hosts]);
+        let count = |host| host_of.iter().filter(|h| **h == host).count();
+        for host in 0..hosts {
+            assert_eq!(count(host), 12 / hosts, "{host_of:?}");
+        }
+        assert_eq!(cut(&plan, &host_of), hosts - 1, "{host_of:?}");
+    }
+    let plan = chain(10, "1ms", "[node.r5]\nhost = \"h0\"\n");
+    assert_eq!(cut(&plan, &placed(&plan, &[1.0, 1.0])), 1);
+}
+
+/// The ends of the arms of a star are on two hosts by turns: each arm has what is between its end and the
+/// middle on that host.
+#[test]
+fn arms_of_pinned_ends_share_their_host() {
+    let mut text = "[node.hub]\n".to_owned();
+    for n in 0..4 {
+        text += &format!(
+            "[node.arm{n}]\n[node.end{n}]\ncommand = \"true\"\nhost = \"h{}\"\n\
+             [link.in{n}]\nbetween = [\"hub\", \"arm{n}\"]\nprofile.link.delay = \"5ms\"\n\
+             [link.out{n}]\nbetween = [\"arm{n}\", \"end{n}\"]\nprofile.link.delay = \"5ms\"\n",
+            n % 2
+        );
+    }
+    let plan = plan(&text);
+    let host_of = placed(&plan, &[1.0, 1.0]);
+    let of = |name: String| host_of[plan.nodes.iter().position(|n| n.name == name).unwrap()];
+    for n in 0..4 {
+        assert_eq!(of(format!("arm{n}")), of(format!("end{n}")), "{host_of:?}");
+    }
+    assert_eq!(cut(&plan, &host_of), 2, "{host_of:?}");
+}
+
 #[test]
 fn a_host_that_is_not_there_is_named() {
     let plan = chain(2, "5ms", "[node.server]\nhost = \"far\"\n");
