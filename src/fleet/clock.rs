@@ -7,7 +7,7 @@
 
 use std::io;
 use std::mem;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -100,6 +100,8 @@ pub fn here(there_ns: u64, offset_ns: i64) -> u64 {
 /// Length of a probe: token, number, and in the answer three times.
 const PROBE: usize = 16;
 const ANSWER: usize = 40;
+/// As much of a longer probe is read: an answer, which another responder may send, is none.
+const LONG: usize = ANSWER + 1;
 
 /// Answers the probes of other hosts that know its token, until the process ends.
 #[derive(Debug)]
@@ -133,9 +135,9 @@ impl Responder {
 }
 
 fn answer(socket: &UdpSocket, token: u64) -> io::Result<()> {
-    let mut probe = [0; ANSWER];
+    let mut probe = [0; LONG];
     let arrival = receive(socket, &mut probe)?;
-    if arrival.datagram.len != PROBE || number(&probe, 0) != token {
+    if ![PROBE, LONG].contains(&arrival.datagram.len) || number(&probe, 0) != token {
         return Ok(());
     }
     let difference = Clock::now().realtime_minus_mono_ns;
@@ -147,7 +149,7 @@ fn answer(socket: &UdpSocket, token: u64) -> io::Result<()> {
         libc::sendto(
             socket.as_raw_fd(),
             probe.as_ptr().cast(),
-            probe.len(),
+            ANSWER,
             0,
             (&raw const arrival.datagram.from).cast(),
             arrival.datagram.from_len,
@@ -176,11 +178,32 @@ pub fn probe(peer: SocketAddr, token: u64) -> io::Result<Estimate> {
     found.ok_or_else(too_few)
 }
 
+/// Returns whether packets of `size` bytes, headers of IP and UDP included, reach a responder, without being
+/// fragmented. An answer to one of them is enough.
+///
+/// # Errors
+/// The kernel returns an error.
+pub fn passes(peer: SocketAddr, token: u64, size: u32) -> io::Result<bool> {
+    let mut prober = Prober::new(peer, token)?;
+    prober.in_one_piece(size)?;
+    let is_answered = |prober: &Prober| !prober.exchanges.is_empty();
+    for _ in 0..PROBES {
+        prober.send(PAUSE);
+        if is_answered(&prober) {
+            return Ok(true);
+        }
+    }
+    prober.receive(Instant::now() + PATIENCE, is_answered);
+    Ok(is_answered(&prober))
+}
+
 /// Sends probes to a responder, and collects the answers.
 #[derive(Debug)]
 pub(super) struct Prober {
     socket: UdpSocket,
     token: u64,
+    /// Length of a probe.
+    len: usize,
     /// Number of the first probe since [`Prober::restart`].
     first: u64,
     /// When each probe since then was sent; `None`: it is answered.
@@ -190,20 +213,37 @@ pub(super) struct Prober {
 
 impl Prober {
     pub fn new(peer: SocketAddr, token: u64) -> io::Result<Self> {
-        let any: IpAddr = match peer.ip() {
-            IpAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
-            IpAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
-        };
-        let socket = UdpSocket::bind((any, 0))?;
+        let socket = UdpSocket::bind((any(peer.ip()), 0))?;
         socket.connect(peer)?;
         stamps(&socket)?;
         Ok(Self {
             socket,
             token,
+            len: PROBE,
             first: 0,
             sent: vec![],
             exchanges: vec![],
         })
+    }
+
+    /// Sends packets of `size` bytes from now on, which nothing may fragment.
+    fn in_one_piece(&mut self, size: u32) -> io::Result<()> {
+        let (level, option, value, headers) = match self.socket.peer_addr()? {
+            SocketAddr::V4(_) => (
+                libc::IPPROTO_IP,
+                libc::IP_MTU_DISCOVER,
+                libc::IP_PMTUDISC_PROBE,
+                28,
+            ),
+            SocketAddr::V6(_) => (
+                libc::IPPROTO_IPV6,
+                libc::IPV6_MTU_DISCOVER,
+                libc::IPV6_PMTUDISC_PROBE,
+                48,
+            ),
+        };
+        self.len = (size as usize).saturating_sub(headers).max(LONG);
+        socket_option::set(&self.socket, level, option, &value)
     }
 
     /// Forgets all probes.
@@ -226,9 +266,9 @@ impl Prober {
     pub fn send(&mut self, pause: Duration) {
         let until = Instant::now() + pause;
         let n = self.sent.len();
-        let mut text = [0; PROBE];
+        let mut text = vec![0; self.len];
         text[..8].copy_from_slice(&self.token.to_be_bytes());
-        text[8..].copy_from_slice(&(self.first + n as u64).to_be_bytes());
+        text[8..PROBE].copy_from_slice(&(self.first + n as u64).to_be_bytes());
         self.sent.push(Some(now_ns().cast_signed()));
         // The answer to an earlier probe may be an ICMP error: then this one is lost, too.
         if self.socket.send(&text).is_ok() {
@@ -291,24 +331,24 @@ impl Prober {
     }
 }
 
+/// Returns the unspecified address of the family of another one.
+pub(super) fn any(of: IpAddr) -> IpAddr {
+    match of {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    }
+}
+
 /// Returns the largest packet in bytes that reaches an address, as the kernel's routes say.
 ///
 /// # Errors
 /// There is no route.
 pub fn path_mtu(to: IpAddr) -> io::Result<u32> {
-    let (any, level, name): (IpAddr, _, _) = match to {
-        IpAddr::V4(_) => (
-            std::net::Ipv4Addr::UNSPECIFIED.into(),
-            libc::IPPROTO_IP,
-            libc::IP_MTU,
-        ),
-        IpAddr::V6(_) => (
-            std::net::Ipv6Addr::UNSPECIFIED.into(),
-            libc::IPPROTO_IPV6,
-            libc::IPV6_MTU,
-        ),
+    let (level, name) = match to {
+        IpAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU),
+        IpAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU),
     };
-    let socket = UdpSocket::bind((any, 0))?;
+    let socket = UdpSocket::bind((any(to), 0))?;
     // Any port: nothing is sent.
     socket.connect((to, 9))?;
     let mut mtu: libc::c_int = 0;
@@ -324,13 +364,13 @@ pub fn path_mtu(to: IpAddr) -> io::Result<u32> {
     }
 }
 
-fn number(bytes: &[u8; ANSWER], at: usize) -> u64 {
+fn number(bytes: &[u8], at: usize) -> u64 {
     let mut eight = [0; 8];
     eight.copy_from_slice(&bytes[at..at + 8]);
     u64::from_be_bytes(eight)
 }
 
-fn put(bytes: &mut [u8; ANSWER], at: usize, number: i64) {
+fn put(bytes: &mut [u8], at: usize, number: i64) {
     bytes[at..at + 8].copy_from_slice(&number.to_be_bytes());
 }
 
@@ -346,7 +386,7 @@ fn stamps(socket: &UdpSocket) -> io::Result<()> {
     socket_option::set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)
 }
 
-fn receive(socket: &UdpSocket, into: &mut [u8; ANSWER]) -> io::Result<Arrival> {
+fn receive(socket: &UdpSocket, into: &mut [u8]) -> io::Result<Arrival> {
     let datagram = datagram::receive::<Stamp>(socket, into)?;
     let stamp = datagram.control.map_or_else(wall_ns, Stamp::wall_ns);
     Ok(Arrival {

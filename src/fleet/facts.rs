@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::FleetError;
+use super::clock::any;
 use crate::datapath::doctor;
 use crate::host::counters::memory_bytes;
 
@@ -127,11 +128,7 @@ pub fn own_address(host: &str, port: u16) -> io::Result<IpAddr> {
     use std::net::ToSocketAddrs;
     let to = (host, port).to_socket_addrs()?.next();
     let to = to.ok_or(io::ErrorKind::AddrNotAvailable)?;
-    let any: IpAddr = match to.ip() {
-        IpAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
-        IpAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let socket = UdpSocket::bind((any, 0))?;
+    let socket = UdpSocket::bind((any(to.ip()), 0))?;
     // Nothing is sent.
     socket.connect(to)?;
     Ok(socket.local_addr()?.ip())

@@ -16,7 +16,7 @@ use std::time::Duration;
 use emud_monitor::Config;
 use tokio::sync::{mpsc, watch};
 
-use super::clock::{Estimate, here, path_mtu, probe};
+use super::clock::{Estimate, here, passes, path_mtu, probe};
 use super::plan::{HostPlan, Peer};
 use super::protocol::{Asked, Built, FromChild, HostResult, Ready, SetDone, ToChild, Turn, digest};
 use super::tunnels::{Tunnels, Watched};
@@ -223,30 +223,31 @@ impl<W: Write + Send + 'static> Part<W> {
 
     /// Probes all other hosts of tunnels and the reference, at the same time.
     fn measure(&self) -> Result<Measured, FleetError> {
-        for tunnel in &self.plan.tunnels {
-            if let Some(peer) = self.plan.peers.get(&tunnel.host) {
-                self.fits(peer, &tunnel.host)?;
-            }
-        }
-        let found: Vec<_> = thread::scope(|scope| {
-            let threads: Vec<_> = (self.plan.peers.iter())
-                .map(|(host, peer)| (host, scope.spawn(|| probed(peer))))
-                .collect();
-            (threads.into_iter())
-                .map(|(host, thread)| (host, thread.join()))
-                .collect()
-        });
-        let mut underlay = BTreeMap::new();
-        for (host, found) in found {
-            let found = found.unwrap_or_else(|_| Err(std::io::Error::other("the thread ended")));
-            let found = found.map_err(|e| {
+        let tunnels = self.plan.tunnels.iter();
+        let tunnels: BTreeSet<&String> = tunnels.map(|tunnel| &tunnel.host).collect();
+        let own = &self.plan.host;
+        let of = &|host: &String, peer: &Peer| -> Result<Estimate, FleetError> {
+            let found = probed(peer).map_err(|e| {
                 FleetError::Peer(format!(
-                    "{host} does not answer {} ({e}; the hosts need UDP between each other)",
-                    self.plan.host
+                    "{host} does not answer {own} ({e}; the hosts need UDP between each other)"
                 ))
             })?;
-            underlay.insert(host.clone(), found);
-        }
+            if tunnels.contains(host) {
+                self.fits(peer, host)?;
+            }
+            Ok(found)
+        };
+        let mut underlay = BTreeMap::new();
+        thread::scope(|scope| {
+            let threads: Vec<_> = (self.plan.peers.iter())
+                .map(|(host, peer)| (host, scope.spawn(move || of(host, peer))))
+                .collect();
+            threads.into_iter().try_for_each(|(host, thread)| {
+                let ended = |_| Err(FleetError::Peer(format!("{own}: a thread that probes ended")));
+                underlay.insert(host.clone(), thread.join().unwrap_or_else(ended)?);
+                Ok::<_, FleetError>(())
+            })
+        })?;
         let clock = self
             .plan
             .reference
@@ -264,25 +265,39 @@ impl<W: Write + Send + 'static> Part<W> {
         Ok(Measured { clock, underlay })
     }
 
-    /// Packets of full size must not be fragmented by the underlay.
+    /// Packets of full size must not be fragmented by the underlay, nor dropped: a route knows only the MTU of this
+    /// host's interface, and what routers have reported.
     fn fits(&self, peer: &Peer, host: &str) -> Result<(), FleetError> {
-        let attempted = format!("find a route to {host}");
-        let has = path_mtu(peer.address).map_err(FleetError::system(attempted))?;
+        let (own, mtu) = (&self.plan.host, self.plan.options.mtu);
         let overhead = match peer.address.is_ipv4() {
             true => OVERHEAD_IPV4,
             false => OVERHEAD_IPV6,
         };
-        let mtu = self.plan.options.mtu;
-        match mtu + overhead <= has {
-            true => Ok(()),
-            false => Err(FleetError::Unmet(format!(
-                "a tunnel from {} to {host} with an MTU of {mtu} needs {} bytes, the route has an MTU \
-                 of {has}: raise that, or use --mtu {}",
-                self.plan.host,
-                mtu + overhead,
-                has.saturating_sub(overhead)
-            ))),
+        let needs = mtu + overhead;
+        let route = || {
+            let has = path_mtu(peer.address);
+            has.map_err(FleetError::system(format!("find a route to {host}")))
+        };
+        let pass = || {
+            let done = responder(peer).and_then(|(to, token)| passes(to, token, needs));
+            done.map_err(FleetError::system(format!("probe {host}")))
+        };
+        if route()? >= needs && pass()? {
+            return Ok(());
         }
+        // A router may have reported it meanwhile.
+        let has = route()?;
+        Err(match needs <= has {
+            true => FleetError::Peer(format!(
+                "{host} does not answer packets of {needs} bytes from {own}, which a tunnel with an MTU of \
+                 {mtu} needs: raise the MTU of the network between them, or use a smaller --mtu"
+            )),
+            false => FleetError::Unmet(format!(
+                "a tunnel from {own} to {host} with an MTU of {mtu} needs {needs} bytes, the route has an MTU \
+                 of {has}: raise that, or use --mtu {}",
+                has.saturating_sub(overhead)
+            )),
+        })
     }
 
     fn clock_note(&self, measured: &Measured) -> Option<String> {
@@ -338,8 +353,12 @@ impl<W: Write + Send + 'static> Part<W> {
 }
 
 fn probed(peer: &Peer) -> std::io::Result<Estimate> {
+    responder(peer).and_then(|(to, token)| probe(to, token))
+}
+
+fn responder(peer: &Peer) -> std::io::Result<(SocketAddr, u64)> {
     let token = u64::from_str_radix(&peer.probe_token, 16).map_err(std::io::Error::other)?;
-    probe(SocketAddr::new(peer.address, peer.probe_port), token)
+    Ok((SocketAddr::new(peer.address, peer.probe_port), token))
 }
 
 /// Applies the agent's lines until it ends, or is silent for as long as its lease lasts; then ends this

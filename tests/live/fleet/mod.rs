@@ -35,6 +35,7 @@ pub fn tests() -> Vec<Trial> {
             same::a_hog_is_named_on_every_host,
             same::slow_underlay_is_refused,
             same::narrow_underlay_is_refused,
+            same::narrow_switch_is_refused,
             same::mtu_of_a_star,
             agent::loopback_address_is_rejected,
             agent::prepares_as_root_if_allowed,

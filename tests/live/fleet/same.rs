@@ -383,6 +383,34 @@ pub fn narrow_underlay_is_refused() {
     completed(code, &said);
 }
 
+/// A switch that drops long frames reports nothing: interfaces and routes have the MTU that is needed.
+pub fn narrow_switch_is_refused() {
+    let hosts = Hosts::with(&Setup {
+        mtu: 1500,
+        ..Setup::default()
+    })
+    .agents(&[]);
+    for host in HOSTS {
+        support::host::ip(&format!("-n {} link set eth0 mtu 1600", hosts.netns(host)));
+    }
+    let text = format!(
+        "[node.one]\nhost = \"a\"\ncommand = \"ping -q -c 2 -i 0.1 -M do -s 1422 two\"\n\
+         [node.two]\nhost = \"c\"\n{PAIR}"
+    );
+    let (code, said) = hosts.run(&text, &[]);
+    assert_eq!(code, 69, "{said}");
+    assert!(
+        said.contains(" does not answer packets of 1550 bytes from ") && said.contains("--mtu"),
+        "{said}"
+    );
+    // It names both hosts, and the third one is not concerned.
+    let names = |host: &str| said.contains(&format!("{host} does not answer packets"));
+    assert!((names("a") || names("c")) && !names("b"), "{said}");
+    let (code, said) = hosts.run(&text, &["--mtu", "1450"]);
+    completed(code, &said);
+    assert!(said.contains(" 2 received"), "{said}");
+}
+
 /// A sender on the hub's host knows the MTU of the tunnel behind it: otherwise the first packet would be lost.
 pub fn mtu_of_a_star() {
     let hosts = Hosts::with(&Setup {

@@ -3,7 +3,7 @@
 use std::net::UdpSocket;
 use std::thread;
 
-use emud::fleet::clock::{Exchange, estimate, here, probe};
+use emud::fleet::clock::{Exchange, Responder, estimate, here, passes, probe};
 use emud_monitor::log::{Clock, mono_ns};
 use proptest::prelude::*;
 use support::chance::same_cases;
@@ -98,5 +98,32 @@ fn a_clock_ahead_is_bounded_whoever_sets_the_time_of_day() {
         let error = found.offset_ns.abs_diff(ahead_ns);
         assert!(error <= found.bound_ns, "{error}: {found:?}");
         assert!(found.bound_ns < 20_000_000, "{found:?}");
+    }
+}
+
+#[test]
+fn a_long_packet_is_answered() {
+    let responder = Responder::start([127, 0, 0, 1].into()).unwrap();
+    let to = ([127, 0, 0, 1], responder.port).into();
+    assert!(passes(to, responder.token, 1550).unwrap());
+}
+
+/// Two responders do not answer each other for ever.
+#[test]
+fn an_answer_is_not_answered() {
+    let responder = Responder::start([127, 0, 0, 1].into()).unwrap();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(("127.0.0.1", responder.port)).unwrap();
+    // The second one has the length of an answer.
+    for (number, len) in [(0, 16), (1, 40), (2, 41), (3, 1500)] {
+        let mut text = vec![0; len];
+        text[..8].copy_from_slice(&responder.token.to_be_bytes());
+        text[15] = number;
+        socket.send(&text).unwrap();
+    }
+    let mut answer = [0; 50];
+    for number in [0, 2, 3] {
+        assert_eq!(socket.recv(&mut answer).unwrap(), 40);
+        assert_eq!(answer[15], number);
     }
 }
