@@ -27,16 +27,26 @@ trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# guest HOST WIRE: in real time, each in its own.
+# guest HOST WIRE [exec]: in real time, each in its own.
 guest() {
-    "$here/run.sh" --cpus 1 --timeout 600 --host-timeout 900 --append no_timer_check --wire "$2" \
+    host=$1 wire=$2
+    shift 2
+    "$@" "$here/run.sh" --cpus 1 --timeout 600 --host-timeout 900 --append no_timer_check --wire "$wire" \
         --file "$emud:/usr/bin/emud" --file "$(command -v etcd):/usr/bin/etcd" --file "$(command -v date):/usr/bin/date" \
-        --file "$here/guest-fleet.sh" --file "$here/fleet.toml" "$series" -- ./guest-fleet.sh "$1" "$runs"
+        --file "$here/guest-fleet.sh" --file "$here/fleet.toml" "$series" -- ./guest-fleet.sh "$host" "$runs"
 }
 
-guest b "listen:$work/wire" >"$work/b.log" 2>&1 &
+guest b "listen:$work/wire" exec >"$work/b.log" 2>&1 &
 others=$!
-until [ -S "$work/wire" ]; do sleep 0.1; done
+# Its files are packed before it starts.
+limit=$(($(date +%s) + 180))
+until [ -S "$work/wire" ]; do
+    if ! kill -0 "$others" 2>/dev/null || [ "$(date +%s)" -gt "$limit" ]; then
+        cat "$work/b.log"
+        die 70 "guest b did not start"
+    fi
+    sleep 0.1
+done
 status=0
 guest a "$work/wire" >"$work/a.log" 2>&1 || status=$?
 wait "$others" || status=$?
