@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Two guests as the hosts of a fleet, whose clocks differ by seconds (monotonic) and by 50 ms (wall clock).
-# A link of each host turns 3 s after the start of a run: what passes on the wire shows how far apart.
+# A link of each host turns 3 s after the start of a run: what passes on the wire shows how far apart. Then links
+# of both are changed during a run, and the verdict names the one host whose CPU is taken, and by what.
 #
 # usage: fleet.sh SERIES [RUNS]      Debian's etcd-server; the times are those of a quiet machine
 set -eu
@@ -31,7 +32,7 @@ trap 'exit 143' TERM HUP
 guest() {
     host=$1 wire=$2
     shift 2
-    "$@" "$here/run.sh" --cpus 1 --timeout 600 --host-timeout 900 --append no_timer_check --wire "$wire" \
+    "$@" "$here/run.sh" --cpus 1 --timeout 900 --host-timeout 1200 --append no_timer_check --wire "$wire" \
         --file "$emud:/usr/bin/emud" --file "$(command -v etcd):/usr/bin/etcd" --file "$(command -v date):/usr/bin/date" \
         --file "$here/guest-fleet.sh" --file "$here/fleet.toml" "$series" -- ./guest-fleet.sh "$host" "$runs"
 }
