@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::FleetError;
 use super::controller::agents;
 use super::etcd::Client;
+use super::facts::Facts;
 use super::keys::Keys;
 use super::plan::HostPlan;
 use super::protocol::{Built, Revision};
@@ -45,6 +46,8 @@ pub struct Agent {
     pub allow_root: bool,
     /// A daemon synchronises the clock.
     pub clock_synchronised: bool,
+    /// Offset of the clock in ns that is not corrected yet, as that daemon estimates it.
+    pub clock_offset_ns: i64,
     /// Largest error of the clock in ns, as that daemon estimates it.
     pub clock_bound_ns: u64,
     /// Why the host cannot take part; null: it can.
@@ -62,25 +65,29 @@ pub struct Run {
     pub hosts: BTreeMap<String, String>,
 }
 
-/// Reads the state of a fleet.
-///
-/// # Errors
-/// etcd does not answer.
-pub async fn status(client: &Client, keys: &Keys) -> Result<Status, FleetError> {
-    let agents = agents(client, keys).await?;
-    let of = |(host, (_, facts)): (String, (i64, super::facts::Facts))| {
-        let agent = Agent {
+impl From<Facts> for Agent {
+    fn from(facts: Facts) -> Self {
+        Self {
             address: facts.address.to_string(),
             cpus: facts.cpus,
             memory_bytes: facts.memory_bytes,
             weight: facts.weight,
             allow_root: facts.allow_root,
             clock_synchronised: facts.clock.synchronised,
+            clock_offset_ns: facts.clock.offset_ns,
             clock_bound_ns: facts.clock.bound_ns,
             problem: facts.problem(),
-        };
-        (host, agent)
-    };
+        }
+    }
+}
+
+/// Reads the state of a fleet.
+///
+/// # Errors
+/// etcd does not answer.
+pub async fn status(client: &Client, keys: &Keys) -> Result<Status, FleetError> {
+    let agents = agents(client, keys).await?;
+    let of = |(host, (_, facts)): (String, (i64, Facts))| (host, Agent::from(facts));
     Ok(Status {
         schema: FLEET_SCHEMA,
         agents: agents.into_iter().map(of).collect(),
@@ -132,7 +139,11 @@ impl Status {
         let mut out = String::new();
         for (host, agent) in &self.agents {
             let clock = match agent.clock_synchronised {
-                true => format!("clock within {:.3} ms", agent.clock_bound_ns as f64 / 1e6),
+                true => format!(
+                    "clock off by {:.3} ms, within {:.3} ms",
+                    agent.clock_offset_ns as f64 / 1e6,
+                    agent.clock_bound_ns as f64 / 1e6
+                ),
                 false => "clock not synchronised".to_owned(),
             };
             let gib = agent.memory_bytes as f64 / f64::from(1 << 30);

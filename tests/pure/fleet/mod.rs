@@ -8,6 +8,7 @@ mod keys;
 mod merge;
 mod placement;
 mod start;
+mod status;
 mod underlay;
 mod verdict;
 
