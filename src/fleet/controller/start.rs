@@ -19,6 +19,8 @@ const SEEN: Duration = Duration::from_secs(1);
 const CANCEL: Duration = Duration::from_millis(300);
 /// An etcd that takes longer to write may be electing a leader, or its disk is slow.
 const PROMPT: Duration = Duration::from_millis(300);
+/// What a run says that could not be cancelled for certain.
+const MAYBE: &str = "etcd did not answer then, so programs of other hosts may have started";
 /// Reason of the verdict if `emud fleet stop` ends a run that has not started.
 pub(super) const STOPPED_EARLY: &str = "the run was stopped before the start";
 
@@ -182,13 +184,18 @@ impl Controller<'_> {
                 return Ok(None);
             }
             if Instant::now() + CANCEL >= at {
-                return match answers {
-                    false => Ok(None),
-                    true => Err(FleetError::Absent(format!(
-                        "{} did not confirm the start: no program was started on any host",
-                        missing.join(", ")
-                    ))),
+                if !answers {
+                    return Ok(None);
+                }
+                let cancelled = timeout(CANCEL * 2 / 3, self.clear()).await;
+                let what = match cancelled {
+                    Ok(Ok(())) => "no program was started on any host",
+                    _ => MAYBE,
                 };
+                let missing = missing.join(", ");
+                return Err(FleetError::Absent(format!(
+                    "{missing} did not confirm the start: {what}"
+                )));
             }
             if Instant::now() >= next {
                 let ping = Op::Put(self.keys.ping(), vec![], self.lease);

@@ -93,7 +93,11 @@ impl Controller<'_> {
         }
         let all = Instant::now();
         ended.times.built = all - written;
-        let at = self.start(&ended.built).await?;
+        let at = match self.start(&ended.built).await {
+            // It may have been written, though no answer came: then parts begin.
+            Err(FleetError::LeaseLost(_)) => Instant::now(),
+            at => at?,
+        };
         ended.times.start = Some(all);
         ended.times.started = all.elapsed();
         let signal = match self.confirmed(at, signals).await {
