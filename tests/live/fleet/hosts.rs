@@ -3,13 +3,16 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use support::emud_path;
+use support::full;
 use support::host::{pids, soon};
+use support::lab::sh;
 use support::runs::Folder;
 
 pub const HOSTS: [&str; 3] = ["a", "b", "c"];
@@ -27,6 +30,8 @@ pub struct Hosts {
     pub urls: String,
     /// Arguments of every agent and controller.
     pub more: Vec<String>,
+    /// Control groups from before.
+    groups: String,
 }
 
 /// Of the store and the network between the hosts.
@@ -75,6 +80,19 @@ pub fn completed(code: i32, said: &str) {
     );
 }
 
+fn files(folder: &str) -> Vec<PathBuf> {
+    let all = fs::read_dir(folder).into_iter().flatten();
+    all.filter_map(|entry| Some(entry.ok()?.path())).collect()
+}
+
+/// Control groups of runs. Beside other jobs they are those of other tests, too.
+fn groups() -> String {
+    match full() {
+        true => sh("find /sys/fs/cgroup -name 'emud-run-*' 2>/dev/null | sort"),
+        false => String::new(),
+    }
+}
+
 impl Hosts {
     /// Three hosts, and a cluster of this many members.
     pub fn new(members: u32) -> Self {
@@ -99,6 +117,7 @@ impl Hosts {
             agents: vec![],
             urls: String::new(),
             more: vec![],
+            groups: groups(),
         };
         let store = hosts.netns("s");
         ip(&format!("netns add {store}"));
@@ -190,9 +209,14 @@ impl Hosts {
     /// Starts an agent of this name on a host.
     pub fn agent_at(&self, at: &str, host: &str, arguments: &[&str]) -> Child {
         let log = fs::File::create(self.folder.path(&format!("agent.{host}"))).unwrap();
+        let runtime = self.runtime(host);
+        fs::create_dir_all(&runtime).unwrap();
+        // As of a machine that no other one shares: `ip netns exec` makes a mount namespace.
+        let mount = "mkdir -p /run/emud; mount --bind \"$0\" /run/emud; exec \"$@\"";
         let mut command = Command::new("ip");
         command
             .args(["netns", "exec", &self.netns(at)])
+            .args(["sh", "-ec", mount, &runtime])
             .arg(emud_path())
             .args(["agent", "--etcd", &self.urls, "--host", host])
             .args(&self.more)
@@ -321,14 +345,46 @@ impl Hosts {
         pids(is).into_iter().collect()
     }
 
-    /// Devices of tunnels and wires that a run makes are in nodes; on the host there are only its own.
+    /// Whether nothing of a run is on a host. Devices of tunnels and wires that it makes are in nodes; on the host
+    /// there are only its own. What a killed monitor leaves are sockets at which nobody listens.
     pub fn is_clean(&self, host: &str) -> bool {
         let output = Command::new("ip")
             .args(["-n", &self.netns(host), "-o", "link"])
             .output()
             .unwrap();
         let interfaces = String::from_utf8_lossy(&output.stdout).lines().count();
-        self.parts(host).is_empty() && interfaces == 2
+        let listens = |path: &PathBuf| UnixStream::connect(path).is_ok();
+        self.parts(host).is_empty()
+            && interfaces == 2
+            && !self.sockets(host).iter().any(listens)
+            && files(&format!("{}/scratch", self.runtime(host))).is_empty()
+            && !self.has_mounts(host)
+            && groups() == self.groups
+    }
+
+    /// What the agent of a host, and its parts, have as /run/emud.
+    fn runtime(&self, host: &str) -> String {
+        self.folder.path(&format!("run.{host}"))
+    }
+
+    /// Sockets of monitors on a host.
+    pub fn sockets(&self, host: &str) -> Vec<PathBuf> {
+        let folder = self.runtime(host);
+        let mut all = [files(&folder), files(&format!("{folder}/root"))].concat();
+        all.retain(|path| path.extension().is_some_and(|end| end == "sock"));
+        all
+    }
+
+    /// Whether the machine, or the agent of a host, sees a mount of a node.
+    fn has_mounts(&self, host: &str) -> bool {
+        let agent = HOSTS.iter().zip(&self.agents).find(|(n, _)| **n == host);
+        let agent = agent.map_or("self".to_owned(), |(_, agent)| agent.id().to_string());
+        let has = |process: &str| {
+            let mounts = fs::read_to_string(format!("/proc/{process}/mounts"));
+            // One that was killed has none.
+            mounts.unwrap_or_default().contains(" /run/emud/")
+        };
+        has("self") || has(&agent)
     }
 
     /// Waits until some hosts are clean, for as long as the lease allows.

@@ -101,6 +101,11 @@ fn same(scenario: &str, nodes: usize, crossings: usize) {
         .collect();
     assert!(times.is_sorted());
     hosts.all_clean(&HOSTS);
+    // No monitor was killed.
+    for host in HOSTS {
+        let sockets = hosts.sockets(host);
+        assert!(sockets.is_empty(), "{host}: {sockets:?}");
+    }
 }
 
 pub fn chain() {
