@@ -169,6 +169,14 @@ pub fn after_a_killed_controller() {
     run.wait().unwrap();
     hosts.all_clean(&HOSTS);
     assert!(hosts.emud(&["status"]).contains("no run"));
+    // There is no verdict without it.
+    for host in HOSTS {
+        let said = fs::read_to_string(hosts.folder.path(&format!("agent.{host}"))).unwrap();
+        assert!(
+            said.contains(" is ended: its controller is gone"),
+            "{host}: {said}"
+        );
+    }
 }
 
 /// A host without its cable: it cleans itself, and the others end.
