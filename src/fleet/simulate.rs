@@ -36,6 +36,8 @@ pub struct Simulated {
     links: u32,
     /// Bytes of all plans.
     bytes: usize,
+    /// Number of keys at the end, those of the agents included.
+    keys: u64,
     joined: Duration,
     ended: Ended,
     /// When each agent knew the start, from its request on.
@@ -161,6 +163,7 @@ async fn one_run(
         agents: count,
         links,
         bytes,
+        keys: ended.keys + u64::from(count),
         joined,
         heard: times,
         ended,
@@ -258,6 +261,7 @@ pub fn text(all: &[Simulated]) -> String {
     let head = [
         "agents",
         "links",
+        "keys",
         "plans",
         "register",
         "plan",
@@ -274,7 +278,7 @@ pub fn text(all: &[Simulated]) -> String {
 }
 
 impl Simulated {
-    fn row(&self) -> [String; 12] {
+    fn row(&self) -> [String; 13] {
         let ms = |time: Duration| format!("{:.0} ms", time.as_secs_f64() * 1e3);
         let share = |share: f64| {
             let last = self.heard.len().checked_sub(1)?;
@@ -294,6 +298,7 @@ impl Simulated {
         [
             self.agents.to_string(),
             (self.agents * self.links).to_string(),
+            self.keys.to_string(),
             format!("{:.1} MiB", self.bytes as f64 / f64::from(1 << 20)),
             ms(self.joined),
             ms(times.plans),

@@ -68,6 +68,8 @@ pub struct Ended {
     pub built: BTreeMap<String, Ready>,
     /// What ended it before its programs did.
     pub early: Option<EarlyEnd>,
+    /// Number of its keys, which it has deleted at the end.
+    pub keys: u64,
     /// How long its steps took.
     pub times: Times,
 }
@@ -211,11 +213,11 @@ pub(super) async fn carry_out(
     };
     let done = controller.carry_out(signals).await;
     // What stays expires.
-    let _ = controller.clear().await;
+    let keys = controller.clear().await.unwrap_or_default();
     keeper.abort();
     // With it all keys of the controller; agents end what still runs.
     let _ = client.revoke(lease).await;
-    done
+    done.map(|ended| Ended { keys, ..ended })
 }
 
 /// Ends the active run; false: there is none.

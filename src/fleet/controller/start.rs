@@ -189,7 +189,7 @@ impl Controller<'_> {
                 }
                 let cancelled = timeout(CANCEL * 2 / 3, self.clear()).await;
                 let what = match cancelled {
-                    Ok(Ok(())) => "no program was started on any host",
+                    Ok(Ok(_)) => "no program was started on any host",
                     _ => MAYBE,
                 };
                 let missing = missing.join(", ");

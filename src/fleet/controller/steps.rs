@@ -77,6 +77,7 @@ impl Controller<'_> {
             logs: vec![],
             built: BTreeMap::new(),
             early: None,
+            keys: 0,
             times: Times {
                 plans: begun.elapsed(),
                 ..Times::default()
@@ -218,16 +219,17 @@ impl Controller<'_> {
         }
     }
 
-    /// Deletes all keys of the run; those of agents that were lost have gone with their lease.
-    pub(super) async fn clear(&self) -> Result<(), FleetError> {
+    /// Deletes all keys of the run, and returns how many there were; those of agents that were lost have gone with
+    /// their lease.
+    pub(super) async fn clear(&self) -> Result<u64, FleetError> {
         let all = [
             self.keys.run(),
             self.keys.hosts(),
             self.keys.plans(),
+            self.keys.ping(),
             self.keys.claim(),
-        ]
-        .map(Op::Delete);
+        ];
         // Not those of another run.
-        self.client.txn(&[self.is_mine()], &all).await.map(drop)
+        self.client.delete(&[self.is_mine()], all).await
     }
 }

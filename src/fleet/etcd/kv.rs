@@ -172,6 +172,25 @@ impl Client {
         Ok(succeeded(&answer))
     }
 
+    /// Deletes all keys with one of these beginnings if all conditions hold, and returns how many there were.
+    ///
+    /// # Errors
+    /// As [`Client::txn`].
+    pub async fn delete(
+        &self,
+        when: &[Compare],
+        prefixes: impl IntoIterator<Item = String>,
+    ) -> Result<u64, FleetError> {
+        let then: Vec<Op> = prefixes.into_iter().map(Op::Delete).collect();
+        let answer = self.call(TXN, &transaction(when, &then)).await?;
+        let done = answer["responses"].as_array().into_iter().flatten();
+        let of = |one: &Value| {
+            let deleted = one["response_delete_range"]["deleted"].as_str();
+            deleted?.parse::<u64>().ok()
+        };
+        Ok(done.filter_map(of).sum())
+    }
+
     /// Does [`Client::txn`] at one member, for values that are soon out of date.
     ///
     /// # Errors

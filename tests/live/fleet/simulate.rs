@@ -19,13 +19,15 @@ pub fn thirty_agents() {
                 .filter(|cell| !cell.is_empty())
                 .collect()
         })
-        .filter(|row: &Vec<&str>| row.len() == 12)
+        .filter(|row: &Vec<&str>| row.len() == 13)
         .collect();
     assert_eq!(rows.len(), 3, "{rows:?}");
-    for (row, [agents, links]) in rows[1..].iter().zip([["2", "40"], ["30", "600"]]) {
-        assert_eq!(row[..2], [agents, links]);
+    // Six of each agent, and five of the run.
+    let expected = [["2", "40", "17"], ["30", "600", "185"]];
+    for (row, expected) in rows[1..].iter().zip(expected) {
+        assert_eq!(row[..3], expected);
         assert!(
-            row[2..]
+            row[3..]
                 .iter()
                 .all(|cell| cell.ends_with(" ms") || cell.ends_with(" MiB")),
             "{row:?}"
