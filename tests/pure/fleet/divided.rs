@@ -51,17 +51,31 @@ fn shipped(name: &str) -> Plan {
 /// Too many for one host, not for several. 64 hosts are those of the thesis on NET.
 #[test]
 fn nodes_are_limited_on_each_host() {
-    let size = Overrides {
-        nodes: Some(1790),
-        ..Overrides::default()
+    let of_size = |nodes: usize| {
+        let size = Overrides {
+            // Besides the two ends.
+            nodes: u32::try_from(nodes - 2).ok(),
+            ..Overrides::default()
+        };
+        let plan = shipped::find("chain").unwrap().plan(&size).unwrap();
+        assert_eq!(plan.nodes.len(), nodes);
+        plan
     };
-    let plan = shipped::find("chain").unwrap().plan(&size).unwrap();
-    assert_eq!(plan.nodes.len(), 1792);
-    for (hosts, most) in [(2, 896), (64, 28)] {
-        let parts = parts(&plan, hosts);
+    let plan = of_size(1792);
+    let small = of_size(704);
+    for (plan, hosts, most) in [(&plan, 2, 896), (&plan, 64, 28), (&small, 64, 11)] {
+        let parts = parts(plan, hosts);
+        assert_eq!(parts.len(), usize::from(hosts));
         let nodes = parts.values().map(|part| part.nodes.len());
         assert_eq!(nodes.max(), Some(most), "{hosts}");
     }
+    // At the limit.
+    assert!(try_parts(&of_size(1024), 1).is_ok());
+    let why = try_parts(&of_size(1025), 1).unwrap_err().to_string();
+    assert!(
+        why.contains(": 1025 nodes: one host takes up to 1024; "),
+        "{why}"
+    );
     let why = try_parts(&plan, 1).unwrap_err().to_string();
     assert!(
         why.ends_with("several hosts") && why.contains(": 1792 nodes: one host takes up to 1024; "),
