@@ -17,18 +17,14 @@ use super::clean::ended;
 use super::hosts::{HOSTS, Hosts, Setup, completed};
 use super::set::{pings, turned};
 
-/// The smallest round trip of each node in ms, and how far others are from it: their mean, plus their mean
-/// deviation.
-fn rtts(path: &str) -> Vec<(String, [f64; 2])> {
+/// The smallest round trip of each node in ms.
+fn rtts(path: &str) -> BTreeMap<String, f64> {
     let of = |line: &Value| {
         let (node, text) = (line["node"].as_str()?, line["text"].as_str()?);
-        let figures = text.contains("mdev = ").then(|| rtt_ms(text));
-        figures
-            .map(|[least, mean, _, deviation]| (node.to_owned(), [least, mean - least + deviation]))
+        let least = text.contains("mdev = ").then(|| rtt_ms(text)[0]);
+        Some((node.to_owned(), least?))
     };
-    let mut all: Vec<_> = log(path).iter().filter_map(of).collect();
-    all.sort_by(|a, b| a.partial_cmp(b).unwrap());
-    all
+    log(path).iter().filter_map(of).collect()
 }
 
 /// The longest one-way delay of the network between the hosts in ms, as they have measured it: "one way
@@ -61,29 +57,42 @@ fn both(hosts: &Hosts, scenario: &str) -> ([String; 2], String) {
     ([hosts.folder.path("fleet.log"), own], text)
 }
 
-/// Compares the round trips of a scenario on three hosts and on one. `crossings`: the most links between
+/// Runs of a comparison, at most: the machine may have more to do in some of them.
+const RUNS: usize = 6;
+
+/// Compares the smallest round trips of a scenario on three hosts and on one. `crossings`: the most links between
 /// hosts on a way.
 ///
 /// A link between hosts is shorter by half the median round trip of the probes. A ping meets another delay
 /// of the network: at least none, and at most, as it is longer than a probe by the headers of a tunnel and
-/// the machine has more to do, twice as much. So a link is wrong by up to that delay in each direction. And the smallest
-/// of some round trips is random on one host, too: by less than most of them are above it, on a machine that
-/// may have more to do in one of the two runs.
+/// the machine has more to do, twice as much. So a link is wrong by up to that delay in each direction. The smallest of
+/// some round trips is random on one host, too: more runs follow until it is not.
 fn same(scenario: &str, nodes: usize, crossings: usize) {
     let hosts = Hosts::new(3).agents(&[]);
-    let (logs, said) = both(&hosts, scenario);
-    let [three, one] = logs.each_ref().map(|path| rtts(path));
-    let underlay_ms = 2.0 * crossings as f64 * underlay_ms(&said);
-    println!(
-        "    three hosts {three:?}\n    one host    {one:?}\n    networks    {underlay_ms} ms"
-    );
-    assert_eq!((three.len(), one.len()), (nodes, nodes));
-    for ((node, [three, spread]), (same, [one, own])) in three.iter().zip(&one) {
-        assert_eq!(node, same);
-        assert!(
-            (three - one).abs() < underlay_ms + spread.max(*own),
-            "{node}: {three} ms, on one host {one} ms"
+    let mut least: [BTreeMap<String, f64>; 2] = Default::default();
+    let mut error_ms = 0.0_f64;
+    for run in 1..=RUNS {
+        let (logs, said) = both(&hosts, scenario);
+        error_ms = error_ms.max(2.0 * crossings as f64 * underlay_ms(&said));
+        for (least, path) in least.iter_mut().zip(&logs) {
+            let found = rtts(path);
+            assert_eq!(found.len(), nodes, "{found:?}");
+            for (node, ms) in found {
+                let so_far = least.entry(node).or_insert(ms);
+                *so_far = so_far.min(ms);
+            }
+        }
+        let [three, one] = &least;
+        assert!(three.keys().eq(one.keys()));
+        let pairs = three.values().zip(one.values());
+        let apart_ms = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        println!(
+            "    three hosts {three:?}\n    one host    {one:?}\n    up to {apart_ms} ms apart, networks {error_ms} ms"
         );
+        if apart_ms < error_ms {
+            break;
+        }
+        assert!(run < RUNS, "{apart_ms} ms apart in {run} runs");
     }
     // All three took part.
     let lines = log(&hosts.folder.path("fleet.log"));
@@ -122,18 +131,20 @@ pub fn star() {
         "[topology]\nkind = \"star\"\n[topology.class.far]\npeers = 6\n\
          [topology.class.far.profile.link]\ndelay = \"20ms\"\n\
          [topology.class.near]\npeers = 5\n[topology.class.near.profile.link]\ndelay = \"5ms\"\n\
-         [node.\"far*\"]\ncommand = \"ping -q -c 30 -i 0.1 near$(((EMUD_INDEX - 1) % 5 + 1))\"\n",
+         [node.\"far*\"]\ncommand = \"sleep 0.0$EMUD_INDEX; ping -q -c 30 -i 0.1 near$(((EMUD_INDEX - 1) % 5 + 1))\"\n",
         6,
         2,
     );
 }
 
+/// The pings follow one another: a packet waits 34 us for another one at the bottleneck, and if all programs begin at
+/// the same time, the same one waits in the whole run.
 pub fn dumbbell() {
     same(
         "[topology]\nkind = \"dumbbell\"\npairs = 3\n[topology.profile.link]\nrate = \"20Mbit\"\n\
          delay = \"10ms\"\nqueue = \"50ms\"\n[topology.access.link]\nrate = \"100Mbit\"\n\
          delay = \"5ms\"\n\
-         [node.\"sender*\"]\ncommand = \"ping -q -c 30 -i 0.1 receiver$EMUD_INDEX\"\n",
+         [node.\"sender*\"]\ncommand = \"sleep 0.0$((EMUD_INDEX * 3)); ping -q -c 30 -i 0.1 receiver$EMUD_INDEX\"\n",
         3,
         3,
     );
@@ -151,26 +162,23 @@ fn rates(path: &str) -> BTreeMap<String, f64> {
     log(path).iter().filter_map(of).collect()
 }
 
-/// A flood of UDP, and then TCP, through 10 Mbit/s between hosts.
+const SERVER: &str = "command = \"iperf3 -s\"\nservice = true\n\
+                      ready = \"grep -q ':1451 .* 0A ' /proc/net/tcp /proc/net/tcp6\"\n";
+/// More than a link takes.
+const FLOOD: &str = "-u -b 15M -l 1200 -t 8 -f k";
+/// Of the wire, payload.
+const UDP: f64 = 1200.0 / 1242.0;
+
+/// Compares rates through 10 Mbit/s between hosts: of nodes, and the share of the wire that they count.
 ///
-/// Of the wire, 1200 of 1242 bytes are UDP's payload, and 1448 of 1514 TCP's. What a receiver counts is
-/// wrong by the packets in flight at the beginning and the end: of 8 s and more up to 90 ms, 1.1 %. Half of
-/// a window of 90 ms, to which Reno falls, is more than the 40 ms of the way: the link is never idle.
-pub fn rates_of_a_dumbbell() {
+/// What a receiver counts is wrong by the packets in flight at the beginning and the end: of 8 s and more up to
+/// 90 ms, 1.1 %.
+fn same_rates(scenario: &str, shares: &[(&str, f64)]) {
     let hosts = Hosts::new(3).agents(&[]);
-    let (logs, _) = both(
-        &hosts,
-        "[topology]\nkind = \"dumbbell\"\npairs = 2\n[topology.profile.link]\nrate = \"10Mbit\"\n\
-         delay = \"10ms\"\nqueue = \"50ms\"\n[topology.access.link]\nrate = \"100Mbit\"\n\
-         delay = \"5ms\"\n[node.\"receiver*\"]\ncommand = \"iperf3 -s\"\nservice = true\n\
-         ready = \"grep -q ':1451 .* 0A ' /proc/net/tcp /proc/net/tcp6\"\n\
-         [node.sender1]\ncommand = \"iperf3 -c receiver1 -u -b 15M -l 1200 -t 8 -f k\"\n\
-         [node.sender2]\ncommand = \"iperf3 -c receiver2 -C reno -O 3 -t 10 -f k\"\n\
-         waits-for = [\"sender1\"]\n",
-    );
+    let (logs, _) = both(&hosts, scenario);
     let [three, one] = logs.each_ref().map(|path| rates(path));
     println!("    three hosts {three:?}\n    one host    {one:?}");
-    for (node, share) in [("sender1", 1200.0 / 1242.0), ("sender2", 1448.0 / 1514.0)] {
+    for &(node, share) in shares {
         let close = |a: f64, b: f64| (a - b).abs() < 0.02 * b;
         let (three, one) = (three[node], one[node]);
         assert!(
@@ -182,10 +190,47 @@ pub fn rates_of_a_dumbbell() {
     hosts.all_clean(&HOSTS);
 }
 
-/// 60 nodes in a tree of random shape, and 20 links more between any two. Each node of a tenth of
-/// them pings another one; the hosts have 20 nodes each.
-pub fn sixty_nodes() {
-    const NODES: usize = 60;
+/// A flood of UDP, and then TCP, of whose packets 1448 of 1514 bytes are payload. Half of a window of 90 ms, to
+/// which Reno falls, is more than the 40 ms of the way: the link is never idle.
+pub fn rates_of_a_dumbbell() {
+    let text = format!(
+        "[topology]\nkind = \"dumbbell\"\npairs = 2\n[topology.profile.link]\nrate = \"10Mbit\"\n\
+         delay = \"10ms\"\nqueue = \"50ms\"\n[topology.access.link]\nrate = \"100Mbit\"\n\
+         delay = \"5ms\"\n[node.\"receiver*\"]\n{SERVER}\
+         [node.sender1]\ncommand = \"iperf3 -c receiver1 {FLOOD}\"\n\
+         [node.sender2]\ncommand = \"iperf3 -c receiver2 -C reno -O 3 -t 10 -f k\"\n\
+         waits-for = [\"sender1\"]\n"
+    );
+    same_rates(&text, &[("sender1", UDP), ("sender2", 1448.0 / 1514.0)]);
+}
+
+pub fn rate_of_a_chain() {
+    let text = format!(
+        "[topology]\nkind = \"chain\"\nrouters = 7\n[topology.profile.link]\nrate = \"10Mbit\"\n\
+         delay = \"2ms\"\nqueue = \"50ms\"\n[node.server]\n{SERVER}\
+         [node.client]\ncommand = \"iperf3 -c server {FLOOD}\"\n"
+    );
+    same_rates(&text, &[("client", UDP)]);
+}
+
+/// From the class with the slower link to a peer on another host.
+pub fn rate_of_a_star() {
+    let text = format!(
+        "[topology]\nkind = \"star\"\n[topology.class.far]\npeers = 1\n\
+         [topology.class.far.profile.link]\ndelay = \"20ms\"\nrate = \"10Mbit\"\nqueue = \"50ms\"\n\
+         [topology.class.near]\npeers = 1\n\
+         [topology.class.near.profile.link]\ndelay = \"5ms\"\nrate = \"20Mbit\"\n\
+         [node.near1]\nhost = \"c\"\n{SERVER}\
+         [node.far1]\nhost = \"b\"\ncommand = \"iperf3 -c near1 {FLOOD}\"\n\
+         [node.hub]\nhost = \"a\"\n"
+    );
+    same_rates(&text, &[("far1", UDP)]);
+}
+
+const NODES: usize = 60;
+
+/// A tree of random shape, and 20 links more between any two nodes.
+fn graph() -> BTreeSet<(usize, usize)> {
     let mut random = Random(60);
     let mut links = BTreeSet::new();
     for node in 1..NODES {
@@ -197,28 +242,52 @@ pub fn sixty_nodes() {
             links.insert((one.min(two), one.max(two)));
         }
     }
+    links
+}
+
+/// Its nodes, whose keys `of` returns, and its links, with more keys of their profile.
+fn text(links: &BTreeSet<(usize, usize)>, of: impl Fn(usize) -> String, more: &str) -> String {
     let mut text = String::new();
     for node in 0..NODES {
-        text += &format!("[node.n{node}]\n");
-        if node % 10 == 0 {
-            // Not all at one time: a machine of 2 CPUs has to keep up.
-            text += &format!(
-                "command = \"sleep {}; ping -q -c 30 -i 0.1 n{}\"\n",
-                node / 10,
-                (node + 31) % NODES
-            );
-        }
+        text += &format!("[node.n{node}]\n{}", of(node));
     }
     for (n, (one, two)) in links.iter().enumerate() {
         text += &format!(
-            "[link.l{n}]\nbetween = [\"n{one}\", \"n{two}\"]\nprofile.link.delay = \"{}ms\"\n",
+            "[link.l{n}]\nbetween = [\"n{one}\", \"n{two}\"]\n\
+             profile.link = {{ delay = \"{}ms\"{more} }}\n",
             3 + n % 5
         );
     }
+    text
+}
+
+/// Each node of a tenth of them pings another one; the hosts have 20 nodes each.
+pub fn sixty_nodes() {
+    let links = graph();
+    let pings = |node: usize| match node % 10 {
+        // Not all at one time: a machine of 2 CPUs has to keep up.
+        0 => format!(
+            "command = \"sleep {0}.0{0}; ping -q -c 30 -i 0.1 n{1}\"\n",
+            node / 10,
+            (node + 31) % NODES
+        ),
+        _ => String::new(),
+    };
+    let text = text(&links, pings, "");
     let most = (0..NODES)
         .step_by(10)
         .map(|node| hops(&links, node, (node + 31) % NODES));
     same(&text, NODES / 10, most.max().unwrap());
+}
+
+pub fn rate_of_sixty_nodes() {
+    let flood = |node: usize| match node {
+        0 => format!("command = \"iperf3 -c n31 {FLOOD}\"\n"),
+        31 => SERVER.to_owned(),
+        _ => String::new(),
+    };
+    let more = ", rate = \"10Mbit\", queue = \"50ms\"";
+    same_rates(&text(&graph(), flood, more), &[("n0", UDP)]);
 }
 
 /// The number of links on a shortest way.
@@ -353,7 +422,7 @@ pub fn slow_underlay_is_refused() {
     let more = ["--tolerance", "500us"];
     let (code, said) = hosts.run(&text("5ms"), &[bound, more].concat());
     completed(code, &said);
-    let [rtt, _] = rtts(&hosts.folder.path("fleet.log"))[0].1;
+    let rtt = rtts(&hosts.folder.path("fleet.log"))["one"];
     // Twice --tolerance, and the time of processes on a busy machine.
     assert!((rtt - 10.0).abs() < 0.6, "{rtt} ms");
     let (code, said) = hosts.run(&text("2ms"), &bound);
