@@ -4,9 +4,13 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+use support::emud_path;
 use support::host::{ip, soon};
+use support::lab::sh;
 
 use super::clean::ended;
 use super::hosts::{HOSTS, Hosts, completed};
@@ -178,6 +182,90 @@ pub fn a_failure_of_an_earlier_run_does_not_count() {
     fs::write(&gate, "").unwrap();
     let (code, text) = ended(&hosts, &mut run);
     completed(code, &text);
+}
+
+/// A host that says that it has built something else is not ready.
+pub fn a_report_of_another_plan_does_not_count() {
+    let hosts = Hosts::new(1).agents(&[]);
+    let gate = hosts.folder.path("gate");
+    let text = format!(
+        "ready-within = \"60s\"\n[node.one]\nhost = \"a\"\ncommand = \"true\"\n\
+         prepare = \"until [ -e {gate} ]; do sleep 0.1; done\"\n"
+    );
+    let mut run = hosts.spawn(&text, &["--verdict-first"]);
+    soon("a builds", || hosts.emud(&["status"]).contains(" building"));
+    let ready = r#"{"ready":{"digest":"0","mono_ns":1,"clock":null,"underlay_ns":{},"notes":[]}}"#;
+    let (put, said) = hosts.etcdctl(&format!("put /emud/default/hosts/a/built {ready}"));
+    assert!(put, "{said}");
+    // The status does not know the digest.
+    soon("it is read", || hosts.emud(&["status"]).contains(" built"));
+    sleep(Duration::from_secs(2));
+    let (_, keys) = hosts.etcdctl("get /emud/ --prefix --keys-only");
+    assert!(
+        keys.contains("/run/revision") && !keys.contains("/run/t0"),
+        "{keys}"
+    );
+    fs::write(&gate, "").unwrap();
+    let (code, text) = ended(&hosts, &mut run);
+    completed(code, &text);
+}
+
+pub fn its_key_describes_the_host() {
+    let hosts = Hosts::new(1).agents(&["--weight", "3"]);
+    let (_, key) = hosts.etcdctl("get /emud/default/agents/a --print-value-only");
+    let key: Value = serde_json::from_str(&key).unwrap_or_else(|e| panic!("{e}: {key}"));
+    let here = format!("ip netns exec {}", hosts.netns("a"));
+    let doctor = sh(&format!("{here} {} doctor --json", emud_path().display()));
+    let doctor: Value = serde_json::from_str(&doctor).unwrap();
+    for name in ["schema", "engines"] {
+        assert_eq!(key["doctor"][name], doctor[name], "{key}");
+    }
+    let cpus: u64 = sh(&format!("{here} nproc")).trim().parse().unwrap();
+    assert_eq!(key["cpus"], cpus);
+    assert_eq!(key["weight"], 3.0);
+    let memory = sh("sed -n 's/^MemTotal: *\\([0-9]*\\) kB$/\\1/p' /proc/meminfo");
+    let memory: u64 = memory.trim().parse().unwrap();
+    assert_eq!(key["memory_bytes"], memory * 1024);
+    let status = hosts.emud(&["status", "--json"]);
+    let status: Value = serde_json::from_str(&status).unwrap_or_else(|e| panic!("{e}: {status}"));
+    let agent = &status["agents"]["a"];
+    for name in ["address", "cpus", "memory_bytes", "weight", "allow_root"] {
+        assert_eq!(agent[name], key[name], "{status}");
+    }
+    // These change, and both are there.
+    for name in ["offset_ns", "bound_ns"] {
+        let shown = &agent[format!("clock_{name}")];
+        assert!(
+            key["clock"][name].is_i64() && shown.is_i64(),
+            "{key} {status}"
+        );
+    }
+    let synchronised = &key["clock"]["synchronised"];
+    assert_eq!(agent["clock_synchronised"], *synchronised);
+}
+
+/// The agents, which write every 10 s, are stopped meanwhile, for less than their lease lasts.
+pub fn a_plan_writes_nothing() {
+    let hosts = Hosts::new(1).agents(&[]);
+    let text = "[topology]\nkind = \"chain\"\nrouters = 4\n[topology.profile.link]\ndelay = \"2ms\"\n\
+                [node.client]\ncommand = \"true\"\n";
+    let path = hosts.folder.file("scenario.toml", text);
+    let revision = || {
+        let (_, said) = hosts.etcdctl("get none -w json");
+        let said: Value = serde_json::from_str(&said).unwrap();
+        said["header"]["revision"].as_i64().expect("a revision")
+    };
+    let signal = |name: &str| {
+        let all: Vec<_> = hosts.agents.iter().map(|a| a.id().to_string()).collect();
+        sh(&format!("kill -{name} {}", all.join(" ")));
+    };
+    signal("STOP");
+    let before = revision();
+    let said = hosts.emud(&["plan", &path]);
+    let after = revision();
+    signal("CONT");
+    assert!(said.contains("nodes client"), "{said}");
+    assert_eq!(before, after);
 }
 
 /// While host a cleans up, b comes back after a partition, and c with a new agent. Neither begins the

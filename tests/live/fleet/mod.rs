@@ -41,11 +41,15 @@ pub fn tests() -> Vec<Trial> {
             same::narrow_switch_is_refused,
             same::mtu_of_a_star,
             agent::loopback_address_is_rejected,
+            agent::its_key_describes_the_host,
+            agent::a_plan_writes_nothing,
             agent::prepares_as_root_if_allowed,
             tunnels::dropped_before_the_start,
             tunnels::changed_during_the_run,
             same::starts_together,
             same::phases_count_from_one_time,
+            same::traces_count_from_one_time,
+            same::motion_counts_from_the_start,
             late::start_is_named,
             late::reports_do_not_delay_the_start,
             late::a_host_that_died_before_the_start,
@@ -80,10 +84,12 @@ pub fn tests() -> Vec<Trial> {
             agent::registers_though_the_answer_is_lost,
             agent::runs_though_the_answer_is_lost,
             agent::a_failure_of_an_earlier_run_does_not_count,
+            agent::a_report_of_another_plan_does_not_count,
             agent::no_run_begins_twice,
             tls::only_with_a_certificate,
             tls::only_as_a_user,
-            tls::programs_are_not_root;
+            tls::programs_are_not_root,
+            tls::other_commands_are_not_root;
     ]
     .map(|(when, name, test)| trial::test(when, format!("fleet::{name}"), test))
     .into()

@@ -533,12 +533,26 @@ pub fn starts_together() {
 /// The delay of two links on two hosts changes 1 s after the start: between the pings of one of them
 /// around the change lies that of the other one.
 pub fn phases_count_from_one_time() {
+    change_from_one_time(
+        "[[link.LINK.profile.phase]]\nfor = \"1s\"\nup.delay = \"2ms\"\n\
+         [[link.LINK.profile.phase]]\nup.delay = \"12ms\"\n",
+        5,
+    );
+}
+
+/// As [`phases_count_from_one_time`].
+pub fn traces_count_from_one_time() {
+    change_from_one_time(
+        "profile.up.trace = { rows = \"time_s,delay_ms;0,2;1,12\", loop = false }\n",
+        3,
+    );
+}
+
+fn change_from_one_time(change: &str, runs: usize) {
     let hosts = Hosts::new(1).agents(&[]);
     let link = |name: &str, [one, two]: [&str; 2]| {
-        format!(
-            "[link.{name}]\nbetween = [\"{one}\", \"{two}\"]\n[[link.{name}.profile.phase]]\nfor = \"1s\"\n\
-             up.delay = \"2ms\"\n[[link.{name}.profile.phase]]\nup.delay = \"12ms\"\n"
-        )
+        let change = change.replace("LINK", name);
+        format!("[link.{name}]\nbetween = [\"{one}\", \"{two}\"]\n{change}")
     };
     let ping = |to: &str| format!("command = \"exec ping -D -i 0.002 -c 800 {to}\"\n");
     let text = format!(
@@ -550,7 +564,7 @@ pub fn phases_count_from_one_time() {
         link("left", ["one", "two"]),
         link("right", ["three", "four"])
     );
-    for _ in 0..5 {
+    for _ in 0..runs {
         let (code, said) = hosts.run(&text, &[]);
         completed(code, &said);
         let path = hosts.folder.path("fleet.log");
@@ -562,4 +576,23 @@ pub fn phases_count_from_one_time() {
         );
         assert!(a[0] <= b[1] && b[0] <= a[1], "{a:?} {b:?}");
     }
+}
+
+/// A station leaves 3 s after the start, which is 2 s and more after its medium was made.
+pub fn motion_counts_from_the_start() {
+    let hosts = Hosts::new(1).agents(&[]);
+    let text = "[medium.air]\nnodes = [\"one\", \"two\"]\n\
+                radio = { standard = \"802.11b\", power = \"20dBm\", basic = \"1Mbit\" }\n\
+                [node.one]\nhost = \"c\"\nat = [0, 0]\ncommand = \"exec ping -D -i 0.05 -w 6 two\"\n\
+                [node.two]\npath = [{ at = [10, 0] }, { at = [11, 0], after = \"3s\" }, \
+                { at = [9000, 0], after = \"1s\" }]\n\
+                [node.far]\nhost = \"a\"\n[link.l]\nbetween = [\"two\", \"far\"]\n\
+                profile.link.delay = \"5ms\"\n";
+    let (code, said) = hosts.run(text, &[]);
+    completed(code, &said);
+    let all = pings(&hosts.folder.path("fleet.log"), "one");
+    let [first, last] = [all.first(), all.last()].map(|ping| ping.expect("a ping").0);
+    let lasted = last - first;
+    println!("    {lasted:.3} s");
+    assert!((2.7..3.3).contains(&lasted), "{lasted} s");
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who may do what.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use support::host::soon;
@@ -182,4 +183,29 @@ pub fn programs_are_not_root() {
         assert_eq!(none, !root, "{printed:?}");
         hosts.all_clean(&HOSTS);
     }
+}
+
+/// As the programs, all commands of a node run as nobody.
+pub fn other_commands_are_not_root() {
+    let hosts = Hosts::new(1).agents(&[]);
+    let files = ["prepare", "ready", "clean-up"].map(|name| {
+        let path = hosts.folder.file(name, "");
+        fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
+        path
+    });
+    let [prepare, ready, clean_up] = &files;
+    let text = format!(
+        "[node.one]\nhost = \"a\"\nservice = true\ncommand = \"sleep 60\"\n\
+         prepare = \"id -u >>{prepare}\"\nready = \"id -u >>{ready}\"\nclean-up = \"id -u >>{clean_up}\"\n\
+         [node.two]\nhost = \"c\"\ncommand = \"true\"\n[link.l]\nbetween = [\"one\", \"two\"]\n\
+         profile.link.delay = \"5ms\"\n"
+    );
+    let (code, said) = hosts.run(&text, &[]);
+    completed(code, &said);
+    for path in files {
+        let users = fs::read_to_string(&path).unwrap();
+        assert!(!users.is_empty(), "{path}");
+        assert!(users.lines().all(|user| user == "65534"), "{path}: {users}");
+    }
+    hosts.all_clean(&HOSTS);
 }
