@@ -243,7 +243,11 @@ impl<W: Write + Send + 'static> Part<W> {
                 .map(|(host, peer)| (host, scope.spawn(move || of(host, peer))))
                 .collect();
             threads.into_iter().try_for_each(|(host, thread)| {
-                let ended = |_| Err(FleetError::Peer(format!("{own}: a thread that probes ended")));
+                let ended = |_| {
+                    Err(FleetError::Peer(format!(
+                        "{own}: a thread that probes ended"
+                    )))
+                };
                 underlay.insert(host.clone(), thread.join().unwrap_or_else(ended)?);
                 Ok::<_, FleetError>(())
             })

@@ -17,11 +17,7 @@ use crate::experiment::scenario::Plan;
 pub struct Host {
     /// Name of the host in the fleet.
     pub name: String,
-    /// Share, relative to the             .collect();
-        if hosts.is_empty() {
-            return None;
-        }
-        let is_better = |others.
+    /// Share, relative to the others.
     pub weight: f64,
 }
 
