@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use emud_monitor::log::RunLink;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
-use crate::datapath::change::{self, Change};
+use crate::datapath::change::{self, Change, Scheduled};
 use crate::datapath::watch::Watch;
 use crate::datapath::{LinkError, ending};
 use crate::experiment::lab;
@@ -39,6 +39,13 @@ const OPEN_FILES_PER_NODE: u64 = 32;
 const AT_ONCE: usize = 32;
 /// How long to wait for the end of a holder.
 const HOLDER_END: Duration = Duration::from_secs(2);
+
+/// A change of a link of a [`Network`], ready to be activated.
+pub struct PreparedChange {
+    /// Of the link in the network.
+    number: usize,
+    change: Change,
+}
 
 /// An existing network. Dropping it removes it.
 pub struct Network {
@@ -226,8 +233,8 @@ impl Network {
         changes: &[String],
         change: &ChangeLink,
         user: Option<&User>,
-    ) -> Result<Vec<Change>, RunError> {
-        let of = |link: &Link| {
+    ) -> Result<Vec<PreparedChange>, RunError> {
+        let of = |number: usize, link: &Link| {
             let changes = match link.reversed {
                 true => changes.iter().map(|change| reversed(change)).collect(),
                 false => changes.to_vec(),
@@ -240,14 +247,25 @@ impl Network {
                 }
             };
             let prepared = || Change::prepare(&link.interface, &changes, changed);
-            let prepared = self.place.within(&link.node, prepared)?;
-            prepared.map_err(|error| links::failed(link, error))
+            let change = self.place.within(&link.node, prepared)?;
+            let change = change.map_err(|error| links::failed(link, error))?;
+            Ok(PreparedChange { number, change })
         };
-        let named = self
-            .links
-            .iter()
-            .filter(|(link, _)| names.contains(&link.name));
-        named.map(|(link, _)| of(link)).collect()
+        let links = self.links.iter().enumerate();
+        let named = links.filter(|(_, (link, _))| names.contains(&link.name));
+        named.map(|(number, (link, _))| of(number, link)).collect()
+    }
+
+    /// Activates a change with the first packet at or after `at_ns` of CLOCK_MONOTONIC.
+    ///
+    /// # Errors
+    /// [`RunError::Link`].
+    pub fn schedule(&self, prepared: PreparedChange, at_ns: u64) -> Result<Scheduled, RunError> {
+        let (link, _) = &self.links[prepared.number];
+        // It limits segmentation again, of an interface of the node.
+        let scheduled = || prepared.change.schedule(at_ns);
+        let scheduled = self.place.within(&link.node, scheduled)?;
+        scheduled.map_err(|error| links::failed(link, error))
     }
 
     /// Limits segmentation at the end of a wire: a link loses, delays and queues packets as a wire does, so the

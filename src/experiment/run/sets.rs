@@ -76,17 +76,24 @@ fn carry_out(
     let Some(at_ns) = when(name, together) else {
         return;
     };
+    let Some(network) = network.upgrade() else {
+        return;
+    };
     let scheduled: Result<Vec<_>, _> = (prepared.into_iter())
-        .map(|change| change.schedule(at_ns))
+        .map(|change| network.schedule(change, at_ns))
         .collect();
+    drop(network);
     // Now, because the thread could wait for a CPU before.
     if let Some(why) = late("a change of links took effect", at_ns, now_ns()) {
         failed(why);
     }
     sleep_until(at_ns);
-    let settled = scheduled.and_then(|all| all.into_iter().try_for_each(Scheduled::settle));
-    if let Err(e) = settled {
-        failed(format!("a change of links failed: {e}"));
+    let settled = scheduled.map_err(|e| e.to_string()).and_then(|all| {
+        let settled = all.into_iter().try_for_each(Scheduled::settle);
+        settled.map_err(|e| e.to_string())
+    });
+    if let Err(why) = settled {
+        failed(format!("a change of links failed: {why}"));
     }
 }
 
