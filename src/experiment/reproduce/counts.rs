@@ -201,12 +201,14 @@ impl Counts {
         (all.len() == programs).then(|| all.iter().sum())
     }
 
-    /// Packets per second to all ports, from the first to the last one.
+    /// Packets per second to all ports, from the first to the last one; `None`: none was sent.
     pub fn sending_rate(&self) -> Option<f64> {
-        let first = self.sent.iter().map(|sent| sent.first_ns).min()?;
-        let last = self.sent.iter().map(|sent| sent.last_ns).max()?;
+        // The times of a sender of nothing are 0.
+        let senders = || self.sent.iter().filter(|sent| sent.packets > 0);
+        let first = senders().map(|sent| sent.first_ns).min()?;
+        let last = senders().map(|sent| sent.last_ns).max()?;
         let [sent, _] = self.packets();
-        Some((sent - 1) as f64 * 1e9 / (last - first) as f64)
+        Some((sent - 1) as f64 * 1e9 / last.saturating_sub(first) as f64)
     }
 
     /// Packets that arrived at all ports, and had no room in their socket, at most.
@@ -364,5 +366,16 @@ mod tests {
         assert_eq!(counts.lost(2), Some(0.0));
         assert_eq!(counts.packets(), [190, 180]);
         assert_eq!(counts.sending_rate(), Some(189.0 / 5.0));
+    }
+
+    #[test]
+    fn a_sender_of_nothing_has_no_rate() {
+        let mut counts = counts();
+        let mut none = |n: usize| {
+            counts.sent[n].packets = 0;
+            (counts.sent[n].first_ns, counts.sent[n].last_ns) = (0, 0);
+            counts.sending_rate()
+        };
+        assert_eq!([none(1), none(0)], [Some(99.0 / 5.0), None]);
     }
 }
