@@ -68,7 +68,7 @@ pub struct Args {
     )]
     compare: Vec<PathBuf>,
 
-    /// Shorter runs and fewer variants: about a minute per experiment
+    /// Shorter runs and fewer variants: up to 5 minutes per experiment, about 25 minutes for all
     #[arg(long)]
     quick: bool,
 
