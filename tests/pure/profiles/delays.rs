@@ -406,6 +406,8 @@ fn badnet_latency_is_the_sources() {
         set(&profile, &["delay.share=20%"]).unwrap().up.delay.share,
         Some(0.2)
     );
+    let literal = set(&profile, &["delay.sd=2.24ms"]).unwrap();
+    assert_eq!(literal.up.delay.jitter.as_ref().unwrap().sd_ns, 2.24e6);
 }
 
 #[test]
