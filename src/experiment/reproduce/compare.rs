@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Two results of the same experiments: what the seed determines is identical, the rest within its noise.
 
+use super::criterion::NODES;
 use super::report::number;
 use super::{Conditions, Figure, FigureVerdict, Reproduced, Reproduction, Tolerance};
 use crate::text::columns;
@@ -43,6 +44,8 @@ impl Agreement {
         let [first, second] = [one, other].map(|figure| figure.expected().unwrap_or(0.0).abs());
         let expected = first.max(second);
         let near = match one.tolerance {
+            // A load more or less is the noise of a number of them.
+            Tolerance::Absolute(most) if one.unit == NODES => apart <= most.max(1.0),
             Tolerance::Absolute(most) => apart <= most,
             Tolerance::Share(share) => apart <= share * expected,
             // They say nothing of the noise.
@@ -226,6 +229,17 @@ mod tests {
         assert_eq!(of([20.0, 20.5], false), Near);
         let exact = agreement(Tolerance::Absolute(0.0), [9.0, 10.0], false);
         assert_eq!(exact, Differs);
+        let nodes = |other, is_seeded| {
+            let figure = Figure::new("x", NODES).theory(4.0);
+            let figure = figure.within(Tolerance::Absolute(0.0));
+            let of = |value| {
+                let figure = figure.clone().known(4.0, 16.0, "why");
+                figure.measured(Some(value), Some(RunVerdict::Clean))
+            };
+            Agreement::of(&of(7.0), &of(other), is_seeded)
+        };
+        assert_eq!([nodes(8.0, false), nodes(6.0, false)], [Near; 2]);
+        assert_eq!([nodes(9.0, false), nodes(8.0, true)], [Differs; 2]);
         let range = Tolerance::Range(1.0, 2.0);
         let of = |values| agreement(range, values, false);
         assert_eq!([of([1.0, 2.0]), of([1.0, 3.0])], [Near, Differs]);

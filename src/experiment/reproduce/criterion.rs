@@ -7,6 +7,9 @@ use emud_monitor::log::{RunVerdict, Span};
 use super::counts::but_contended;
 use super::{Figure, Tolerance};
 
+/// Unit of what is looked for in one number of nodes after the other.
+pub(super) const NODES: &str = "nodes";
+
 /// A column of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Criterion {
@@ -84,7 +87,7 @@ impl Cell {
             None if self.may_be_silent => (silence, Some(most)),
             fewest => (alarm, fewest),
         };
-        let figure = Figure::new(title, "nodes").published(self.published);
+        let figure = Figure::new(title, NODES).published(self.published);
         let figure = match self.theory {
             Some(nodes) => figure.theory(nodes),
             None => figure,

@@ -3,7 +3,7 @@
 
 use emud_monitor::log::RunVerdict;
 
-use super::criterion::{Cell, Criterion, cell, worst};
+use super::criterion::{Cell, Criterion, NODES, cell, worst};
 use super::live::{Variant, lacks};
 use super::m_contention::{self, thresholds};
 use super::search::{Seen, first, next};
@@ -113,7 +113,7 @@ fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
     let missing = needed.into_iter().find(|(program, _)| lacks(program));
     figures.extend(match missing {
         Some((_, remedy)) => {
-            let figure = Figure::new(AD_HOC.deviation(true), "nodes");
+            let figure = Figure::new(AD_HOC.deviation(true), NODES);
             vec![figure.published(AD_HOC.published).lacking(remedy)]
         }
         None => AD_HOC.measure(bench)?,
@@ -203,7 +203,7 @@ impl Chain {
         let rate = Figure::new(format!("{title}1 router{alarm}: TCP"), "Mbit/s");
         let rate = rate.theory(self.expected * 8e-6);
         let rate = rate.measured(shortest.map(|rate| rate * 8e-6), worst(&runs[..1]));
-        let from = Figure::new(self.deviation(deviates.is_some()), "nodes");
+        let from = Figure::new(self.deviation(deviates.is_some()), NODES);
         let from = from
             .published(self.published)
             .within(ANY)
@@ -220,13 +220,13 @@ impl Chain {
         // Depends on the machine, and need not be at all.
         let emulator = late.map(|late| {
             let name = format!("{title}nodes from which packets leave late without contention");
-            let figure = Figure::new(name, "nodes").within(ANY);
+            let figure = Figure::new(name, NODES).within(ANY);
             figure.measured(Some(late), run)
         });
         // Without both there is nothing to compare.
         let after = deviates.or(alarmed).map(|_| {
             let name = format!("{title}first alarm after the deviation");
-            let figure = Figure::new(name, "nodes").published(self.first_alarm - self.published);
+            let figure = Figure::new(name, NODES).published(self.first_alarm - self.published);
             let longest_of_all = f64::from(self.routers[self.routers.len() - 1] + ENDS);
             let figure = figure.within(Tolerance::Range(-longest_of_all, 0.0));
             let after = |alarmed: f64| alarmed - deviates.unwrap_or(longest);

@@ -8,7 +8,7 @@ use std::thread::available_parallelism;
 use emud_monitor::config::{Class, Config, GroupBy};
 use emud_monitor::log::{RunVerdict, Span};
 
-use super::criterion::{Cell, Criterion, cell, worst};
+use super::criterion::{Cell, Criterion, NODES, cell, worst};
 use super::disk_use::{DiskUse, of_swap, theta};
 use super::live::Variant;
 use super::search::{Seen, first, next};
@@ -350,7 +350,7 @@ impl Row {
     fn lacking(&self, remedy: &'static str) -> Vec<Figure> {
         let figure = |cell: &Cell| {
             let [title, _] = self.titles(cell);
-            let figure = Figure::new(title, "nodes").published(cell.published);
+            let figure = Figure::new(title, NODES).published(cell.published);
             figure.lacking(remedy)
         };
         self.cells.iter().map(figure).collect()
