@@ -33,8 +33,8 @@ Examples:
 Experiments with a scenario run as `emud run --scenario NAME` does, and need root. A figure of a run
 whose verdict is not clean is neither within its tolerance nor outside it.
 
-Exit codes: 0 every figure is within its tolerance or explained, 1 a figure deviates, 2 a figure was
-not measured, 3 the host was contended, 4 the emulation was late or dropped packets; 64 and above as
+Exit codes: 0 every judged figure is within its tolerance or explained, 1 a figure deviates, 2 a figure
+was not measured, 3 the host was contended, 4 the emulation was late or dropped packets; 64 and above as
 for `emud run`. docs/reproduction.md")]
 pub struct Args {
     /// Experiments to carry out

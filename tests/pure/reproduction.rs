@@ -414,3 +414,33 @@ fn two_results_agree_or_differ() {
     let done = reproduce(&[Path::new("--compare"), &one, &other]);
     assert_eq!(done.status.code(), Some(1));
 }
+
+#[test]
+fn what_is_only_reported_is_neither_a_failure_nor_an_agreement() {
+    let folder = Folder::new("reported");
+    let mut reported = figure("of the host", Some(65.0), "reported");
+    reported["tolerance"] = json!("any");
+    let fits = figure("fits", Some(10.1), "within");
+    let text = saved(&[experiment("m-chain", 1, &[reported, fits])]);
+    let all = read(&folder, std::slice::from_ref(&text));
+    assert_eq!(all.exit_code(), 0);
+    let tables = all.markdown(None).unwrap();
+    for text in [
+        "- figures: 1 within, 1 reported",
+        "| of the host | ms | 11 | 10 | - | 65 | reported |",
+    ] {
+        assert!(tables.contains(text), "no {text} in {tables}");
+    }
+    let html = page(&all).unwrap();
+    assert_eq!(html_mistakes(&html), "", "{html}");
+    assert!(html.contains("reported: not judged"), "{html}");
+    let again = serde_json::to_string(&all).unwrap();
+    assert_eq!(json_mistakes("reproduce", &again), "", "{again}");
+    assert_eq!(read(&folder, &[again]), all);
+    let first = folder.write("first.json", &text);
+    let second = folder.write("second.json", &text.replace("65.0", "8.0"));
+    let done = reproduce(&[Path::new("--compare"), &first, &second]);
+    let compared = String::from_utf8(done.stdout).unwrap();
+    assert_eq!(done.status.code(), Some(0), "{compared}");
+    assert!(compared.contains("only reported"), "{compared}");
+}

@@ -100,7 +100,7 @@ fn overview(one: &Reproduced) -> Vec<String> {
 /// Of style.css.
 fn class(verdict: FigureVerdict) -> &'static str {
     match verdict {
-        FigureVerdict::Within | FigureVerdict::Explained => "clean",
+        FigureVerdict::Within | FigureVerdict::Explained | FigureVerdict::Reported => "clean",
         FigureVerdict::Deviates | FigureVerdict::Invalid => "invalid",
         FigureVerdict::Contended => "contended",
         FigureVerdict::Missing => "unfinished",

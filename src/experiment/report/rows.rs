@@ -33,11 +33,12 @@ struct Scale {
 }
 
 impl Scale {
-    /// Returns the scale of a figure; `None`: there is no value to compare with.
+    /// Returns the scale of a figure; `None`: there is no value to compare with, or none is expected.
     fn of(figure: &Figure) -> Option<Self> {
         let (middle, half) = match figure.tolerance {
             Tolerance::Absolute(most) => (figure.expected()?, most),
             Tolerance::Share(share) => (figure.expected()?, share * figure.expected()?.abs()),
+            Tolerance::Any => return None,
             Tolerance::Range(from, to) => ((from + to) / 2.0, (to - from) / 2.0),
             Tolerance::AtLeast(least) => match least.abs() {
                 0.0 => (1.0, 1.0),
@@ -80,7 +81,8 @@ pub fn draw(figures: &[Figure]) -> Result<String, PlotError> {
 /// They cannot be drawn: a fault of emud's.
 pub fn legend() -> Result<String, PlotError> {
     let verdicts = FigureVerdict::WORDS.iter();
-    let marked = verdicts.filter(|(_, verdict)| *verdict != FigureVerdict::Missing);
+    let unmarked = [FigureVerdict::Missing, FigureVerdict::Reported];
+    let marked = verdicts.filter(|(_, verdict)| !unmarked.contains(verdict));
     let marked: Vec<_> = marked.collect();
     svg((WIDTH as u32, 20 * marked.len() as u32), |area| {
         for (n, (word, verdict)) in marked.iter().enumerate() {
@@ -96,7 +98,11 @@ fn draw_row(area: &Area, figure: &Figure, top: i32) -> Result<(), PlotError> {
     let y = top + MIDDLE;
     write(area, &shortened(&figure.figure), (MARGIN, top + 2), 15)?;
     let Some(scale) = Scale::of(figure) else {
-        let text = format!("{}: no theory, not published", figure.verdict.word());
+        let why = match figure.tolerance {
+            Tolerance::Any => "not judged",
+            _ => "no theory, not published",
+        };
+        let text = format!("{}: {why}", figure.verdict.word());
         area.draw(&Text::new(text, (MARGIN, y - 7), letters(14, GREY)))?;
         return Ok(());
     };
@@ -154,7 +160,7 @@ fn mark(area: &Area, verdict: FigureVerdict, at: (i32, i32)) -> Result<(), PlotE
                 VIOLET,
             )?;
         }
-        FigureVerdict::Missing => {}
+        FigureVerdict::Missing | FigureVerdict::Reported => {}
     }
     Ok(())
 }

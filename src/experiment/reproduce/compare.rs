@@ -11,6 +11,8 @@ use crate::text::columns;
 enum Agreement {
     Identical,
     Near,
+    /// Nothing is expected of it, so nothing is known of its noise.
+    Reported,
     /// One of them has no value, or not of a clean run.
     Unknown,
     Differs,
@@ -21,6 +23,7 @@ impl Agreement {
         match self {
             Self::Identical => "identical",
             Self::Near => "within noise",
+            Self::Reported => "only reported",
             Self::Unknown => "not comparable",
             Self::Differs => "differs",
         }
@@ -32,6 +35,7 @@ impl Agreement {
             let clean = [
                 FigureVerdict::Within,
                 FigureVerdict::Explained,
+                FigureVerdict::Reported,
                 FigureVerdict::Deviates,
             ];
             figure.measured.filter(|_| clean.contains(&verdict))
@@ -39,6 +43,10 @@ impl Agreement {
         let Some((first, second)) = known(one).zip(known(other)) else {
             return Self::Unknown;
         };
+        let only_reported = |figure: &&Figure| figure.verdict == FigureVerdict::Reported;
+        if [one, other].iter().any(only_reported) {
+            return Self::Reported;
+        }
         let apart = (first - second).abs();
         // What theory takes from a measurement is not the same in both.
         let [first, second] = [one, other].map(|figure| figure.expected().unwrap_or(0.0).abs());
@@ -49,7 +57,9 @@ impl Agreement {
             Tolerance::Absolute(most) => apart <= most,
             Tolerance::Share(share) => apart <= share * expected,
             // They say nothing of the noise.
-            Tolerance::Range(..) | Tolerance::AtLeast(_) => one.verdict == other.verdict,
+            Tolerance::Range(..) | Tolerance::AtLeast(_) | Tolerance::Any => {
+                one.verdict == other.verdict
+            }
         };
         match (apart == 0.0, is_seeded, near) {
             (true, ..) => Self::Identical,
@@ -192,7 +202,7 @@ impl Comparison {
     /// Returns 0 if all agree, 1 if one differs, 2 if one cannot be compared.
     pub fn exit_code(&self) -> u8 {
         match self.worst {
-            Agreement::Identical | Agreement::Near => 0,
+            Agreement::Identical | Agreement::Near | Agreement::Reported => 0,
             Agreement::Differs => 1,
             Agreement::Unknown => 2,
         }
@@ -243,6 +253,8 @@ mod tests {
         let range = Tolerance::Range(1.0, 2.0);
         let of = |values| agreement(range, values, false);
         assert_eq!([of([1.0, 2.0]), of([1.0, 3.0])], [Near, Differs]);
+        let any = agreement(Tolerance::Any, [1.0, 99.0], false);
+        assert_eq!(any, Agreement::Reported);
     }
 
     #[test]

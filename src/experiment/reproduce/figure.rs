@@ -15,6 +15,8 @@ words! {
         Within = "within",
         /// It differs as it is known to, for a known reason.
         Explained = "explained",
+        /// Not judged: nothing is expected of it, or it depends on the host alone.
+        Reported = "reported",
         /// Outside the tolerance.
         Deviates = "deviates",
         /// Not measured.
@@ -38,6 +40,8 @@ pub enum Tolerance {
     Range(f64, f64),
     /// This value or a larger one, whatever the expected one.
     AtLeast(f64),
+    /// None: the value is only reported.
+    Any,
 }
 
 /// A figure and its verdict.
@@ -120,6 +124,7 @@ impl Figure {
         let [from, to] = match tolerance {
             Tolerance::Range(from, to) => [from, to],
             Tolerance::Share(of) | Tolerance::Absolute(of) | Tolerance::AtLeast(of) => [of; 2],
+            Tolerance::Any => [0.0; 2],
         };
         match from.is_finite() && to.is_finite() {
             true => Self { tolerance, ..self },
@@ -170,6 +175,7 @@ impl Figure {
             (_, None) => FigureVerdict::Missing,
             (_, Some(value)) if self.accepts(value) => FigureVerdict::Within,
             _ if known.is_some() => FigureVerdict::Explained,
+            _ if self.tolerance == Tolerance::Any => FigureVerdict::Reported,
             _ => FigureVerdict::Deviates,
         };
         let explained = known.filter(|_| verdict == FigureVerdict::Explained);
@@ -205,6 +211,7 @@ impl Figure {
             Tolerance::AtLeast(least) => value >= least,
             Tolerance::Absolute(most) => near(most),
             Tolerance::Share(share) => near(share * self.expected().unwrap_or(0.0).abs()),
+            Tolerance::Any => false,
         }
     }
 }
@@ -245,6 +252,9 @@ mod tests {
         let least = Figure::new("x", "s").within(Tolerance::AtLeast(1.0));
         let of = [0.9, 1.0, 99.0].map(|value| judged(&least, value));
         assert_eq!(of, [deviates, within, within]);
+        let any = Figure::new("x", "s").published(1.0).within(Tolerance::Any);
+        let of = [0.0, 1.0, 99.0].map(|value| judged(&any, value));
+        assert_eq!(of, [FigureVerdict::Reported; 3]);
     }
 
     /// JSON has null for what is no number, and null is no limit.
@@ -285,6 +295,8 @@ mod tests {
             (RunVerdict::Unwatched, FigureVerdict::Invalid),
         ] {
             for value in [10.0, 6.0, 1.0] {
+                let any = figure.clone().within(Tolerance::Any);
+                assert_eq!(any.measured(Some(value), Some(run)).verdict, wanted);
                 let judged = figure.clone().measured(Some(value), Some(run));
                 assert_eq!((judged.verdict, judged.measured), (wanted, Some(value)));
                 assert_eq!(judged.explanation, None);

@@ -138,11 +138,11 @@ impl Reproduction {
             .collect()
     }
 
-    /// Returns 0 if each figure is within its tolerance or explained, 1 if one deviates, 2 if one
-    /// is missing, 4 if the emulation failed, 3 if the host was contended; the first that applies.
+    /// Returns 0 if each figure is within its tolerance, explained or only reported, 1 if one deviates, 2 if
+    /// one is missing, 4 if the emulation failed, 3 if the host was contended; the first that applies.
     pub fn exit_code(&self) -> u8 {
         match self.verdict {
-            FigureVerdict::Within | FigureVerdict::Explained => 0,
+            FigureVerdict::Within | FigureVerdict::Explained | FigureVerdict::Reported => 0,
             FigureVerdict::Deviates => 1,
             FigureVerdict::Missing => 2,
             FigureVerdict::Contended => 3,
@@ -219,13 +219,14 @@ pub(crate) fn counts<'a>(figures: impl IntoIterator<Item = &'a Figure>) -> Strin
 
 /// Without any figure nothing is known.
 fn worst(verdicts: impl Iterator<Item = FigureVerdict>) -> FigureVerdict {
-    const WORST_FIRST: [FigureVerdict; 6] = [
+    const WORST_FIRST: [FigureVerdict; 7] = [
         FigureVerdict::Deviates,
         FigureVerdict::Missing,
         FigureVerdict::Invalid,
         FigureVerdict::Contended,
         FigureVerdict::Explained,
         FigureVerdict::Within,
+        FigureVerdict::Reported,
     ];
     let all: Vec<_> = verdicts.collect();
     let worst = WORST_FIRST
@@ -254,6 +255,7 @@ fn tolerance(figure: &Figure) -> String {
         Tolerance::Absolute(most) => number(most),
         Tolerance::AtLeast(least) => format!("from {}", number(least)),
         Tolerance::Range(from, to) => format!("{} .. {}", number(from), number(to)),
+        Tolerance::Any => "-".to_owned(),
     }
 }
 
@@ -309,6 +311,8 @@ mod tests {
         };
         let clean = figure(Some(10.0), Some(RunVerdict::Clean));
         let explained = figure(Some(6.0), None);
+        let reported = Figure::new("x", "s").within(Tolerance::Any);
+        let reported = reported.measured(Some(1.0), Some(RunVerdict::Clean));
         let contended = figure(Some(10.0), Some(RunVerdict::Contended));
         let invalid = figure(Some(10.0), Some(RunVerdict::Invalid));
         let missing = figure(None, None);
@@ -318,6 +322,7 @@ mod tests {
         assert!(conditions.text().ends_with(", packets late from 1ms on"));
         let mut figures = vec![];
         for (one, code) in [
+            (reported, 0),
             (clean, 0),
             (explained, 0),
             (contended, 3),
@@ -333,7 +338,8 @@ mod tests {
         assert_eq!(Reproduction::new(vec![]).exit_code(), 2);
         let all = Reproduced::new(&EXPERIMENTS[0], conditions, figures);
         let text = all.text();
-        assert!(text.contains("1 within, 1 explained, 1 deviates"), "{text}");
+        let counted = "1 within, 1 explained, 1 reported, 1 deviates";
+        assert!(text.contains(counted), "{text}");
         assert!(text.contains("explained: why"), "{text}");
     }
 }
