@@ -137,6 +137,7 @@ pub fn tests() -> Vec<Trial> {
             reproduce::links,
             reproduce::loss,
             reproduce::manet,
+            reproduce::overhead,
             reproduce::peers,
             reproduce::ring,
             reproduce::scale,

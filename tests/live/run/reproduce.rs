@@ -74,6 +74,10 @@ pub fn manet() {
     agrees("m-manet");
 }
 
+pub fn overhead() {
+    agrees("s-overhead");
+}
+
 pub fn peers() {
     agrees("t-p2p");
 }
