@@ -116,6 +116,7 @@ else
         [ "$kernel" = 7.2 ] || continue
         guest "$kernel link::qdisc" tests/vm/live.sh "$kernel" link::qdisc
         guest "$kernel tree" tests/vm/live.sh "$kernel" run::reproduce::tree
+        guest "$kernel compared" tests/vm/live.sh "$kernel" run::reproduce::compared
         # netem takes a seed since 6.6.
         guest "$kernel netem" tests/vm/live.sh "$kernel" netem
     done

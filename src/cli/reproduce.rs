@@ -89,6 +89,11 @@ pub struct Args {
     #[arg(long)]
     netem: bool,
 
+    /// With --netem, senders make no super-packets (gso_max_segs 1): netem counts the overhead of a frame once for a
+    /// super-packet, so TCP is faster than on the wire
+    #[arg(long, requires = "netem")]
+    no_gso: bool,
+
     /// In m-contention, also let loads occupy 512 MiB and some swap space of the host, as table 4.1 of its source does
     #[arg(long)]
     swap: bool,
@@ -229,6 +234,7 @@ fn measured(args: &Args) -> Result<(Reproduction, Option<Failure>), Failure> {
         holder: super::hold_run::command,
         own_thresholds: args.monitor.is_some(),
         netem: args.netem,
+        no_gso: args.no_gso,
         swap: args.swap,
         attempts: args.attempts.unwrap_or(if args.quick { 2 } else { 3 }),
         progress: &|step| to_stderr(format_args!("emud: {step}")),

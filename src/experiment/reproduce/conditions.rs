@@ -33,6 +33,9 @@ pub struct Conditions {
     pub attempts: u32,
     /// Whether thresholds of contention from a file applied instead of those of `emud run`.
     pub own_thresholds: bool,
+    /// Whether senders on netem made no super-packets; only if true.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_gso: bool,
     /// Lateness of a packet that makes a run invalid, in ns; null: none does.
     #[serde(default = "late_of_run")]
     pub late_ns: Option<u64>,
@@ -60,6 +63,7 @@ impl Conditions {
             seed: bench.settings.seed,
             attempts: bench.attempts,
             own_thresholds,
+            no_gso: bench.no_gso,
             late_ns: emulator.map(|emulator| nanoseconds(emulator.late)),
         }
     }
@@ -80,6 +84,9 @@ impl Conditions {
         );
         if self.own_thresholds {
             text += ", thresholds of contention from a file";
+        }
+        if self.no_gso {
+            text += ", netem without super-packets";
         }
         if let Some(late_ns) = self.late_ns {
             text += &format!(", packets late from {} on", time(late_ns));
@@ -135,5 +142,24 @@ mod tests {
         for name in ["m-chain", "m-contention"] {
             assert_eq!(of(name), (false, Some(1_000_000)), "{name}");
         }
+    }
+
+    #[test]
+    fn netem_without_super_packets_is_not_stock() {
+        let settings = Settings::quiet(1, Config::default());
+        let of = |no_gso| {
+            let bench = Bench {
+                netem: true,
+                no_gso,
+                ..Bench::tests(&settings, true)
+            };
+            let conditions = Conditions::now(&Experiment::named("s-ring").unwrap(), &bench);
+            let json = serde_json::to_string(&conditions).unwrap();
+            [
+                conditions.text().contains(", netem without super-packets"),
+                json.contains("\"no_gso\":true"),
+            ]
+        };
+        assert_eq!([of(true), of(false)], [[true; 2], [false; 2]]);
     }
 }

@@ -114,6 +114,8 @@ pub struct Bench<'a> {
     pub own_thresholds: bool,
     /// Whether experiments whose source compares with netem also run with it, in place of emud's links.
     pub netem: bool,
+    /// Whether the senders of these runs make no super-packets.
+    pub no_gso: bool,
     /// Whether m-contention also has loads that occupy swap space.
     pub swap: bool,
     /// How often a run is repeated until its verdict is clean.
@@ -217,6 +219,7 @@ impl<'a> Bench<'a> {
             holder: |_| unreachable!(),
             own_thresholds: false,
             netem: false,
+            no_gso: false,
             swap: false,
             attempts: 1,
             progress: &|_| {},

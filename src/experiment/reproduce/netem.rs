@@ -9,6 +9,8 @@ use crate::experiment::scenario::Plan;
 pub(super) enum Netem<'a> {
     /// One for each direction of each link, as `emud export netem` writes it.
     Exported,
+    /// The same, and TCP makes no super-packets, of which netem counts the overhead once.
+    Segments,
     /// A shell command in the node that has the device of the only link.
     Command(&'a str),
 }
@@ -28,7 +30,13 @@ impl Netem<'_> {
                     scenario: scenario.to_owned(),
                     problem: format!("{}: {e}", link.name),
                 });
-                Ok::<_, ReproduceError>(exported?.command)
+                let command = exported?.command;
+                Ok::<_, ReproduceError>(match self {
+                    Self::Segments => {
+                        format!("{command} && ip link set dev {device} gso_max_segs 1")
+                    }
+                    _ => command,
+                })
             };
             let up = export(ExportDirection::Up, &link.interface)?;
             commands.push((link.node.clone(), up));
@@ -52,14 +60,18 @@ mod tests {
     use super::super::live::Variant;
     use super::*;
 
-    #[test]
-    fn netem_replaces_the_links() {
-        let variant = Variant {
+    fn ring(netem: Netem<'static>) -> Variant<'static> {
+        Variant {
             scenario: "s-ring",
             nodes: Some(3),
-            netem: Some(Netem::Exported),
+            netem: Some(netem),
             ..Variant::default()
-        };
+        }
+    }
+
+    #[test]
+    fn netem_replaces_the_links() {
+        let variant = ring(Netem::Exported);
         let plan = variant.plan().unwrap();
         assert!(plan.links.is_empty());
         assert_eq!(plan.wires.len(), 3);
@@ -93,5 +105,20 @@ mod tests {
         let plan = classes.plan().unwrap();
         let sender = plan.nodes.iter().find(|node| node.name == "sender");
         assert_eq!(sender.unwrap().prepare.last().unwrap(), "true");
+    }
+
+    #[test]
+    fn without_super_packets_netem_counts_each_frame() {
+        let [with, without] =
+            [Netem::Exported, Netem::Segments].map(|netem| ring(netem).plan().unwrap());
+        assert!(without.links.is_empty());
+        for (with, without) in with.nodes.iter().zip(&without.nodes) {
+            let commands = with.prepare.iter().map(|command| {
+                let device = command.split(' ').nth(4).unwrap();
+                format!("{command} && ip link set dev {device} gso_max_segs 1")
+            });
+            let commands: Vec<_> = commands.collect();
+            assert_eq!((&without.prepare, commands.len()), (&commands, 2));
+        }
     }
 }

@@ -9,7 +9,7 @@ use super::counts::{Counts, worst};
 use super::live::Variant;
 use super::netem::Netem;
 use super::{Bench, Experiment, Figure, ReproduceError, Tolerance, s_overhead};
-use crate::experiment::results::{Estimate, anova, jain, z};
+use crate::experiment::results::{Estimate, MANY, anova, jain, z};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "s-ring",
@@ -18,7 +18,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     method: "packets of UDP at 95.7 % of the rate counted at both ends, TCP transfers counted by their senders, \
              10 runs of 60 s, begun 5 s apart, at 20 Mbit/s instead of 1 Gbit/s; --quick: one run of 5 s, begun \
              1 s apart. With --netem each run again with stock netem, and tests of the rates of TCP as the source \
-             has them: Z, and ANOVA with Bonferroni's correction",
+             has them, Z and ANOVA with Bonferroni's correction, of at least 30 flows of each ring",
     scenarios: &["s-ring"],
     thresholds: None,
     measure,
@@ -103,7 +103,7 @@ fn significance(compared: &[Rates]) -> Vec<Figure> {
             continue;
         };
         let nodes = rates.nodes;
-        // Of fewer than 30 flows, --quick, there is none.
+        // Of fewer than 30 flows there is none.
         if let Some(test) = z(&emud, &netem) {
             let figure = rates.test(format!("{nodes} nodes, TCP: emud and netem, p of Z"));
             figures.push(figure.measured(Some(test.p), rates.verdict));
@@ -138,7 +138,8 @@ fn ring(
     nodes: u16,
     load: Load,
 ) -> Result<(Vec<Figure>, Option<Rates>), ReproduceError> {
-    let (times, seconds, step) = if bench.quick { (1, 5, 1) } else { (10, 60, 5) };
+    let (seconds, step) = if bench.quick { (5, 1) } else { (60, 5) };
+    let times = times(bench, nodes, load);
     let name = match load {
         Load::Udp => "UDP",
         Load::UdpBoth => "UDP in both directions",
@@ -164,7 +165,11 @@ fn ring(
     };
     let runs: Result<Vec<_>, _> = (0..times).map(|_| bench.run(&variant)).collect();
     let runs = runs?;
-    let netem = (0..times).map(|_| bench.with_netem(&variant, Netem::Exported));
+    let stock = match bench.no_gso {
+        true => Netem::Segments,
+        false => Netem::Exported,
+    };
+    let netem = (0..times).map(|_| bench.with_netem(&variant, stock));
     let netem: Option<Vec<_>> = netem.collect::<Result<_, _>>()?;
     let netem = netem.unwrap_or_default();
     let verdict = worst(&runs);
@@ -228,6 +233,15 @@ fn ring(
     })
 }
 
+/// Returns the number of runs: with netem, TCP has as many flows as the Z test needs.
+fn times(bench: &Bench<'_>, nodes: u16, load: Load) -> usize {
+    let times = if bench.quick { 1 } else { 10 };
+    match bench.netem && load == Load::Tcp {
+        true => times.max(MANY.div_ceil(nodes.into())),
+        false => times,
+    }
+}
+
 /// Ports to which the nodes send.
 fn senders(nodes: u16, base: u16) -> impl Iterator<Item = u16> {
     (1..=nodes).map(move |index| base + index)
@@ -253,6 +267,8 @@ fn mean(values: Option<&[f64]>) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::experiment::reproduce::FigureVerdict;
+    use crate::experiment::run::Settings;
+    use emud_monitor::Config;
 
     fn rates(nodes: u16, netem: impl Fn(usize) -> f64) -> Rates {
         Rates {
@@ -303,6 +319,21 @@ mod tests {
         assert_eq!(far, [FigureVerdict::Deviates; 2]);
         let varying = of(|n| 93.9 + 0.7 * (n % 4) as f64);
         assert_eq!(varying, [FigureVerdict::Deviates; 2]);
+    }
+
+    #[test]
+    fn with_netem_there_are_flows_for_a_z_test() {
+        let settings = Settings::quiet(1, Config::default());
+        let of = |netem, quick| {
+            let bench = Bench {
+                netem,
+                ..Bench::tests(&settings, quick)
+            };
+            let all = [(5, Load::Tcp), (8, Load::Tcp), (5, Load::UdpBoth)];
+            all.map(|(nodes, load)| times(&bench, nodes, load))
+        };
+        assert_eq!([of(false, true), of(true, true)], [[1; 3], [6, 4, 1]]);
+        assert_eq!([of(false, false), of(true, false)], [[10; 3]; 2]);
     }
 
     #[test]

@@ -40,6 +40,11 @@ impl Bench {
     }
 }
 
+/// Whether this kernel and tc have netem; a caller that expects it has tests that fail without.
+pub fn is_there() -> bool {
+    pairs::has_netem() || lab::promised("EMUD_EXPECT", "netem")
+}
+
 /// And further resources to end after them.
 pub fn tests() -> (Vec<Trial>, Bench) {
     let mut trials = vec![
@@ -47,7 +52,7 @@ pub fn tests() -> (Vec<Trial>, Bench) {
         trial::test(When::Here, "netem::closed_forms", model::closed_forms),
     ];
     let bench = Bench::default();
-    if pairs::has_netem() || lab::promised("EMUD_EXPECT", "netem") {
+    if is_there() {
         for example in examples::EXAMPLES {
             let name = format!("side by side: {}", example.command);
             trials.push(bench.trial(&name, move |pairs| {

@@ -20,10 +20,11 @@ mod user;
 mod verdict;
 
 use libtest_mimic::Trial;
+use support::trial::When;
 use support::{host, named, trial};
 
 pub fn tests() -> Vec<Trial> {
-    named![fn();
+    let mut tests = Vec::from(named![fn();
         Here:
             program::sees_the_link,
             program::exit_code_is_passed_on,
@@ -156,9 +157,12 @@ pub fn tests() -> Vec<Trial> {
             scale::hellos_of_256_stations,
             verdict::a_hog_is_named,
             verdict::without_it_the_run_is_clean;
-    ]
-    .map(|(when, name, test)| {
+    ]);
+    if crate::netem::is_there() {
+        tests.push((When::Full, "reproduce::compared", reproduce::compared));
+    }
+    let tests = tests.into_iter().map(|(when, name, test)| {
         trial::test(when, format!("run::{name}"), move || host::on_a_host(test))
-    })
-    .into()
+    });
+    tests.collect()
 }

@@ -29,10 +29,14 @@ fn reproduce(folder: &Folder, name: &str) -> Command {
     emud
 }
 
-/// The published experiment, each figure within its tolerance or explained.
 fn agrees(name: &str) {
+    figures(name, &[]);
+}
+
+/// The published experiment, each figure within its tolerance or explained.
+fn figures(name: &str, more: &[&str]) -> Vec<Value> {
     let folder = Folder::new();
-    let output = reproduce(&folder, name).output().unwrap();
+    let output = reproduce(&folder, name).args(more).output().unwrap();
     let err = String::from_utf8_lossy(&output.stderr);
     let document: Value =
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{err}"));
@@ -48,10 +52,30 @@ fn agrees(name: &str) {
         );
     }
     assert_eq!(output.status.code(), Some(0), "{err}");
+    figures.clone()
 }
 
 pub fn chain() {
     agrees("m-chain");
+}
+
+/// Beside stock netem, whose TCP is faster with super-packets: it counts the overhead of a frame once for one.
+pub fn compared() {
+    let beside = |figures: &[Value]| {
+        let all = figures.iter();
+        all.filter(|figure| figure["netem"].is_number()).count()
+    };
+    let scale = figures("t-scale", &["--netem"]);
+    assert!(beside(&scale) > 0, "{scale:?}");
+    for more in [&["--netem"][..], &["--netem", "--no-gso"]] {
+        let ring = figures("s-ring", more);
+        // UDP in one and in both directions, TCP and its fairness, of two rings.
+        assert_eq!(beside(&ring), 8, "{more:?}");
+        for test in ["p of Z", "p of ANOVA"] {
+            let name = |figure: &&Value| figure["figure"].as_str().unwrap().contains(test);
+            assert_eq!(ring.iter().filter(name).count(), 2, "{more:?}, {test}");
+        }
+    }
 }
 
 pub fn contention() {
