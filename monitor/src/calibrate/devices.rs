@@ -139,10 +139,16 @@ impl Devices {
             (Some(Class::External), _) | (None, NetClass::External) => "external",
             (Some(Class::Internal), _) | (None, NetClass::Internal) => "internal",
         };
+        let own_ns = self.config.device_windows.get(&name).copied().map(ns);
+        let window_ns = own_ns.unwrap_or(self.window_ns);
         let own = self.config.devices.get(&name);
-        let threshold = own.map(|rate| bytes(*rate, self.window_ns));
+        let threshold = own.map(|rate| bytes(*rate, window_ns));
+        let empty = Tally {
+            window_ns: own_ns,
+            ..self.empty.clone()
+        };
         Some(Watched {
-            watch: Watch::new(self.window_ns, threshold, &self.empty),
+            watch: Watch::new(window_ns, threshold, &empty),
             name,
             class,
         })

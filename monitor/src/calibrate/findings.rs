@@ -46,6 +46,8 @@ pub struct Measure {
 pub struct Tally {
     /// Distribution of the values.
     pub distribution: Distribution,
+    /// Length of its sliding window; `None`: that of the measure, or there is none.
+    pub window_ns: Option<u64>,
     /// Threshold in the criterion's unit. `None`: a CPU or disk has the criterion's threshold, any
     /// other member is not judged.
     pub threshold: Option<u64>,

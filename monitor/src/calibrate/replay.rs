@@ -81,6 +81,7 @@ impl Replay {
         let start_ns = header.start_mono_ns;
         let empty = Tally {
             distribution: Distribution::new()?,
+            window_ns: None,
             threshold: None,
             alarms: 0,
             first_ns: None,

@@ -231,6 +231,34 @@ fn classes_follow_the_configuration_and_members_their_names() {
 }
 
 #[test]
+fn a_device_with_a_window_is_judged_in_it() {
+    let name = |ifindex, name: &str| Event::Interface {
+        ifindex,
+        netns: 7,
+        name: name.into(),
+    };
+    let mut events = vec![name(1, "eth0"), name(2, "eth1")];
+    let both = |n: u64| [1, 2].map(|of| packet(10 * n * MS, 1_000, of, NetClass::External));
+    events.extend((0..10).flat_map(both));
+    let mut config = network(Duration::from_millis(10), 1_000_000_000);
+    let net = config.network.as_mut().unwrap();
+    net.devices = BTreeMap::from(["eth0", "eth1"].map(|name| (name.to_owned(), 800_000)));
+    net.device_windows = BTreeMap::from([("eth1".to_owned(), Duration::from_millis(50))]);
+    let found = findings(&events, &config);
+    let external = &found.measures["external"];
+    assert_eq!(external.window_ns, Some(10 * MS));
+    assert_eq!(external.total.distribution.max(), Some(2_000));
+    let of = |name: &str| {
+        let tally = &external.members[name];
+        let max = tally.distribution.max();
+        (tally.window_ns, tally.threshold, max, tally.first_ns)
+    };
+    assert_eq!(of("eth0"), (None, Some(1_000), Some(1_000), Some(0)));
+    let fifth = Some(40 * MS);
+    assert_eq!(of("eth1"), (Some(50 * MS), Some(5_000), Some(5_000), fifth));
+}
+
+#[test]
 fn disks_have_thresholds_of_their_own() {
     let disk = |device, name: &str| Event::Disk {
         device,

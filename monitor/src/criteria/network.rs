@@ -39,6 +39,11 @@ table! {
         Key::new(Kind::Named(Device::Interface, Of::Rate), "device_bytes").threshold()
             .flag("device", "IFACE=RATE").also(&["devices", "disks", "interface"]);
 
+    /// Window of a single interface with a rate, if it differs from `window`
+    "device-window" device_windows: BTreeMap<String, Duration> = BTreeMap::new(),
+        Key::new(Kind::Named(Device::Interface, Of::Window(MS, 10 * SECOND)), "device_window_ns")
+            .flag("device-window", "IFACE=TIME").also(&["device-windows"]);
+
     impl {
         const ALSO: &'static [&'static str] = &["net"];
 
@@ -73,15 +78,29 @@ fn conflicts(values: &Values) -> Vec<Conflict> {
             help: "remove one of the two: class = \"ignored\" or the threshold",
         });
     }
-    let window_ns = u128::from(values.number("window").unwrap_or(0));
+    let windows = values.named::<u64>("device-window");
+    let without = |name: &&String| !devices.contains_key(*name);
+    for name in windows.keys().filter(without) {
+        found.push(Conflict {
+            between: vec![("device-window", Some(name.clone())), ("device", Some(name.clone()))],
+            gives_way: true,
+            title: format!("`{name}` has a separate window, but no separate threshold"),
+            help: "add its threshold, device.NAME = \"900Mbit\", or remove the window",
+        });
+    }
     let both = ["external", "internal"].map(|key| (key, None, values.number(key)));
     let devices = devices.into_iter().map(|(name, rate)| ("device", Some(name), Some(rate)));
     for (key, name, rate) in both.into_iter().chain(devices) {
+        let own = name.as_ref().and_then(|name| Some((name.clone(), *windows.get(name)?)));
+        let (window, window_ns) = match own {
+            Some((name, ns)) => (("device-window", Some(name)), Some(ns)),
+            None => (("window", None), values.number("window")),
+        };
         // The kernel counts bytes: a threshold below one byte would always be reached.
-        let reached_by_none = |bit_s| u128::from(bit_s) * window_ns < 8 * u128::from(SECOND);
-        if rate.is_some_and(reached_by_none) {
+        let bits = |bit_s: u64| u128::from(bit_s) * u128::from(window_ns.unwrap_or(0));
+        if rate.is_some_and(|bit_s| bits(bit_s) < 8 * u128::from(SECOND)) {
             found.push(Conflict {
-                between: vec![(key, name), ("window", None)],
+                between: vec![(key, name), window],
                 gives_way: false,
                 title: "$0/s is less than a byte in a window of $1".into(),
                 help: "idle devices would reach it: raise the rate or the window, or switch \
@@ -103,8 +122,8 @@ impl Watch for Network {
     })];
 
     fn set(&self, kernel: &mut Settings) -> Result<(), String> {
-        let bytes = |bit_s: u64| {
-            let bits = u128::from(bit_s) * self.window.as_nanos() / 1_000_000_000;
+        let bytes = |bit_s: u64, window: Duration| {
+            let bits = u128::from(bit_s) * window.as_nanos() / 1_000_000_000;
             (bits / 8) as u64
         };
         let classes = [
@@ -112,12 +131,15 @@ impl Watch for Network {
             (abi::EMUD_WINDOW_INTERNAL, self.internal_bit_s),
         ];
         for (w, bit_s) in classes {
-            kernel.window(w, self.window, bit_s.map(bytes));
+            kernel.window(w, self.window, bit_s.map(|bit_s| bytes(bit_s, self.window)));
         }
         let named: BTreeSet<&String> = self.devices.keys().chain(self.classes.keys()).collect();
         for device in named {
             let own = match self.devices.get(device) {
-                Some(bit_s) => kernel.device_window(device, self.window, bytes(*bit_s))?,
+                Some(bit_s) => {
+                    let window = self.device_windows.get(device).copied().unwrap_or(self.window);
+                    kernel.device_window(device, window, bytes(*bit_s, window))?
+                }
                 None => abi::EMUD_WINDOW_NONE,
             };
             let window = match self.classes.get(device) {
@@ -190,6 +212,28 @@ impl Watch for Network {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_device_has_its_window_or_that_of_all() {
+        let of = |name: &str, bit_s: u64| (name.to_owned(), bit_s);
+        let network = Network {
+            devices: [of("eth0", 900_000_000), of("eth1", 80_000)].into(),
+            device_windows: [("eth0".to_owned(), Duration::from_millis(50))].into(),
+            ..Network::default()
+        };
+        let config = crate::config::Config {
+            network: Some(network),
+            ..crate::config::Config::default()
+        };
+        let settings = Settings::of(&config, 2).unwrap();
+        assert_eq!(settings.devices, ["eth0", "eth1"]);
+        let kernel = settings.config;
+        let window = |w: u32| (kernel.window_ns[w as usize], kernel.threshold[w as usize]);
+        let own = abi::EMUD_WINDOW_DEVICES;
+        assert_eq!(window(own), (50 * MS, 5_625_000));
+        assert_eq!(window(own + 1), (10 * MS, 100));
+        assert_eq!(window(abi::EMUD_WINDOW_EXTERNAL), (10 * MS, 612_500));
+    }
 
     #[test]
     fn one_namespace_is_named_for_a_device_but_not_for_several() {

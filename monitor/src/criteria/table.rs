@@ -68,6 +68,8 @@ pub enum Of {
     Rate,
     /// Minimum and maximum in ns, or `"ignored"`.
     Time(u64, u64),
+    /// Minimum and maximum in ns, or `"off"`, which removes the device.
+    Window(u64, u64),
 }
 
 /// A value; the [`Kind`] determines the unit of a number.

@@ -2,6 +2,7 @@
 //! The configuration as the log has it: ns, bytes, pages; null: not configured.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::ser::SerializeMap;
@@ -34,14 +35,17 @@ impl Serialize for Thresholds {
 fn table(section: &Section, config: &Config) -> Option<Map<String, Json>> {
     let values = (section.get)(config)?;
     let window_ns = values.number("window").unwrap_or(0);
+    let windows = values.named("device-window");
     let keys = section.keys.iter().filter_map(|key| {
         let value = values.0.get(key.name)?;
-        Some((key.log.to_owned(), json(key.kind, value, window_ns)))
+        let json = json(key.kind, value, window_ns, &windows);
+        Some((key.log.to_owned(), json))
     });
     Some(keys.collect())
 }
 
-fn json(kind: Kind, value: &Value, window_ns: u64) -> Json {
+/// `windows`: those of single devices.
+fn json(kind: Kind, value: &Value, window_ns: u64, windows: &BTreeMap<String, u64>) -> Json {
     match (value, kind) {
         (Value::Off, _) => Json::Null,
         (Value::Number(bit_s), Kind::Rate | Kind::Named(_, Of::Rate)) => {
@@ -52,7 +56,10 @@ fn json(kind: Kind, value: &Value, window_ns: u64) -> Json {
         (Value::Word(word), _) => (*word).into(),
         (Value::Named(devices), _) => {
             let devices = devices.iter();
-            let one = |(name, value): (&String, &_)| (name.clone(), json(kind, value, window_ns));
+            let one = |(name, value): (&String, &_)| {
+                let window_ns = windows.get(name).copied().unwrap_or(window_ns);
+                (name.clone(), json(kind, value, window_ns, windows))
+            };
             Json::Object(devices.map(one).collect())
         }
     }
@@ -113,6 +120,10 @@ fn of_key(key: &Key) -> Json {
                     "ns, by name",
                     json!({ "type": ["integer", "null"], "minimum": 0 }),
                 ),
+                Of::Window(least, most) => (
+                    "ns, by name",
+                    json!({ "type": "integer", "minimum": least, "maximum": most }),
+                ),
             };
             (
                 unit,
@@ -138,6 +149,8 @@ fn in_window(bit_s: u64, window_ns: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -148,5 +161,19 @@ mod tests {
         assert_eq!(network["external_bytes"], 612_500);
         assert_eq!(network["internal_bytes"], 1_250_000);
         assert_eq!(in_window(u64::MAX, 10_000_000_000), u64::MAX);
+    }
+
+    #[test]
+    fn a_rate_is_in_the_window_of_its_device() {
+        let mut config = Config::default();
+        let network = config.network.as_mut().unwrap();
+        network.devices = ["eth0", "eth1"].map(|name| (name.to_owned(), 900_000_000)).into();
+        let window = ("eth0".to_owned(), Duration::from_millis(50));
+        network.device_windows = [window].into();
+        let thresholds = serde_json::to_value(Thresholds::from(&config)).unwrap();
+        let network = &thresholds["network"];
+        let bytes = json!({ "eth0": 5_625_000, "eth1": 1_125_000 });
+        assert_eq!(network["device_bytes"], bytes);
+        assert_eq!(network["device_window_ns"], json!({ "eth0": 50_000_000 }));
     }
 }

@@ -161,7 +161,9 @@ mod tests {
             for (n, key) in section.keys.iter().enumerate() {
                 let Some(flag) = key.flag else { continue };
                 let value = match key.kind {
-                    Kind::Time(..) | Kind::Named(_, Of::Time(..)) => format!("{}ms", 150 + n),
+                    Kind::Time(..) | Kind::Named(_, Of::Time(..) | Of::Window(..)) => {
+                        format!("{}ms", 150 + n)
+                    }
                     Kind::Rate | Kind::Named(_, Of::Rate) => format!("{}Gbit", n + 2),
                     Kind::Word(words) => words[words.len() - 1].to_owned(),
                     Kind::Named(_, Of::Word(words)) => words[0].to_owned(),

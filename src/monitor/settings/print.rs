@@ -71,7 +71,9 @@ fn plain(kind: Kind, value: &Value) -> String {
         (_, Value::Word(word)) => (*word).into(),
         (Kind::Named(_, Of::Time(..)), Value::Off) => IGNORED.into(),
         (_, Value::Off) => OFF.into(),
-        (Kind::Time(..) | Kind::Named(_, Of::Time(..)), Value::Number(ns)) => Time(*ns).to_string(),
+        (Kind::Time(..) | Kind::Named(_, Of::Time(..) | Of::Window(..)), Value::Number(ns)) => {
+            Time(*ns).to_string()
+        }
         (Kind::Rate | Kind::Named(_, Of::Rate), Value::Number(bit_s)) => Rate(*bit_s).to_string(),
         (Kind::Share(..), Value::Number(millionths)) => {
             Percent(*millionths as f64 / 1e6).to_string()

@@ -39,7 +39,7 @@ pub(crate) fn single(key: &Key, value: &Located<Value>) -> Result<Setting, Mista
 pub(crate) fn device(of: Of, name: &str, value: &Located<Value>) -> Result<Setting, Mistake> {
     match (of, &value.value) {
         (Of::Word(words), _) => word(value, name, words),
-        (Of::Rate, Value::Text(text)) if text == OFF => Ok(Setting::Off),
+        (Of::Rate | Of::Window(..), Value::Text(text)) if text == OFF => Ok(Setting::Off),
         (Of::Rate, _) => rate(value, name).map(Setting::Number),
         (Of::Time(..), Value::Text(text)) if text == IGNORED => Ok(Setting::Off),
         (Of::Time(..), Value::Text(text)) if text == OFF => Err(Mistake::new(
@@ -47,7 +47,9 @@ pub(crate) fn device(of: Of, name: &str, value: &Located<Value>) -> Result<Setti
             "a single disk cannot be `off`",
             "did you mean \"ignored\"?",
         )),
-        (Of::Time(least, most), _) => time(value, name, least..=most).map(Setting::Number),
+        (Of::Time(least, most) | Of::Window(least, most), _) => {
+            time(value, name, least..=most).map(Setting::Number)
+        }
     }
 }
 

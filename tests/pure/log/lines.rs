@@ -64,6 +64,8 @@ fn full_config() -> Config {
     let network = config.network.as_mut().unwrap();
     network.classes.insert("eth1".into(), Class::Ignored);
     network.devices.insert("eth0".into(), 900_000_000);
+    let window = Duration::from_millis(50);
+    network.device_windows.insert("eth0".into(), window);
     let disk = config.disk.as_mut().unwrap();
     disk.devices.insert("sda".into(), None);
     disk.devices
@@ -111,7 +113,8 @@ fn every_line_is_as_described() {
     let counts = ["start", "hooks", "alarm", "clear", "drops", "end"].map(of);
     assert_eq!(counts, [1, 1, scopes().len(), scopes().len(), 1, 1]);
     let network = &lines[0]["config"]["network"];
-    assert_eq!(network["device_bytes"], json!({"eth0": 1_125_000}));
+    assert_eq!(network["device_bytes"], json!({"eth0": 5_625_000}));
+    assert_eq!(network["device_window_ns"], json!({"eth0": 50_000_000}));
     assert_eq!(network["class"], json!({"eth1": "ignored"}));
     let disk = json!({"sda": null, "sdb": 50_000_000});
     assert_eq!(lines[0]["config"]["disk"]["device_theta_ns"], disk);
@@ -148,7 +151,13 @@ fn a_short_run_is_as_described() {
 fn the_schema_refuses_what_is_not_described() {
     let mut wrong = vec![];
     for line in every_line().into_iter().chain(kinds()) {
-        let spoilt = spoilt(&line, "", &["class", "device_bytes", "device_theta_ns"]).into_iter();
+        let by_name = [
+            "class",
+            "device_bytes",
+            "device_theta_ns",
+            "device_window_ns",
+        ];
+        let spoilt = spoilt(&line, "", &by_name).into_iter();
         // Without its type the definition of a line is unknown.
         let known = spoilt.filter(|(what, _)| {
             !["/type of another type", " without type", " of another type"].contains(&&**what)

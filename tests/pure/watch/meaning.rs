@@ -52,6 +52,7 @@ fn the_example_in_the_documentation() {
                 ("eth1", Class::Ignored),
             ]),
             devices: map(&[("eth0", 900_000_000)]),
+            device_windows: map(&[("eth0", MS(50))]),
             ..Network::default()
         }),
         disk: Some(Disk {
@@ -135,6 +136,7 @@ fn every_key_of_a_file() {
         internal = "2.5Gbit/s"
         class."eth0.100" = "internal"
         device."eth0.100" = "8kbit"
+        device-window."eth0.100" = "2s"
         [disk]
         theta = "1h"
         device = { sda = "1ms", "cciss!c0d0" = "ignored" }
@@ -151,6 +153,7 @@ fn every_key_of_a_file() {
             internal_bit_s: Some(2_500_000_000),
             classes: map(&[("eth0.100", Class::Internal)]),
             devices: map(&[("eth0.100", 8_000)]),
+            device_windows: map(&[("eth0.100", MS(2000))]),
         }),
         memory: Some(Memory {
             window: MS(1000),
@@ -213,6 +216,7 @@ fn off() {
 fn the_command_line_wins() {
     let file = "cpu.theta = \"20ms\"\ncpu.basis = \"idle\"\nmemory = \"off\"\n\
                 network.device = { eth0 = \"5Mbit\", eth1 = \"6Mbit\" }\n\
+                network.device-window.eth1 = \"50ms\"\n\
                 disk.device.sda = \"5ms\"\nalarms.limit = 7";
     let arguments = [
         Argument::set("cpu.theta = 30ms"),

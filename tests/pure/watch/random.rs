@@ -38,12 +38,13 @@ fn networks() -> impl Strategy<Value = Network> {
     // 8 kbit/s are a byte in the shortest window.
     let rate = 8_000..=1_000_000_000_000u64;
     let class = select(vec![Class::External, Class::Internal, Class::Ignored]);
+    let own = prop::option::of(times(MS..=10_000 * MS));
     (
         times(MS..=10_000 * MS),
         prop::option::of(rate.clone()),
         prop::option::of(rate.clone()),
         prop::collection::btree_map(names(15), class, 0..4),
-        prop::collection::btree_map(names(15), rate, 0..4),
+        prop::collection::btree_map(names(15), (rate, own), 0..4),
     )
         .prop_filter_map(
             "a threshold",
@@ -53,12 +54,17 @@ fn networks() -> impl Strategy<Value = Network> {
                     .filter(|(name, _)| classes.get(name) != Some(&Class::Ignored))
                     .collect();
                 let watched = external.is_some() || internal.is_some() || !devices.is_empty();
+                let own = devices.iter();
+                let own = own.filter_map(|(name, (_, own))| Some((name.clone(), (*own)?)));
+                let device_windows = own.collect();
+                let rates = devices.into_iter().map(|(name, (rate, _))| (name, rate));
                 watched.then_some(Network {
                     window,
                     external_bit_s: external,
                     internal_bit_s: internal,
                     classes,
-                    devices,
+                    devices: rates.collect(),
+                    device_windows,
                 })
             },
         )

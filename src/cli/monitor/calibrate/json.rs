@@ -76,7 +76,7 @@ fn values(row: &Row, measure: &Measure) -> Values {
 
 fn distribution(row: &Row, tally: &Tally) -> Distribution {
     let d = &tally.distribution;
-    let quantile = |q| d.quantile(q).map(|v| row.value(v));
+    let quantile = |q| d.quantile(q).map(|v| row.value_of(tally, v));
     Distribution {
         count: d.count(),
         open: d.open(),
@@ -84,9 +84,9 @@ fn distribution(row: &Row, tally: &Tally) -> Distribution {
         p90: quantile(0.9),
         p99: quantile(0.99),
         p99_9: quantile(0.999),
-        max: d.max().map(|v| row.value(v)),
+        max: d.max().map(|v| row.value_of(tally, v)),
         max_is_open: d.max_is_open(),
-        threshold: tally.threshold.map(|v| row.value(v)),
+        threshold: tally.threshold.map(|v| row.value_of(tally, v)),
         alarms: tally.alarms,
     }
 }

@@ -3,7 +3,9 @@
 
 use emud::text::{count, quantity};
 use emud_monitor::Config;
-use emud_monitor::calibrate::{Findings, Measure, Outcome, Suggestion, in_threshold_unit, suggest};
+use emud_monitor::calibrate::{
+    Findings, Measure, Outcome, Suggestion, Tally, in_threshold_unit, suggest,
+};
 use emud_monitor::criteria::table::Kind;
 use emud_monitor::criteria::{Criterion, Measured};
 use emud_monitor::event::Watched;
@@ -57,9 +59,15 @@ impl Row {
         in_threshold_unit(self.measured, value, self.good.window_ns)
     }
 
+    /// The same, of a member, which may have a separate window.
+    pub fn value_of(&self, tally: &Tally, value: u64) -> u64 {
+        let window_ns = tally.window_ns.or(self.good.window_ns);
+        in_threshold_unit(self.measured, value, window_ns)
+    }
+
     /// Formats a value of this criterion.
-    pub fn text(&self, value: u64) -> String {
-        self.quantity(self.value(value))
+    pub fn text(&self, tally: &Tally, value: u64) -> String {
+        self.quantity(self.value_of(tally, value))
     }
 
     /// Formats a value in the unit of the threshold.

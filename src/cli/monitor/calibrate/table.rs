@@ -76,7 +76,8 @@ fn criterion(rows: &mut Vec<Vec<String>>, report: &CalibrationReport, row: &Row)
     // A single member equals the total.
     let shown = if members.len() > 1 { MEMBERS } else { 0 };
     for (name, tally) in members.iter().take(shown) {
-        rows.push(line(row, format!("  {name}"), tally, String::new()));
+        let window = tally.window_ns.map_or(String::new(), |ns| format!(", {}", time(ns)));
+        rows.push(line(row, format!("  {name}{window}"), tally, String::new()));
     }
     if members.len() > MEMBERS {
         let more = members.len() - MEMBERS;
@@ -91,15 +92,15 @@ fn criterion(rows: &mut Vec<Vec<String>>, report: &CalibrationReport, row: &Row)
 fn line(row: &Row, name: String, tally: &Tally, first: String) -> Vec<String> {
     let d = &tally.distribution;
     let quantile = |q| match d.quantile(q) {
-        Some(value) => row.text(value),
+        Some(value) => row.text(tally, value),
         None => "-".into(),
     };
     let cut = if d.max_is_open() { "+" } else { "" };
     let max = match d.max() {
-        Some(value) => row.text(value) + cut,
+        Some(value) => row.text(tally, value) + cut,
         None => "-".into(),
     };
-    let theta = tally.threshold.map_or(String::new(), |t| row.text(t));
+    let theta = tally.threshold.map_or(String::new(), |t| row.text(tally, t));
     vec![
         name,
         count(d.count()),
