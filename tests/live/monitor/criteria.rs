@@ -115,6 +115,34 @@ pub fn network() {
     verdict.end();
 }
 
+/// Three bursts of 25 frames are much for a window of 10 ms and little for one of 10 s.
+pub fn windows() {
+    let mut verdict = Verdict::default();
+    let watch = watch(&[
+        "--only",
+        "network",
+        "--external",
+        "off",
+        "--internal",
+        "off",
+        "--device",
+        "mshort=1Mbit/s",
+        "--device",
+        "mlong=1Mbit/s",
+        "--device-window",
+        "mlong=10s",
+    ]);
+    let wires = Wires::new(&["mshort", "mlong"]);
+    let of = |line: &Line, device: &str| line.is("alarm") && line.json["scope"]["name"] == device;
+    wires.load(&[]).ask("bursts 3 50 30000000");
+    let short = watch.next(0, PATIENCE, |line| of(line, "mshort"));
+    verdict.same("an alarm over 10 ms", true, short.is_some());
+    let long = watch.since(0).iter().any(|line| of(line, "mlong"));
+    verdict.same("an alarm over 10 s", false, long);
+    contended(&mut verdict, watch, "network");
+    verdict.end();
+}
+
 fn bursts(verdict: &mut Verdict, watch: &Watch, wires: &Wires, criterion: &str) {
     let mut load = wires.load(&[]);
     // Packets of other tests may have begun the episode that is open now: it is not the load's.

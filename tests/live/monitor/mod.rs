@@ -28,6 +28,7 @@ pub fn tests() -> Vec<Trial> {
             criteria::network,
             criteria::paging,
             criteria::steal,
+            criteria::windows,
             alarms::application,
             alarms::limit,
             alarms::metrics,
