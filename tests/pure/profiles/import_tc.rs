@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Trees of qdiscs as bottlenecks.
 
+use std::io::Write;
+use std::process::Command;
+
 use emud::bottleneck::{Class, Limits, Schedule};
 use emud::convert::import::{self, Header, Imported};
 use emud::profile::{Aqm, Length, Profile, Queue, Red, Rule, Stage, Target};
@@ -73,6 +76,27 @@ fn a_tree_of_htb() {
             "destination = \"10.0.2.0/24\""
         ]
     );
+}
+
+/// The program reads standard input, and needs no name for it.
+#[test]
+fn a_script_in_a_pipe() {
+    let run = |script: &str| {
+        // Less than a pipe holds.
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(script.as_bytes()).unwrap();
+        drop(writer);
+        let mut emud = Command::new(env!("CARGO_BIN_EXE_emud"));
+        let out = emud.args(["import", "tc", "-"]).stdin(reader);
+        let out = out.output().unwrap();
+        let [toml, said] = [out.stdout, out.stderr].map(|text| String::from_utf8(text).unwrap());
+        (out.status.code(), toml, said)
+    };
+    let expected = import(TREE, None).toml;
+    assert_eq!(run(TREE), (Some(0), expected, String::new()));
+    let (code, toml, said) = run(&TREE.replace("rate 10mbit", "rate ten"));
+    assert_eq!((code, toml.as_str()), (Some(65), ""), "{said}");
+    assert!(said.contains("ten"), "{said}");
 }
 
 /// The pilot's: strict bands, one of them with a bucket of one frame. The first number of a flowid has no effect.
