@@ -372,3 +372,78 @@ fn histogram(counters: &Counters) -> (f64, u64, Vec<(f64, u64)>) {
 
 /// The classifier's first octave has steps of one unit, so every bound is the end of a class.
 const _: () = assert!(*BOUNDS_LOG2.start() > EMUD_HIST_UNIT + 4);
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::datapath::show::service::BottleneckReport;
+    use crate::datapath::survey::made_up::snapshot;
+    use crate::metrics::{Format, exposition, registry};
+
+    /// All values differ, and classes with classes below them have no lines.
+    #[test]
+    fn figures_of_a_class_are_those_of_show() {
+        let class = |name: &str, queue| ClassReport {
+            name: Some(name.to_owned()),
+            parent: None,
+            priority: 1,
+            weight: 2,
+            rate_bit_s: None,
+            ceil_bit_s: None,
+            queue,
+            sent_packets: 3,
+            sent_bytes: 4,
+            mean_rate_bit_s: 5,
+            dropped_full: 6,
+            dropped_expired: 7,
+            dropped_aqm: 8,
+            marked: 9,
+            wait_ns: 1_000_000_010,
+            mean_wait_ns: Some(11),
+            longest_wait_ns: 2_000_000_012,
+            backlog_packets: 13,
+            backlog_bytes: 14,
+        };
+        let leaf = class("leaf", Some("50p".to_owned()));
+        let shown = serde_json::to_value(&leaf).unwrap();
+        let mut all = snapshot(0, 1);
+        all.links[0].bottlenecks = vec![BottleneckReport {
+            name: "b".to_owned(),
+            rate_bit_s: 15,
+            schedule: "htb",
+            classes: vec![class("inner", None), leaf],
+        }];
+        let mut registry = registry();
+        register(&mut registry, all);
+        let text = exposition(&registry, Format::Prometheus).unwrap();
+        let lines = text.lines().filter(|line| line.starts_with("emud_class_"));
+        let found: Vec<_> = lines.filter_map(|line| line.rsplit_once(' ')).collect();
+        let expected = [
+            ("sent_packets_total", "", "sent_packets", 1.0),
+            ("sent_bytes_total", "", "sent_bytes", 1.0),
+            ("marked_packets_total", "", "marked", 1.0),
+            ("dropped_packets_total", "queue", "dropped_full", 1.0),
+            ("dropped_packets_total", "expired", "dropped_expired", 1.0),
+            ("dropped_packets_total", "aqm", "dropped_aqm", 1.0),
+            ("wait_seconds_total", "", "wait_ns", 1e9),
+            ("longest_wait_seconds", "", "longest_wait_ns", 1e9),
+            ("backlog_packets", "", "backlog_packets", 1.0),
+            ("backlog_bytes", "", "backlog_bytes", 1.0),
+        ];
+        assert_eq!(found.len(), expected.len(), "{found:?}");
+        for (name, cause, key, unit) in expected {
+            let cause = match cause {
+                "" => String::new(),
+                cause => format!(",cause=\"{cause}\""),
+            };
+            let labels = "netns=\"\",interface=\"v0\",bottleneck=\"b\",class=\"leaf\"";
+            let name = format!("emud_class_{name}{{{labels}{cause}}}");
+            let value = found.iter().find(|(other, _)| *other == name);
+            let value: f64 = value.unwrap_or_else(|| panic!("{name}: {text}")).1.parse().unwrap();
+            assert_eq!(Some((value * unit).round()), shown[key].as_f64(), "{name}");
+        }
+        assert_eq!(shown["name"], Value::from("leaf"));
+    }
+}

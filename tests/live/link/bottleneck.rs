@@ -12,6 +12,7 @@ use support::full;
 use support::lab::{Engine, Lab, Verdict, inside};
 use support::udp::next;
 
+use super::metrics::Metrics;
 use super::odd::three_replies;
 
 /// 1470 bytes of data, as in the published experiment; 1512 on the wire.
@@ -285,11 +286,23 @@ pub fn weights(engine: Engine) {
     }
     // What was sent is what arrived; what was dropped, the rest.
     thread::sleep(Duration::from_millis(200));
+    let metrics = Metrics::now();
     for (class, (sent, arrived)) in counts.iter().enumerate() {
         let of = |key: &str| lab.shown(&format!("/bottlenecks/0/classes/{class}/{key}"));
         verdict.same("sent", *arrived, of("sent_packets"));
         verdict.same("dropped", sent - arrived, of("dropped_full"));
         verdict.same("backlog", 0, of("backlog_packets"));
+        let labels = format!(",bottleneck=\"hub\",class=\"{}\"", ["first", "second"][class]);
+        for (metric, more, key, unit) in [
+            ("sent_packets_total", "", "sent_packets", 1.0),
+            ("sent_bytes_total", "", "sent_bytes", 1.0),
+            ("dropped_packets_total", ",cause=\"queue\"", "dropped_full", 1.0),
+            ("wait_seconds_total", "", "wait_ns", 1e9),
+            ("longest_wait_seconds", "", "longest_wait_ns", 1e9),
+        ] {
+            let got = metrics.get(&lab, &format!("class_{metric}"), &format!("{labels}{more}"));
+            verdict.same(metric, Some(of(key) as f64 / unit), got);
+        }
     }
     verdict.end();
 }

@@ -13,7 +13,7 @@ use support::lab::{self, Engine, Lab, Verdict, wait_until};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Samples of the text format by name and labels.
-struct Metrics(BTreeMap<String, f64>);
+pub struct Metrics(BTreeMap<String, f64>);
 
 impl Metrics {
     fn of(text: &str) -> Self {
@@ -25,12 +25,12 @@ impl Metrics {
         Self(samples.map(sample).collect())
     }
 
-    fn now() -> Self {
+    pub fn now() -> Self {
         Self::of(&lab::emud(&["metrics"]).expect(0).out)
     }
 
     /// Of the link of a laboratory; `more`: further labels, each with a comma in front.
-    fn get(&self, lab: &Lab, name: &str, more: &str) -> Option<f64> {
+    pub fn get(&self, lab: &Lab, name: &str, more: &str) -> Option<f64> {
         let key = format!("emud_{name}{{netns=\"{}\",interface=\"va\"{more}}}", lab.a);
         self.0.get(&key).copied()
     }
