@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The server of real queues, in virtual time.
 
+mod bands;
 mod bounds;
 mod fairness;
 mod in_kernel;
