@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every shipped profile agrees, and fails after a change.
 
-use emud::profile::shipped::{SHIPPED, find};
-use emud::profile::{Link, Rate};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
-use super::space::Space;
+use emud::profile::shipped::{SHIPPED, find};
+use emud::profile::{Bottleneck, Link, Rate, ServiceClass};
+
+use super::space::{Space, sh};
 use super::with_verdict;
 
 /// A change of `down`, and the checks of which one must fail.
@@ -83,6 +87,86 @@ fn is_found(change: &Change, profile: &str) -> Option<String> {
     (!found).then(|| format!("{profile} {}: {answer:#}", change.set))
 }
 
+/// A sender to the other end: ToS, address, and load as a share of the rate of the server.
+type Stream = (&'static str, &'static str, f64);
+
+const BY_DSCP: [Stream; 4] = [
+    ("0xc0", Space::B4, 0.1),
+    ("0xb8", Space::B4, 1.2),
+    ("0", Space::B4, 1.2),
+    ("0x4", Space::B4, 0.5),
+];
+const BY_ADDRESS: [Stream; 3] = [
+    ("0", NEAR, 0.1),
+    ("0", FAR, 0.2),
+    ("0", Space::B4, 1.1),
+];
+const NEAR: &str = "10.0.1.1";
+const FAR: &str = "10.0.2.1";
+
+/// Profiles with classes, a change of one of these, and a load that shows it.
+const CLASSES: [(&str, &str, &[Stream]); 6] = [
+    ("diffserv-fair", "assured.weight=2", &BY_DSCP),
+    ("diffserv-priority", "assured.priority=6", &BY_DSCP),
+    ("diffserv-tbf", "assured.ceil=3Mbit", &BY_DSCP),
+    ("diffserv-weights", "assured.weight=400", &BY_DSCP),
+    ("dscp-bands", "lower-effort.priority=1", &BY_DSCP),
+    ("tiainen-tree", "near.rate=10Mbit", &BY_ADDRESS),
+];
+
+/// Its classes under a load agree, and not after a change.
+fn classes_agree(name: &str, bottleneck: &Bottleneck) -> Option<String> {
+    let found = CLASSES.iter().find(|(of, ..)| *of == name);
+    let (_, change, load) = found.unwrap_or_else(|| panic!("{name}: what shows its classes?"));
+    let rate = bottleneck.rate.unwrap() as f64;
+    let class = format!("bottleneck.{}.class", bottleneck.name);
+    let space = Space::new();
+    sh(&format!(
+        "ip -n {b} addr add {NEAR}/32 dev vb; ip -n {b} addr add {FAR}/32 dev vb
+         ip -n {a} route add 10.0.0.0/16 via {b4}",
+        a = space.a,
+        b = space.b,
+        b4 = Space::B4
+    ));
+    space.attach(name);
+    // A class is judged if it never has less than 0.15 s of the rate.
+    let packets = rate * 0.4 / 8.0 / 1512.0;
+    for ServiceClass { name, .. } in &bottleneck.classes {
+        space.emud(&["set", "va", &format!("{class}.{name}.queue={packets:.0}p")]);
+    }
+    let senders = load.iter().map(|(tos, to, share)| {
+        let (to, rate) = (format!("{to}:6001"), share * rate);
+        let packets = rate * 60.0 / 8.0 / 1470.0;
+        let (rate, packets) = (format!("{rate:.0}bit"), format!("{packets:.0}"));
+        let mut emud = Command::new("ip");
+        emud.args(["netns", "exec", &space.a]);
+        emud.arg(support::emud_path());
+        emud.args(["traffic", "send", &to, "--rate", &rate, "--packets", &packets]);
+        // Nothing listens there.
+        emud.args(["--tos", tos, "--patient"]);
+        emud.stdin(Stdio::null()).stdout(Stdio::null());
+        emud.spawn().unwrap()
+    });
+    let senders: Vec<_> = senders.collect();
+    let verify = || {
+        sleep(Duration::from_secs(3));
+        let of = ["--duration", "3s", "--against", name];
+        let out = space.try_emud(&[&["verify", "va", "--classes"], &of[..]].concat());
+        let text = String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned();
+        println!("{name}: {text}");
+        (out.status.code(), text)
+    };
+    let (agrees, before) = verify();
+    space.emud(&["set", "va", &format!("{class}.{change}")]);
+    let (differs, after) = verify();
+    for mut sender in senders {
+        sender.kill().unwrap();
+        sender.wait().unwrap();
+    }
+    let good = (agrees, differs) == (Some(0), Some(1));
+    (!good).then(|| format!("{name}: {agrees:?}, {before}\n{change}: {differs:?}, {after}"))
+}
+
 /// Runs them at the same time: they mostly wait. Returns what is wrong.
 fn together(checks: Vec<Check>) -> Vec<String> {
     std::thread::scope(|scope| {
@@ -105,10 +189,13 @@ fn every_shipped_profile() {
     let mut slow = Vec::new();
     for shipped in SHIPPED {
         let profile = find(shipped.name).unwrap();
-        if !profile.bottlenecks.is_empty() {
-            continue; // The delay, loss and rate of a class are not judged.
-        }
         let name = shipped.name;
+        if let [bottleneck] = &profile.bottlenecks[..] {
+            // Of a direction with rules, nothing but its classes is judged.
+            assert!(!profile.rules.is_empty());
+            wrong.extend(classes_agree(name, bottleneck));
+            continue;
+        }
         let found = changes(&profile.down).into_iter();
         let mut checks: Vec<Check> = found
             .map(|change| Box::new(move || is_found(&change, name)) as Check)
