@@ -154,7 +154,12 @@ fn at_the_ceil(bench: &Bench<'_>, seconds: f64) -> Result<Vec<Figure>, Reproduce
         mbit(&counts, 0).map(|mbit| mbit / 8.0),
         Some(counts.verdict),
     );
-    Ok(vec![near])
+    let small = |class: usize, name: &str| {
+        let figure = Figure::new(format!("{name} class of 0.1 Mbit/s beside it"), MBIT);
+        let figure = figure.theory(0.1);
+        figure.measured(mbit(&counts, class), Some(counts.verdict))
+    };
+    Ok(vec![near, small(1, "first"), small(2, "second")])
 }
 
 /// Loss and delay of the leaves, without a backlog.
