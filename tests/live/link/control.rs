@@ -115,6 +115,35 @@ fn compare<const N: usize>(
     }
 }
 
+/// A class for the packets to port 6001 + n.
+fn class(n: u16, keys: &str) -> String {
+    format!(
+        "[bottleneck.t.class.c{n}]\nqueue = \"50p\"\n{keys}\n[[rule]]\ndirection = \"up\"\nmatch = {{ protocol = \"udp\", \
+         destination = \"{}/32\", destination-port = {} }}\nclass = \"t.c{n}\"\n",
+        Lab::B4,
+        PORT + n
+    )
+}
+
+/// Rates of greedy senders through emud, and through the tree that it exports.
+fn greedy<const N: usize>(engine: Engine, text: &str) -> [[f64; N]; 2] {
+    let lab = Lab::new();
+    let file = lab.profile(text);
+    lab.attach(engine, text, &[]);
+    let ours = rates(&lab, [RATE; N]);
+    lab.detach();
+    let script = lab
+        .emud(&["export", "tc", &file, "--dev", "va"])
+        .expect(0)
+        .out;
+    // By itself the quantum is a tenth of a second of the class's rate, and a few of them in 10 s would be
+    // more than the tolerance; so it is that of emud, about.
+    let quick = script.replace("htb default", "htb r2q 80 default");
+    assert_ne!(quick, script);
+    lab.in_a(&quick);
+    [ours, rates(&lab, [RATE; N])]
+}
+
 /// Rates 1, 3 and 5 of 10 Mbit/s, the first with the best priority and a ceil of 1.6.
 const CEIL_BORROWED: [f64; 3] = [1.5, 3.1875, 5.3125];
 
@@ -123,17 +152,8 @@ pub fn htb(engine: Engine) {
     if !has("htb") {
         return;
     }
-    let class = |n: u16, keys: &str| {
-        format!(
-            "[bottleneck.t.class.c{n}]\nqueue = \"50p\"\n{keys}\n[[rule]]\ndirection = \"up\"\nmatch = {{ protocol = \"udp\", \
-             destination = \"{}/32\", destination-port = {} }}\nclass = \"t.c{n}\"\n",
-            Lab::B4,
-            PORT + n
-        )
-    };
     let rest = "[up]\nclass = \"t.rest\"\n[bottleneck.t]\nrate = \"10Mbit\"\nschedule = \"htb\"\n\
                 [bottleneck.t.class.rest]\nrate = \"1Mbit\"\n";
-    let greedy = [RATE; 3];
     for (keys, theory, of_stock) in [
         // What is left, also by `rest`, is lent in proportion to the rates.
         (
@@ -175,24 +195,39 @@ pub fn htb(engine: Engine) {
         let mut verdict = Verdict::default();
         let classes = (0..).zip(keys).map(|(n, keys)| class(n, keys));
         let text = format!("{rest}{}", tables_first(classes));
-        let lab = Lab::new();
-        let file = lab.profile(&text);
-        lab.attach(engine, &text, &[]);
-        let ours = rates(&lab, greedy);
-        lab.detach();
-        let script = lab
-            .emud(&["export", "tc", &file, "--dev", "va"])
-            .expect(0)
-            .out;
-        // By itself the quantum is a tenth of a second of the class's rate, and a few of them in 10 s would be
-        // more than the tolerance; so it is that of emud, about.
-        let quick = script.replace("htb default", "htb r2q 80 default");
-        assert_ne!(quick, script);
-        lab.in_a(&quick);
-        let stock = rates(&lab, greedy);
+        let [ours, stock] = greedy(engine, &text);
         let theory = [theory, of_stock.unwrap_or(theory)].map(|rates| rates.map(|mbit| mbit * 1e6));
         compare(&mut verdict, theory, ours, stock);
         verdict.end();
+    }
+}
+
+/// Equal flows have equal shares, also by Jain's index, and others what their weights say.
+pub fn shares(engine: Engine) {
+    if !has("htb") {
+        return;
+    }
+    let mut verdict = Verdict::default();
+    weighted(engine, &mut verdict, [1; 4]);
+    weighted(engine, &mut verdict, [3, 2]);
+    verdict.end();
+}
+
+fn weighted<const N: usize>(engine: Engine, verdict: &mut Verdict, weights: [u32; N]) {
+    let classes = (0..).zip(weights);
+    let classes = classes.map(|(n, weight)| class(n, &format!("weight = {weight}")));
+    let rest = "[up]\nclass = \"t.rest\"\n[bottleneck.t]\nrate = \"10Mbit\"\nschedule = \"drr\"\n\
+                [bottleneck.t.class.rest]\n";
+    let [ours, stock] = greedy::<N>(engine, &format!("{rest}{}", tables_first(classes)));
+    let all = f64::from(weights.iter().sum::<u32>());
+    let theory = weights.map(|weight| RATE * f64::from(weight) / all);
+    compare(verdict, [theory; 2], ours, stock);
+    if weights == [1; N] {
+        for (name, rates) in [("emud", ours), ("stock", stock)] {
+            let squares: f64 = rates.iter().map(|rate| rate * rate).sum();
+            let jain = rates.iter().sum::<f64>().powi(2) / (N as f64 * squares);
+            verdict.at_least(&format!("Jain's index, {name}"), 0.999, jain);
+        }
     }
 }
 

@@ -208,7 +208,7 @@ pub fn tests() -> Vec<Trial> {
         add(When::Full, name, test);
     }
     for engine in [Engine::Hold, Engine::Qdisc] {
-        let served: [(When, &str, Test); 9] = [
+        let served: [(When, &str, Test); 10] = [
             (When::Always, "bottleneck::priority", bottleneck::priority),
             (
                 When::HereAndFull,
@@ -230,6 +230,7 @@ pub fn tests() -> Vec<Trial> {
             ),
             (When::Full, "control::htb", control::htb),
             (When::Full, "control::prio", control::prio),
+            (When::Full, "control::shares", control::shares),
         ];
         for (when, name, test) in served {
             // The holder's is the same on every kernel.
