@@ -6,6 +6,7 @@ mod bounds;
 mod fairness;
 mod in_kernel;
 mod managers;
+mod orders;
 mod published;
 mod random;
 mod reference;
