@@ -6,6 +6,7 @@
 mod air_flows;
 mod c_aqm;
 mod c_diffserv;
+mod c_red;
 mod c_wireless;
 mod compare;
 mod conditions;
