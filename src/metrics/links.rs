@@ -441,7 +441,11 @@ mod tests {
             let labels = "netns=\"\",interface=\"v0\",bottleneck=\"b\",class=\"leaf\"";
             let name = format!("emud_class_{name}{{{labels}{cause}}}");
             let value = found.iter().find(|(other, _)| *other == name);
-            let value: f64 = value.unwrap_or_else(|| panic!("{name}: {text}")).1.parse().unwrap();
+            let value: f64 = value
+                .unwrap_or_else(|| panic!("{name}: {text}"))
+                .1
+                .parse()
+                .unwrap();
             assert_eq!(Some((value * unit).round()), shown[key].as_f64(), "{name}");
         }
         assert_eq!(shown["name"], Value::from("leaf"));

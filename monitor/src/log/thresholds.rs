@@ -167,7 +167,9 @@ mod tests {
     fn a_rate_is_in_the_window_of_its_device() {
         let mut config = Config::default();
         let network = config.network.as_mut().unwrap();
-        network.devices = ["eth0", "eth1"].map(|name| (name.to_owned(), 900_000_000)).into();
+        network.devices = ["eth0", "eth1"]
+            .map(|name| (name.to_owned(), 900_000_000))
+            .into();
         let window = ("eth0".to_owned(), Duration::from_millis(50));
         network.device_windows = [window].into();
         let thresholds = serde_json::to_value(Thresholds::from(&config)).unwrap();

@@ -201,7 +201,12 @@ impl Row<'_> {
 /// Rate of data of the four streams together, Mibit/s.
 const TOS_RATE: f64 = 3.87;
 /// In the order of their bands, with the published rates.
-const TOS: [(&str, f64); 4] = [("0x10", 1.06), ("0x0", 1.03), ("0x4", 0.988), ("0x8", 0.789)];
+const TOS: [(&str, f64); 4] = [
+    ("0x10", 1.06),
+    ("0x0", 1.03),
+    ("0x4", 0.988),
+    ("0x8", 0.789),
+];
 /// More than half of it, Mibit/s.
 const TOS_GREEDY: f64 = 2.0;
 
@@ -211,7 +216,9 @@ fn by_tos(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
     let seconds = if bench.quick { 5.0 } else { 30.0 };
     let run = |title, loads: [f64; 4]| {
         let packets = loads.map(|load| load * MIBIT_BITS * seconds / 8.0 / SIZE);
-        let list = |values: [f64; 4], digits: usize| values.map(|value| format!("{value:.digits$}")).join(" ");
+        let list = |values: [f64; 4], digits: usize| {
+            values.map(|value| format!("{value:.digits$}")).join(" ")
+        };
         let counts = bench.run(&Variant {
             title,
             scenario: "c-tos",

@@ -266,7 +266,10 @@ impl Chain {
         let longest = f64::from(found.longest);
         // Without both there is nothing to compare.
         let at = deviates.or(alarmed.map(|_| longest))?;
-        let name = format!("{}first alarm of a criterion after the deviation", self.title);
+        let name = format!(
+            "{}first alarm of a criterion after the deviation",
+            self.title
+        );
         let (name, first) = match alarmed {
             // The next longer chain may have one.
             None if of_start => (format!("{name}, at the earliest"), Some(longest + 1.0)),

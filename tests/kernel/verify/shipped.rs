@@ -96,11 +96,7 @@ const BY_DSCP: [Stream; 4] = [
     ("0", Space::B4, 1.2),
     ("0x4", Space::B4, 0.5),
 ];
-const BY_ADDRESS: [Stream; 3] = [
-    ("0", NEAR, 0.1),
-    ("0", FAR, 0.2),
-    ("0", Space::B4, 1.1),
-];
+const BY_ADDRESS: [Stream; 3] = [("0", NEAR, 0.1), ("0", FAR, 0.2), ("0", Space::B4, 1.1)];
 const NEAR: &str = "10.0.1.1";
 const FAR: &str = "10.0.2.1";
 
@@ -141,7 +137,15 @@ fn classes_agree(name: &str, bottleneck: &Bottleneck) -> Option<String> {
         let mut emud = Command::new("ip");
         emud.args(["netns", "exec", &space.a]);
         emud.arg(support::emud_path());
-        emud.args(["traffic", "send", &to, "--rate", &rate, "--packets", &packets]);
+        emud.args([
+            "traffic",
+            "send",
+            &to,
+            "--rate",
+            &rate,
+            "--packets",
+            &packets,
+        ]);
         // Nothing listens there.
         emud.args(["--tos", tos, "--patient"]);
         emud.stdin(Stdio::null()).stdout(Stdio::null());

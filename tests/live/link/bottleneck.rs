@@ -292,11 +292,19 @@ pub fn weights(engine: Engine) {
         verdict.same("sent", *arrived, of("sent_packets"));
         verdict.same("dropped", sent - arrived, of("dropped_full"));
         verdict.same("backlog", 0, of("backlog_packets"));
-        let labels = format!(",bottleneck=\"hub\",class=\"{}\"", ["first", "second"][class]);
+        let labels = format!(
+            ",bottleneck=\"hub\",class=\"{}\"",
+            ["first", "second"][class]
+        );
         for (metric, more, key, unit) in [
             ("sent_packets_total", "", "sent_packets", 1.0),
             ("sent_bytes_total", "", "sent_bytes", 1.0),
-            ("dropped_packets_total", ",cause=\"queue\"", "dropped_full", 1.0),
+            (
+                "dropped_packets_total",
+                ",cause=\"queue\"",
+                "dropped_full",
+                1.0,
+            ),
             ("wait_seconds_total", "", "wait_ns", 1e9),
             ("longest_wait_seconds", "", "longest_wait_ns", 1e9),
         ] {

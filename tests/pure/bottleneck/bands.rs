@@ -15,7 +15,12 @@ const BANDS: [&str; 4] = ["control", "ef", "best-effort", "lower-effort"];
 fn bands_are_strict_and_ef_has_a_ceil() {
     let profile = find("dscp-bands").unwrap();
     let bottleneck = &profile.bottlenecks[0];
-    let bands = BANDS.map(|band| bottleneck.classes.iter().position(|class| class.name == band));
+    let bands = BANDS.map(|band| {
+        bottleneck
+            .classes
+            .iter()
+            .position(|class| class.name == band)
+    });
     let bands = bands.map(Option::unwrap);
     assert_eq!(bottleneck.classes.len(), bands.len());
     for (loads, want) in [
@@ -36,7 +41,10 @@ fn bands_are_strict_and_ef_has_a_ceil() {
             // Of 1 Mbit/s more, since some have nothing.
             assert_near(&format!("{name} of {loads:?}"), got + 1.0, want + 1.0, 0.03);
         }
-        let ef = outcome.served.iter().filter(|served| served.class == bands[1]);
+        let ef = outcome
+            .served
+            .iter()
+            .filter(|served| served.class == bands[1]);
         let longest = ef.map(|served| served.start_ns - served.arrival_ns).max();
         assert!(longest <= Some(20_000_000), "ef waited {longest:?} ns");
     }
@@ -51,9 +59,19 @@ fn rules_lead_to_the_bands() {
     let rules: Vec<_> = profile
         .rules
         .iter()
-        .map(|rule| (rule.matches.dscp, rule.class.as_deref(), rule.is_for(emud::abi::EMUD_DOWN)))
+        .map(|rule| {
+            (
+                rule.matches.dscp,
+                rule.class.as_deref(),
+                rule.is_for(emud::abi::EMUD_DOWN),
+            )
+        })
         .collect();
     let to = |dscp, class| (Some(dscp), Some(class), false);
-    let want = [to(48, "bands.control"), to(46, "bands.ef"), to(1, "bands.lower-effort")];
+    let want = [
+        to(48, "bands.control"),
+        to(46, "bands.ef"),
+        to(1, "bands.lower-effort"),
+    ];
     assert_eq!(rules, want);
 }

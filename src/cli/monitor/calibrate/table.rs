@@ -76,7 +76,9 @@ fn criterion(rows: &mut Vec<Vec<String>>, report: &CalibrationReport, row: &Row)
     // A single member equals the total.
     let shown = if members.len() > 1 { MEMBERS } else { 0 };
     for (name, tally) in members.iter().take(shown) {
-        let window = tally.window_ns.map_or(String::new(), |ns| format!(", {}", time(ns)));
+        let window = tally
+            .window_ns
+            .map_or(String::new(), |ns| format!(", {}", time(ns)));
         rows.push(line(row, format!("  {name}{window}"), tally, String::new()));
     }
     if members.len() > MEMBERS {
@@ -100,7 +102,9 @@ fn line(row: &Row, name: String, tally: &Tally, first: String) -> Vec<String> {
         Some(value) => row.text(tally, value) + cut,
         None => "-".into(),
     };
-    let theta = tally.threshold.map_or(String::new(), |t| row.text(tally, t));
+    let theta = tally
+        .threshold
+        .map_or(String::new(), |t| row.text(tally, t));
     vec![
         name,
         count(d.count()),
