@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
-use super::{UnitError, Value};
+use super::UnitError;
 
 /// More mistakes would only hide the first.
 const SHOWN: usize = 20;
@@ -69,12 +69,6 @@ impl Mistake {
             help: help.into(),
             beside: None,
         }
-    }
-
-    /// Returns that a value of this kind cannot be the key's.
-    pub(crate) fn wrong_kind(value: &Located<Value>, key: &str, help: impl Into<String>) -> Self {
-        let title = format!("`{key}` cannot be {}", value.value.kind());
-        Self::new(&value.at, title, help)
     }
 
     /// Adds another position.

@@ -33,6 +33,14 @@ impl Value {
     }
 }
 
+impl Mistake {
+    /// Returns that a value of this kind cannot be the key's.
+    pub(crate) fn wrong_kind(value: &Located<Value>, key: &str, help: impl Into<String>) -> Self {
+        let title = format!("`{key}` cannot be {}", value.value.kind());
+        Self::new(&value.at, title, help)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry {
     pub key: Located<String>,

@@ -55,7 +55,7 @@ pub enum ReadError {
     #[error("not a recording of emud monitor record")]
     NotARecording,
     /// The format has this unsupported version.
-    #[error("unsupported format {0} of a recording: this version of emud reads format {VERSION}", VERSION = super::reader::VERSION)]
+    #[error("unsupported format {0} of a recording: this version of emud reads format {VERSION}", VERSION = super::header::VERSION)]
     Version(u32),
     /// The file ends inside the header.
     #[error("the file ends inside its header: nothing was recorded")]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The two JSON objects of a recording: the header with what was recorded and how, and the trailer
-//! with the result.
+//! How a recording begins, and its two JSON objects: the header with what was recorded and how, and the
+//! trailer with the result.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +12,10 @@ use crate::config::Basis;
 use crate::event::{Hook, Watched};
 use crate::log::{Clock, Host};
 
+/// Not text, so that a transfer that changes line ends is detected.
+pub(super) const MAGIC: &[u8; 8] = b"\x89emudrec";
+/// Version of what is not JSON: the records.
+pub(super) const VERSION: u32 = 1;
 /// Version of the format, incremented when a key is removed or changes its meaning.
 pub const SCHEMA: &str = "emud-record/1";
 

@@ -5,11 +5,9 @@ use std::io::{self, Read};
 
 use super::bytes::{RECORD_BYTES, Record};
 use super::end::EndRecord;
+use super::header::{MAGIC, VERSION};
 use super::{Event, Header, ReadError, SCHEMA, Trailer};
 
-/// Not text, so that a transfer that changes line ends is detected.
-pub(super) const MAGIC: &[u8; 8] = b"\x89emudrec";
-pub(super) const VERSION: u32 = 1;
 /// A longer header or trailer is rejected.
 const JSON_MAX: u32 = 1 << 20;
 

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use super::bytes::{KINDS, RECORD_BYTES, Record};
 use super::end::EndRecord;
 use super::event::Kind;
-use super::reader::{MAGIC, VERSION};
+use super::header::{MAGIC, VERSION};
 use super::{Event, Header, Trailer};
 
 /// A recording under construction. Without [`Self::finish`] it reads as cut short.

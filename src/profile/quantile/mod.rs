@@ -9,13 +9,15 @@
 mod coherence;
 mod correlation;
 mod fit;
+mod moments;
 mod normal;
 mod pareto_normal;
 mod table;
 
 pub use coherence::coherence_ns;
 pub use correlation::normal_correlation;
-pub use fit::{SpreadError, delay_table, largest_sd_ns, table_moments};
+pub use fit::{SpreadError, delay_table, largest_sd_ns};
+pub use moments::table_moments;
 pub use normal::{density, normal_cdf, normal_quantile};
 pub use table::{Table, TableError, moments_of};
 

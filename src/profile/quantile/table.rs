@@ -4,7 +4,7 @@
 //! Kept as whole numbers, so that a profile's text carries it exactly: a file may be gone by the
 //! time `emud set` reads back the profile that is in force.
 
-use super::fit::{fit, moments, table_moments};
+use super::moments::{fit, moments, table_moments};
 use super::{TABLE_LEN, normal_cdf, table_x};
 
 /// One unit of spread (jitter, or a standard deviation), 8 times as fine as tc-netem's.
