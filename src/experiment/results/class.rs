@@ -3,7 +3,7 @@
 
 use emud_monitor::log::{ClassCounted, ClassSample};
 
-use super::losses::{fingerprint, of_class};
+use super::totals::{fingerprint, of_class};
 
 /// Samples of a class, added up.
 #[derive(Debug, Clone, Default, PartialEq)]

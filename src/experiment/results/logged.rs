@@ -38,6 +38,20 @@ impl Logged {
     }
 }
 
+impl Run {
+    /// Reads a log, which may lack its end.
+    ///
+    /// # Errors
+    /// The file cannot be read, is not an experiment's log, is that of several hosts, or has a line that
+    /// is none: with the number of the line and what to do.
+    pub fn read(path: &Path) -> Result<Self, ResultsError> {
+        match Logged::read(path)? {
+            Logged::Run(run) => Ok(*run),
+            Logged::Fleet(fleet) => Err(ResultsError::Merged { path: fleet.path }),
+        }
+    }
+}
+
 fn read(path: &Path) -> Result<Logged, ResultsError> {
     let mut lines = Lines::open(path)?;
     let Some(first) = lines.next()? else {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Did the network repeat? With one seed, and packets at the same times, it must.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
-use emud_monitor::log::{ClassCounted, Counted, StationCounted};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::totals::{Totals, of_class, of_link, of_station};
 use super::{Run, count};
 
 /// How far the network repeated.
@@ -89,9 +87,6 @@ pub fn losses(runs: &[&Run]) -> Losses {
     Losses::new(same, None)
 }
 
-/// Counts by what they count. Times are not among them: they contain those of the programs.
-pub(super) type Totals = Vec<(&'static str, u64)>;
-
 /// A direction of a link, a class of a bottleneck, or a station.
 struct Part {
     name: String,
@@ -120,47 +115,6 @@ fn parts(run: &Run) -> Vec<Part> {
         fingerprint: station.fingerprint,
     });
     tracks.chain(classes).chain(stations).collect()
-}
-
-pub(super) fn of_link(x: &Counted) -> Totals {
-    vec![
-        ("packets came", x.packets),
-        ("bytes came", x.bytes),
-        ("packets lost", x.lost),
-        ("packets dropped", x.dropped),
-        ("packets marked", x.marked),
-        ("packets duplicated", x.duplicated),
-        ("packets corrupted", x.corrupted),
-    ]
-}
-
-pub(super) fn of_class(x: &ClassCounted) -> Totals {
-    vec![
-        ("packets sent", x.sent_packets),
-        ("bytes sent", x.sent_bytes),
-        ("packets marked", x.marked),
-        ("packets dropped", x.dropped()),
-    ]
-}
-
-pub(super) fn of_station(x: &StationCounted) -> Totals {
-    vec![
-        ("packets sent", x.sent_packets),
-        ("bytes sent", x.sent_bytes),
-        ("packets given up", x.given_up),
-        ("packets dropped", x.dropped()),
-        ("packets received", x.received_packets),
-        ("bytes received", x.received_bytes),
-        ("attempts", x.attempts),
-        ("attempts without an answer", x.failed),
-    ]
-}
-
-/// Returns the fingerprint of samples with one more.
-pub(super) fn fingerprint(before: u64, sample: &Totals) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (before, sample).hash(&mut hasher);
-    hasher.finish()
 }
 
 /// Returns the first total that differs.

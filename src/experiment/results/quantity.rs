@@ -1,8 +1,81 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measured quantities for people: four digits, in the units that profiles have.
+//! Measured quantities, and their values for people: four digits, in the units that profiles have.
+
+use schemars::JsonSchema;
+use serde::Serialize;
 
 pub(crate) use crate::text::count;
 use crate::text::{Percent, Rate, Time};
+
+/// A measured quantity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    /// Mean throughput.
+    Throughput,
+    /// Mean delay.
+    DelayMean,
+    /// Median of the delay.
+    DelayP50,
+    /// 99th percentile of the delay.
+    DelayP99,
+    /// Share of packets lost on the wire.
+    Loss,
+    /// Share of packets dropped by the queue.
+    Drops,
+    /// A figure that programs reported: the mean of a run.
+    Metric,
+}
+
+/// Unit of a quantity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Bits per second.
+    BitS,
+    /// Nanoseconds.
+    Ns,
+    /// A share, 0 to 1.
+    Share,
+    /// Unit that the program gave; it is a part of the name.
+    OfProgram,
+}
+
+impl Quantity {
+    /// Returns the unit of its values.
+    pub fn unit(self) -> Unit {
+        match self {
+            Self::Throughput => Unit::BitS,
+            Self::DelayMean | Self::DelayP50 | Self::DelayP99 => Unit::Ns,
+            Self::Loss | Self::Drops => Unit::Share,
+            Self::Metric => Unit::OfProgram,
+        }
+    }
+
+    /// Returns its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::DelayMean => "delay mean",
+            Self::DelayP50 => "delay p50",
+            Self::DelayP99 => "delay p99",
+            Self::Loss => "loss",
+            Self::Drops => "queue drops",
+            Self::Metric => "metric",
+        }
+    }
+
+    /// Returns a value with its unit, as the tables of reports and comparisons show it.
+    pub fn text(self, value: f64) -> String {
+        match self.unit() {
+            Unit::BitS if value < 0.0 => format!("-{}", rate(-value)),
+            Unit::BitS => rate(value),
+            Unit::Ns => time(value),
+            Unit::Share => share(value),
+            Unit::OfProgram => number(value),
+        }
+    }
+}
 
 /// Bits per second: "12.34Mbit".
 pub(crate) fn rate(bit_s: f64) -> String {

@@ -11,8 +11,8 @@ use emud_monitor::log::{
 
 use super::kept::shorten;
 use super::line::{Line, Start};
-use super::losses::{fingerprint, of_link};
 use super::run::is_measurement;
+use super::totals::{fingerprint, of_link};
 use super::{
     Change, ClassTrack, HostTally, HostTrack, Metric, Point, Run, Series, StationTrack, Tally,
     Track,

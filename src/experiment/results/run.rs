@@ -2,7 +2,7 @@
 //! One experiment, as its log has it.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use emud_monitor::log::{
     ArtefactLine, AskedFor, ExitLine, Host, OutputLine, PhaseLine, PhaseName, Run as About,
@@ -10,8 +10,7 @@ use emud_monitor::log::{
 };
 
 use super::{
-    Alarm, ClassTrack, Ending, HostTrack, Kept, Logged, ResultsError, Series, StationTrack, Tail,
-    Tally, share, time,
+    Alarm, ClassTrack, Ending, HostTrack, Kept, Series, StationTrack, Tail, Tally, share, time,
 };
 
 /// A run: its settings, measurements and end. Times are ns of CLOCK_MONOTONIC.
@@ -144,18 +143,6 @@ impl Track {
 }
 
 impl Run {
-    /// Reads a log, which may lack its end.
-    ///
-    /// # Errors
-    /// The file cannot be read, is not an experiment's log, is that of several hosts, or has a line that
-    /// is none: with the number of the line and what to do.
-    pub fn read(path: &Path) -> Result<Self, ResultsError> {
-        match Logged::read(path)? {
-            Logged::Run(run) => Ok(*run),
-            Logged::Fleet(fleet) => Err(ResultsError::Merged { path: fleet.path }),
-        }
-    }
-
     /// Returns the name of a link, a node or a medium, of several hosts with that of its host: "b:access".
     pub fn named(&self, name: &str) -> String {
         let host = self.in_fleet.iter().map(|of| format!("{}:", of.host));

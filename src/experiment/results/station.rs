@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use emud_monitor::log::{RunMedium, RunStation, StationCounted, StationSample};
 
-use super::losses::{fingerprint, of_station};
+use super::totals::{fingerprint, of_station};
 
 /// Samples of a station, added up.
 #[derive(Debug, Clone, Default, PartialEq)]
