@@ -4,8 +4,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::check::latest;
 use super::kinds::{Correlation, Count, OneOf, Share};
+use super::located::latest;
 use crate::text::{Percent, Reader, table, words};
 
 /// The most bits of a packet that are turned over (bpf/abi/link.h).

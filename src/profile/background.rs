@@ -4,9 +4,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::check::latest;
 use super::draft::LinkDraft;
 use super::kinds::{Count, Share, SomeBytes, SomeTime};
+use super::located::latest;
 use super::read::Draft;
 use super::{DEFAULT_QUEUE_PACKETS, Link, PACKET_BYTES, Profile, Queue};
 use crate::abi::DIRECTIONS;

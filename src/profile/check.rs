@@ -3,7 +3,7 @@
 
 use super::Link;
 use super::draft::LinkDraft;
-use crate::text::{At, Located, Reader};
+use crate::text::Reader;
 
 impl Reader {
     /// Returns the finished link; meaningless if that adds a mistake.
@@ -29,16 +29,4 @@ impl Reader {
         self.no_cap_on_rows(draft, &link);
         link
     }
-}
-
-pub(super) fn value<T: Copy>(slot: &Option<Located<T>>) -> Option<T> {
-    slot.as_ref().map(|located| located.value)
-}
-
-/// Returns the last of the positions that contradict each other: that one was meant as the change.
-pub(super) fn latest<'a, const N: usize>(first: &'a At, others: [Option<&'a At>; N]) -> &'a At {
-    others
-        .into_iter()
-        .flatten()
-        .fold(first, |a, b| if b.source > a.source { b } else { a })
 }

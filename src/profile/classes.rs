@@ -4,8 +4,8 @@
 use std::cmp::Reverse;
 
 use super::bottleneck::parts;
-use super::check::value;
 use super::draft::LinkDraft;
+use super::located::value;
 use super::queueing::QueueDraft;
 use super::read::Draft;
 use super::{Bottleneck, PACKET_BYTES, Target};

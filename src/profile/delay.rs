@@ -8,9 +8,9 @@ use serde::{Serialize, Serializer};
 
 use super::kinds::{Correlation, Duration, OneOf, Share, SomeTime};
 use super::words::ShapeWord;
-use super::{Distribution, Reorder, Shape, distance, file, keys, print};
+use super::{Distribution, Reorder, Shape, distance, file, keys};
 use crate::text::{
-    Draft, Entry, Located, Nanoseconds, Reader, Time, Value, is_none, quantity, table, word,
+    Draft, Entry, Located, Nanoseconds, Reader, Time, Value, braced, is_none, quantity, table, word,
 };
 
 table! {
@@ -244,7 +244,7 @@ impl Delay {
             // The default, but no table is without.
             keys.insert(0, format!("mean = \"{}\"", Time(0)));
         }
-        print::table(&keys, "mean")
+        braced(&keys, "mean")
     }
 }
 

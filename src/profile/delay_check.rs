@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether the keys of a `delay` go together, and the delay that they give.
 
-use super::check::{latest, value};
 use super::delay::{Delay, DelayDraft, Jitter, JitterDraft, Spread};
+use super::located::{latest, value};
 use super::quantile::largest_sd_ns;
 use super::trace_figures::figures;
 use super::{Distribution, Reorder, Shape, Trace};

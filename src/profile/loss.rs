@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::kinds::{BitErrorRate, Correlation, Count, Flag, Numbers, OneOf, Share, Text};
+use super::loss_runs;
 use super::pattern::Pattern;
-use super::{loss_runs, print};
-use crate::text::{Percent, Word, table, words};
+use crate::text::{Percent, Word, braced, table, words};
 
 table! {
     /// How packets are lost.
@@ -393,6 +393,6 @@ impl Loss {
             keys.insert(0, format!("model = \"{}\"", self.model.name().word()));
             keys.extend(own);
         }
-        print::table(&keys, "probability")
+        braced(&keys, "probability")
     }
 }

@@ -4,10 +4,10 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::check::latest;
 use super::draft::LinkDraft;
 use super::kinds::{Count, Text};
 use super::links::NamedDraft;
+use super::located::latest;
 use super::quantile::{TABLE_STEPS, delay_table};
 use super::rules::OWN;
 use super::{Aqm, Link, NamedLink, Profile, ProfileError, keys, links};

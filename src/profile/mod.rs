@@ -24,6 +24,7 @@ pub mod hosts;
 mod keys;
 pub(crate) mod kinds;
 mod links;
+mod located;
 mod loss;
 mod loss_read;
 pub mod loss_runs;
@@ -73,6 +74,7 @@ pub use matrix::{MAX_PAIRS, Matrix, Pair};
 pub use model::*;
 pub use pattern::{MAX_PATTERN, Pattern, PatternError};
 pub use phase::{Phase, Phases};
+pub use queue::Limit;
 pub use queueing::{DEFAULT_QUEUE_PACKETS, Queue};
 pub use reordering::Reordering;
 pub use rules::{Match, Per, Ports, Rule, Target};
@@ -81,6 +83,7 @@ pub use spare::{Connection, Spare};
 pub use states::{Chain, STATES_IN_A_ROUND};
 pub use trace::{MAX_ROWS, Summary, Trace, TraceRow, TraceSource};
 pub use wire::{Cells, PACKET_BYTES, Wire};
+pub use words::{Distribution, Neighbours, Offload, Reorder, Shape};
 
 pub(crate) use trace_figures::{
     UNLIMITED_BYTES, delay as delay_with_trace, figures, longest_queue, own_mean,

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the user wrote, validated, in units that carry their name.
 
-use std::sync::Arc;
-
 use super::alter::{CorruptDraft, DuplicateDraft};
 use super::background::BackgroundDraft;
 use super::bottleneck::ClassName;
@@ -15,9 +13,8 @@ use super::shared::SharedName;
 use super::slot::SlotDraft;
 use super::trace_read::TraceDraft;
 use super::wire::WireDraft;
-use super::{Bottleneck, Matrix, NamedLink, Queue, Rule, Target, Wire};
-use crate::profile::quantile::Table;
-use crate::text::{Word, table, words};
+use super::{Bottleneck, Matrix, NamedLink, Neighbours, Offload, Queue, Rule, Target, Wire};
+use crate::text::table;
 
 /// A described link, both directions.
 #[derive(Debug, Clone, PartialEq)]
@@ -167,110 +164,5 @@ table! {
         trace: TraceDraft;
         slot: SlotDraft;
         background: BackgroundDraft;
-    }
-}
-
-/// Limit of the backlog.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
-    /// Packets, the one on the wire included; 1..=65536.
-    Packets(u32),
-    /// Bytes on the wire not yet serialised, the arriving packet included.
-    Bytes(u64),
-    /// Longest wait in ns before a packet's own serialisation begins.
-    Time(u64),
-}
-
-/// The distribution of a delay, but for its mean and standard deviation.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Shape {
-    /// One of netem's, or one of a mean and a standard deviation.
-    Named(Distribution),
-    /// The logarithm is normal; mean and standard deviation say how skewed it is.
-    LogNormal,
-    /// From a file. Where the table's own mean m and standard deviation s are not
-    /// 0 and 1, the delay's mean is `mean_ns + sd_ns * m / s`, as tc-netem's.
-    Table(Arc<Table>),
-}
-
-impl Shape {
-    /// Returns the name in files; `table` for a distribution from a file.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::Named(distribution) => distribution.word(),
-            Self::LogNormal => "lognormal",
-            Self::Table(_) => "table",
-        }
-    }
-}
-
-impl Shape {
-    /// Returns the standard deviation of a jitter: the half-width of a uniform distribution, a factor of
-    /// the values of a table, and of others the deviation itself.
-    pub(crate) fn sd_of(&self, jitter: f64) -> f64 {
-        match self {
-            Self::Named(Distribution::Uniform) => jitter / 3f64.sqrt(),
-            Self::Table(table) => jitter * table.sd(),
-            Self::Named(_) | Self::LogNormal => jitter,
-        }
-    }
-}
-
-impl Default for Shape {
-    fn default() -> Self {
-        Distribution::default().into()
-    }
-}
-
-impl From<Distribution> for Shape {
-    fn from(distribution: Distribution) -> Self {
-        Self::Named(distribution)
-    }
-}
-
-words! {
-    /// The distributions whose standardised form is always the same.
-    #[derive(Default)]
-    pub enum Distribution {
-        #[default]
-        Uniform = "uniform",
-        Normal = "normal",
-        /// Shape 3, as tc-netem's table.
-        Pareto = "pareto",
-        /// A quarter normal, three quarters pareto, as tc-netem's table.
-        ParetoNormal = "paretonormal",
-    }
-}
-
-words! {
-    #[derive(Default)]
-    pub enum Reorder {
-        /// The jitter is a process in time; packets stay in order.
-        #[default]
-        Never = "never",
-        /// Each packet draws its own; packets overtake.
-        Jitter = "jitter",
-    }
-}
-
-words! {
-    /// Treatment of ARP, ICMPv6 neighbour discovery and PTP event messages.
-    #[derive(Default)]
-    pub enum Neighbours {
-        #[default]
-        Pass = "pass",
-        Emulate = "emulate",
-    }
-}
-
-words! {
-    /// Treatment of packets longer than the wire's.
-    #[derive(Default)]
-    pub enum Offload {
-        /// Cap segmentation on the device while attached.
-        #[default]
-        Auto = "auto",
-        /// Leave it as it is.
-        Keep = "keep",
     }
 }

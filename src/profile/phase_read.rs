@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `[[phase]]` and `[[state]]` as they are written, and whether they go together.
 
-use super::check::value;
 use super::draft::LinkDraft;
 use super::kinds::{Flag, Long};
 use super::links::{self, MAX_LINKS, NamedDraft};
+use super::located::value;
 use super::phase::{Phase, Phases};
 use super::read::{name, section};
 use super::states::{self, NextDraft};

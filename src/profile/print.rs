@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::model::DEFAULT_INSTANCES;
 use super::{Delay, Link, Loss, Offload, Profile, Queue, Wire, background, shared};
 use crate::abi;
-use crate::text::{Rate, Word};
+use crate::text::{Rate, Word, braced};
 
 impl Profile {
     /// Returns TOML that parses to this profile, without keys at their defaults.
@@ -133,21 +133,21 @@ pub(super) fn section(out: &mut String, header: &str, link: &Link) {
         line(
             out,
             "reorder",
-            table(&reordering.keys_text(), "probability"),
+            braced(&reordering.keys_text(), "probability"),
         );
     }
     if link.duplicate.probability != 0.0 {
         line(
             out,
             "duplicate",
-            table(&link.duplicate.keys_text(), "probability"),
+            braced(&link.duplicate.keys_text(), "probability"),
         );
     }
     if link.corrupt.probability != 0.0 {
         line(
             out,
             "corrupt",
-            table(&link.corrupt.keys_text(), "probability"),
+            braced(&link.corrupt.keys_text(), "probability"),
         );
     }
     for key in link.keys_text() {
@@ -163,17 +163,6 @@ pub(super) fn section(out: &mut String, header: &str, link: &Link) {
         line(out, "slot", slot.text());
     }
     if let Some(background) = &link.background {
-        line(out, "background", table(&background.keys_text(), "load"));
+        line(out, "background", braced(&background.keys_text(), "load"));
     }
-}
-
-/// Formats a table of keys; of the key `plain` alone, its value.
-pub(super) fn table(keys: &[String], plain: &str) -> String {
-    if let [one] = keys
-        && let Some(value) = one.strip_prefix(plain)
-        && let Some(value) = value.strip_prefix(" = ")
-    {
-        return value.to_owned();
-    }
-    format!("{{ {} }}", keys.join(", "))
 }

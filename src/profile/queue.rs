@@ -4,7 +4,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Length, Limit};
 use crate::abi::EMUD_RING_LEN;
 use crate::text::units::{QuantityKind, Unit, shifted};
 use crate::text::{Located, Mistake, Time, UnitError, Value, quantity};
@@ -38,6 +37,17 @@ const KIND: QuantityKind = QuantityKind {
     examples: "\"1000p\" (packets), \"256KiB\", \"200ms\"",
     usual: "p",
 };
+
+/// Limit of the backlog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// Packets, the one on the wire included; 1..=65536.
+    Packets(u32),
+    /// Bytes on the wire not yet serialised, the arriving packet included.
+    Bytes(u64),
+    /// Longest wait in ns before a packet's own serialisation begins.
+    Time(u64),
+}
 
 impl FromStr for Limit {
     type Err = UnitError;
@@ -147,7 +157,7 @@ impl fmt::Display for Bytes {
 }
 
 /// Rejects a bare number where packets are not allowed: it may mean bytes.
-fn no_bare_bytes(text: &str) -> Result<(), UnitError> {
+pub(super) fn no_bare_bytes(text: &str) -> Result<(), UnitError> {
     let number = text.trim();
     if !number.parse::<f64>().is_ok_and(f64::is_finite) {
         return Ok(());
@@ -191,35 +201,6 @@ impl FromStr for Packets {
                 format!("`{text}` is not a number of packets"),
                 format!("`limit` counts packets: write time = \"{text}\""),
             )),
-        }
-    }
-}
-
-impl FromStr for Length {
-    type Err = UnitError;
-
-    /// Packets are not taken: the average is one of the backlog's bytes, which is what is known.
-    fn from_str(text: &str) -> Result<Self, UnitError> {
-        no_bare_bytes(text)?;
-        match text.parse()? {
-            Limit::Bytes(bytes) => Ok(Self::Bytes(bytes)),
-            Limit::Time(ns) => Ok(Self::Time(ns)),
-            Limit::Packets(packets) => Err(UnitError::new(
-                format!("`{text}` counts packets"),
-                format!(
-                    "the average is of bytes: for packets of 1500 bytes write \"{}B\", or a time",
-                    u64::from(packets) * 1514
-                ),
-            )),
-        }
-    }
-}
-
-impl fmt::Display for Length {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Bytes(bytes) => Limit::Bytes(bytes).fmt(f),
-            Self::Time(ns) => Limit::Time(ns).fmt(f),
         }
     }
 }

@@ -4,10 +4,10 @@
 use std::path::Path;
 
 use super::bottleneck::BottleneckDraft;
-use super::check::value;
 use super::draft::LinkDraft;
 use super::kinds::Count;
 use super::links::{self, NamedDraft};
+use super::located::value;
 use super::matrix::{self, MatrixDraft};
 use super::model::DEFAULT_INSTANCES;
 use super::phase_read::PhasesDraft;

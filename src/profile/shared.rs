@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `shared`: several links in front of one bottleneck.
 
-use super::check::latest;
 use super::draft::LinkDraft;
+use super::located::latest;
 use super::queueing::QueueDraft;
 use super::read::Draft;
 use super::wire::WireDraft;

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use super::check::latest;
 use super::draft::LinkDraft;
 use super::kinds::{Flag, Long};
+use super::located::latest;
 use super::trace::{Summary, Trace, TraceRow, TraceSource};
 use super::trace_file::{self, TraceLocation, Wrong};
 use super::{Link, file, keys, trace_figures};

@@ -4,14 +4,14 @@
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use super::check::{latest, value};
+use super::Trace;
 use super::draft::LinkDraft;
 use super::keys;
 use super::kinds::Count;
+use super::located::{latest, value};
 use super::queue::{Bytes, some_bytes};
-use super::{Trace, print};
 use crate::text::{
-    Draft, Entry, Kind, Located, Mistake, Rate, Reader, Value, is_none, number, table,
+    Draft, Entry, Kind, Located, Mistake, Rate, Reader, Value, braced, is_none, number, table,
 };
 
 /// A packet of 1500 bytes after an Ethernet header.
@@ -135,7 +135,7 @@ impl Wire {
     pub(super) fn with_rate(&self, rate: Option<Rate>) -> String {
         let rate = rate.map(|rate| format!("rate = \"{rate}\""));
         let keys: Vec<_> = rate.into_iter().chain(self.keys_text()).collect();
-        print::table(&keys, "rate")
+        braced(&keys, "rate")
     }
 }
 

@@ -39,6 +39,6 @@ pub(crate) use keys::{Section, Vocabulary, sections};
 pub(crate) use mistake::{At, Located, Source, clipped};
 pub(crate) use reader::{Reader, duration, number, one_of, quantity, word};
 pub(crate) use shipped::{is_file, shipped, shipped_text};
-pub(crate) use table::{Draft, Given, Kind, is_none, kinds, plain, row, table};
+pub(crate) use table::{Draft, Given, Kind, braced, is_none, kinds, plain, row, table};
 pub(crate) use units::{Distance, Span, closest};
 pub(crate) use value::{Entry, Value, document, toml_value};

@@ -49,6 +49,17 @@ pub(crate) fn plain(keys: &[(&str, String)], without: &[&str]) -> String {
     shown.map(one).collect()
 }
 
+/// Formats the keys of a table on one line; of the key `plain` alone, its value.
+pub(crate) fn braced(keys: &[String], plain: &str) -> String {
+    if let [one] = keys
+        && let Some(value) = one.strip_prefix(plain)
+        && let Some(value) = value.strip_prefix(" = ")
+    {
+        return value.to_owned();
+    }
+    format!("{{ {} }}", keys.join(", "))
+}
+
 /// Returns a row of a table's documentation: its key, its meaning, and its default. The default is that
 /// of the code, or the text after `Default:` in the doc comment.
 pub(crate) fn row(key: &str, attributes: &[&'static str], default: Option<String>) -> [String; 3] {

@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use super::Aqm;
 use super::red::{Backlog, Length, Weight, in_ns};
-use crate::profile::check::latest;
 use crate::profile::draft::LinkDraft;
 use crate::profile::kinds::SomeTime;
+use crate::profile::located::latest;
 use crate::profile::{Link, rate_with_trace};
 use crate::text::{Kind, Located, Mistake, Reader, Time, Value, Word, number, table};
 

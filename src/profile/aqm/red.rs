@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! RED and what was made of it: A-RED and RIO.
 
+use std::fmt;
+use std::str::FromStr;
+
 use schemars::JsonSchema;
 use serde::ser::Error;
 use serde::{Serialize, Serializer};
 
 use crate::profile::kinds::{Numbers, Share, SomeTime};
-use crate::text::{At, Kind, Located, Mistake, Reader, Value, number, quantity, table};
+use crate::profile::queue::{Limit, no_bare_bytes};
+use crate::text::{At, Kind, Located, Mistake, Reader, UnitError, Value, number, quantity, table};
 
 table! {
     /// Floyd and Jacobson 1993.
@@ -109,6 +113,35 @@ impl Length {
         match self {
             Self::Time(ns) => Some(ns),
             Self::Bytes(_) => None,
+        }
+    }
+}
+
+impl FromStr for Length {
+    type Err = UnitError;
+
+    /// Packets are not taken: the average is one of the backlog's bytes, which is what is known.
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        no_bare_bytes(text)?;
+        match text.parse()? {
+            Limit::Bytes(bytes) => Ok(Self::Bytes(bytes)),
+            Limit::Time(ns) => Ok(Self::Time(ns)),
+            Limit::Packets(packets) => Err(UnitError::new(
+                format!("`{text}` counts packets"),
+                format!(
+                    "the average is of bytes: for packets of 1500 bytes write \"{}B\", or a time",
+                    u64::from(packets) * 1514
+                ),
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Length {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Bytes(bytes) => Limit::Bytes(bytes).fmt(f),
+            Self::Time(ns) => Limit::Time(ns).fmt(f),
         }
     }
 }
