@@ -26,7 +26,6 @@ mod metric;
 mod metrics;
 mod monitor;
 mod node_run;
-mod place;
 mod plot;
 mod plot_runs;
 mod plot_time;
@@ -41,6 +40,7 @@ mod set;
 mod show;
 mod spare;
 mod store;
+mod target;
 mod top;
 mod traffic;
 mod verify;
@@ -58,7 +58,7 @@ use emud::text::{printable, printable_json};
 use serde::Serialize;
 
 pub use failure::Failure;
-use place::CliTarget;
+use target::CliTarget;
 
 /// Exit codes that are not failures.
 pub const DONE: u8 = 0;

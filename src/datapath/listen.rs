@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::engine::hold::tell::{self, LinkName};
+use super::engine::hold::reports::{self, LinkName};
 use super::watch::{GONE, Watch};
 use crate::host::now_ns;
 use crate::netlink::{Changes, Netlink, NetlinkError, Notices};
@@ -98,8 +98,8 @@ impl Listener {
         // overflow may have lost it.
         let known = moved || changes.lost || found != [GONE];
         if known && !found.is_empty() && found != self.told {
-            let line = tell::tampered_line(&self.link, &found, now_ns());
-            tell::send_all(Path::new(tell::MONITORS), &line);
+            let line = reports::tampered_line(&self.link, &found, now_ns());
+            reports::send_all(Path::new(reports::MONITORS), &line);
         }
         if known {
             self.told = found;

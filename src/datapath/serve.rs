@@ -16,8 +16,8 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 
 use super::engine::hold::failure::Failure;
+use super::engine::hold::reports::{self, LinkName};
 use super::engine::hold::servers::Classes;
-use super::engine::hold::tell::{self, LinkName};
 use super::engine::hold::{Direction, End, HoldError, Holder, HolderStats, Tap, Tuning};
 use super::listen::Listener;
 use super::maps::Maps;
@@ -185,7 +185,7 @@ fn tell_monitors(ifindex: u32) -> Result<(SyncSender<Failure>, JoinHandle<()>), 
     };
     let (sender, receiver) = sync_channel(FAILURES);
     let thread = spawn("emud-tell", move || {
-        tell::pass_on(&receiver, Path::new(tell::MONITORS), link)
+        reports::pass_on(&receiver, Path::new(reports::MONITORS), link)
     })
     .map_err(|e| HoldError::system("thread", e))?;
     Ok((sender, thread))

@@ -100,7 +100,7 @@ impl Bottleneck {
 mod tests {
     use super::*;
     use crate::abi;
-    use crate::verify::asked::compiled;
+    use crate::verify::requested::compiled;
 
     fn asked(link: &str, bottleneck: &str) -> Asked {
         let text = format!("{link}\n[bottleneck.b]\nrate = \"1Mbit\"\n{bottleneck}");

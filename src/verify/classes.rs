@@ -5,8 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use super::VerifyError;
-use super::asked::Version;
 use super::check::CheckVerdict;
+use super::requested::Version;
 use super::shares::{Sample, ShareCheck, judge};
 use crate::datapath::show::service::BottleneckReport;
 use crate::datapath::{LinkError, attachment, reports};

@@ -5,7 +5,6 @@
 //! requested (`theory`) and chance (`simulate`) -> `judge` <- measured (`probe` over `port`s that
 //! `responder` opens). docs/verify.md describes what is judged and how.
 
-mod asked;
 mod binomial;
 mod bottleneck;
 mod cdf;
@@ -18,6 +17,7 @@ mod judge;
 mod outcome;
 mod port;
 mod probe;
+mod requested;
 mod responder;
 mod shares;
 mod simulate;
@@ -30,11 +30,11 @@ mod unjudged;
 use std::net::IpAddr;
 use std::thread;
 
-pub use asked::compiled;
 pub use cdf::Cdf;
 pub use check::{Check, CheckVerdict, FALSE_ALARM, Unit, What};
 pub use classes::{OfBottlenecks, class_table, classes};
 pub use error::VerifyError;
+pub use requested::compiled;
 pub(crate) use simulate::moments;
 
 pub use outcome::{Curve, Method, Outcome, VERIFY_SCHEMA};
@@ -47,12 +47,12 @@ pub(crate) use binomial::clopper_pearson;
 
 use crate::host::random;
 use crate::profile::{Profile, Time};
-use asked::Links;
 use bottleneck::Bottleneck;
 use icmp::Icmp;
 use judge::Judge;
 use port::Port;
 use probe::{Plan, SHORT_PAYLOAD, Stream, Udp, Wire, long_payload, wire_bytes};
+use requested::Links;
 
 /// Distance between two probes: short enough for 5,000 of them in the default time.
 const INTERVAL_NS: f64 = 5e6;

@@ -7,11 +7,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Request;
-use super::asked::Links;
 use super::cdf::Cdf;
 use super::check::{Check, CheckVerdict, FALSE_ALARM, PER_CHECK, What};
 use super::judge::Judge;
 use super::probe::{Plan, Stream};
+use super::requested::Links;
 
 /// How the link was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]

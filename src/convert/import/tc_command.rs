@@ -6,8 +6,8 @@ use super::shell::{Word, Words, commands};
 use super::tc_filter::{Filter, filter, in_order};
 use super::tc_handle::{canonical, major};
 use super::tc_keep::keep;
+use super::tc_location::{outside, place, quoted};
 use super::tc_made::{Made, begins};
-use super::tc_place::{outside, place, quoted};
 use crate::text::Mistake;
 
 /// A command of tc.

@@ -16,7 +16,7 @@ use crate::host::now_ns;
 use crate::netlink::Netlink;
 use crate::profile::quantile::of_share;
 
-use super::place::RunLocation;
+use super::location::RunLocation;
 use super::{RunError, derived};
 
 /// Length in bytes for which a length-dependent loss is stated.

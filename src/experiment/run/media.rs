@@ -14,7 +14,7 @@ use crate::medium::phy::Position;
 use crate::metrics::MediumSource;
 use crate::netlink::Netlink;
 
-use super::place::RunLocation;
+use super::location::RunLocation;
 use super::{RunError, Settings, derived, numbered};
 
 /// A medium whose thread runs.

@@ -25,8 +25,8 @@ use super::folders::Folders;
 use super::group::Group;
 use super::in_place::Guard;
 use super::links::{How, Seen};
+use super::location::RunLocation;
 use super::media::{self, OnAir};
-use super::place::RunLocation;
 use super::{ChangeLink, RunError, Settings, User, links};
 
 /// With more wires than this their ends know each other without ARP: all namespaces of a host share one table

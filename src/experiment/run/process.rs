@@ -24,8 +24,8 @@ use crate::host::{open_files, spawn};
 
 use super::User;
 use super::folders::works_in;
+use super::location::RunLocation;
 use super::output::{Copying, Sink, copy};
-use super::place::RunLocation;
 use super::terminal::Terminal;
 
 /// How long a program may take to end after SIGTERM.

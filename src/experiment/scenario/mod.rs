@@ -18,6 +18,7 @@ mod medium;
 mod medium_routes;
 mod model;
 mod plan;
+mod planning;
 mod print;
 mod read;
 mod reading;
@@ -28,7 +29,6 @@ mod star;
 mod stations;
 mod topology_read;
 mod value;
-mod work_out;
 
 pub use error::ScenarioError;
 pub use kinds::{NodeNames, Program};
@@ -37,8 +37,8 @@ pub use limits::beyond_a_host;
 pub use medium::{Medium, Station};
 pub use model::{Scenario, Top};
 pub use plan::{Bridge, Link, Node, Plan, PlannedEnd, Route, Tunnel, Wire};
+pub use planning::Overrides;
 pub use shipped::find;
-pub use work_out::Overrides;
 
 /// Returns the tables of keys in docs/scenario.md: the name of each, and its rows of key, meaning
 /// and default.

@@ -15,7 +15,7 @@ use emud_monitor::log::{
 };
 use tokio::sync::{oneshot, watch};
 
-use super::asked::Asked;
+use super::at_end::Asked;
 use super::judge::lowers;
 pub use super::judge::{
     DISORDERED, ENGINE_DROPPED, Facts, Failure, LOAD, LOAD_AND_DISK, OwnLinks, only_disordered,

@@ -9,7 +9,7 @@
 //! For `emud run` an [`Experiment`] keeps both in the background: all lines go to one sorted log,
 //! and the events are judged at the end.
 
-mod asked;
+mod at_end;
 pub mod client;
 mod control;
 mod emulated;

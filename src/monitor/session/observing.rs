@@ -11,7 +11,7 @@ use emud_monitor::{Config, Monitor};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
-use super::asked::Asked;
+use super::at_end::Asked;
 use super::control::{Allowed, BoundSocket};
 use super::witness::{Episodes, SETTLED};
 use super::{

@@ -11,7 +11,7 @@ use emud_monitor::log::{
     Thresholds, Verdict, why_unknown,
 };
 
-use super::asked::Asked;
+use super::at_end::Asked;
 use super::ended::{Ended, Stop};
 use super::judge::{Evidence, judge};
 use super::observation::Observation;

@@ -6,9 +6,9 @@ use support::full;
 use super::*;
 use crate::profile::Profile;
 use crate::profile::shipped::{SHIPPED, find};
-use crate::verify::asked::compiled;
 use crate::verify::check::FALSE_ALARM;
 use crate::verify::probe::{Arrival, Sent};
+use crate::verify::requested::compiled;
 use crate::verify::simulate::one;
 use crate::verify::theory::{Asked, Source};
 

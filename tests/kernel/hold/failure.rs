@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use emud::abi::EMUD_LATE_NS;
-use emud::datapath::engine::hold::tell::{LinkName, pass_on};
+use emud::datapath::engine::hold::reports::{LinkName, pass_on};
 use emud::host::now_ns;
 use serde_json::{Value, json};
 use support::place::Scratch;

@@ -5,11 +5,11 @@ mod meaning;
 mod medium;
 mod mistakes;
 mod random;
+mod reach;
 mod segment;
 mod shipped;
 mod star;
 mod walk;
-mod ways;
 
 use std::path::Path;
 

@@ -2,7 +2,7 @@
 //! Frames that the holder released late or lost: counted, and reported from time to time.
 //!
 //! The thread of a direction counts them here and passes a [`Failure`] through a channel without
-//! blocking; the receiver reports to the monitors ([`crate::datapath::engine::hold::tell`]).
+//! blocking; the receiver reports to the monitors ([`crate::datapath::engine::hold::reports`]).
 
 use std::sync::mpsc::SyncSender;
 

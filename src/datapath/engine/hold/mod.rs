@@ -15,11 +15,11 @@ pub mod orphan;
 pub mod port;
 pub(crate) mod process;
 pub mod queue;
+pub mod reports;
 pub mod servers;
 pub mod signal;
 pub mod spawn;
 pub mod tap;
-pub mod tell;
 pub(crate) mod tune;
 mod worker;
 

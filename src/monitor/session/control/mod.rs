@@ -3,11 +3,11 @@
 //! emulated links have a separate socket to which only root can connect, so that no other user can
 //! use up its connections.
 
-mod place;
+mod location;
 mod protocol;
 mod reporters;
 mod server;
 
-pub use place::{BoundSocket, is_apart, place, root_place, sockets};
+pub use location::{BoundSocket, is_apart, place, root_place, sockets};
 pub use reporters::Allowed;
 pub use server::serve;
