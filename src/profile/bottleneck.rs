@@ -222,18 +222,6 @@ impl Bottleneck {
             .any(|c| c.parent.as_deref() == Some(class))
     }
 
-    /// Returns whether a plan differs in figures alone.
-    pub fn has_the_tree_of(&self, other: &Self) -> bool {
-        let tree = |b: &Self| {
-            let class = |c: &ServiceClass| (c.name.clone(), c.parent.clone());
-            (
-                b.name.clone(),
-                b.classes.iter().map(class).collect::<Vec<_>>(),
-            )
-        };
-        tree(self) == tree(other)
-    }
-
     pub(super) fn to_toml(&self) -> String {
         let mut out = format!("\n[bottleneck.{}]\n", self.name);
         let mut keys = self.keys_text();
