@@ -205,7 +205,7 @@ impl Reading<'_> {
         }
         Some(Link {
             name: entry.key.clone(),
-            between: draft.between?.value,
+            between: draft.values().between?,
             profile,
         })
     }

@@ -62,6 +62,7 @@ pub(crate) fn read(reading: &mut Reading, entry: &Entry) -> Option<Topology> {
         let title = format!("a {} without `{key}`", kind.word());
         reading.mistake(at, title, format!("set the number: {key} = 4"));
     }
+    let switches = draft.values().switches;
     let number = match kind {
         Kind::Chain => draft.routers,
         _ => draft.nodes,
@@ -70,7 +71,7 @@ pub(crate) fn read(reading: &mut Reading, entry: &Entry) -> Option<Topology> {
         at: at.clone(),
         kind,
         count: count?,
-        switches: draft.switches.map_or(2, |switches| switches.value),
+        switches,
         profile,
         access,
         classes,
@@ -161,7 +162,7 @@ fn class(reading: &mut Reading, entry: &Entry) -> Option<Class> {
     let profile = reading.profile(draft.profile.as_ref());
     Some(Class {
         name: entry.key.clone(),
-        peers: draft.peers?.value,
+        peers: draft.values().peers?,
         profile: profile.filter(|profile| one_link(reading, profile)),
     })
 }
