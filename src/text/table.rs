@@ -15,11 +15,22 @@ pub(crate) fn is_none(value: &Located<Value>) -> bool {
 pub(crate) trait Kind {
     type Value: Clone;
 
-    /// Reads a value.
+    /// Reads a value. A kind has this function, or one of a table [`Self::read_all`].
     ///
     /// # Errors
-    /// The problem and its correction.
-    fn read(value: &Located<Value>, key: &str) -> Result<Self::Value, Mistake>;
+    /// The problem and its correction; of a table the first one.
+    fn read(value: &Located<Value>, key: &str) -> Result<Self::Value, Mistake> {
+        let mut reader = Reader::default();
+        let read = Self::read_all(&mut reader, value, key);
+        read.ok_or_else(|| reader.mistakes.swap_remove(0))
+    }
+
+    /// Reads a value with all its mistakes; `None`: there is one.
+    fn read_all(reader: &mut Reader, value: &Located<Value>, key: &str) -> Option<Self::Value> {
+        Self::read(value, key)
+            .map_err(|mistake| reader.mistakes.push(mistake))
+            .ok()
+    }
 
     /// Formats the value as TOML, which reads back to the same value.
     fn text(value: &Self::Value) -> String;
@@ -104,6 +115,21 @@ impl Reader {
         match is_none(value) {
             true => *slot = None,
             false => self.put(slot, value, read),
+        }
+    }
+
+    /// Applies the value of a key; `none` empties its slot.
+    pub(crate) fn put_kind<K: Kind>(
+        &mut self,
+        slot: &mut Option<Located<K::Value>>,
+        value: &Located<Value>,
+        key: &str,
+    ) {
+        if is_none(value) {
+            *slot = None;
+        } else if let Some(read) = K::read_all(self, value, key) {
+            let at = value.at.clone();
+            *slot = Some(Located { value: read, at });
         }
     }
 
@@ -196,9 +222,7 @@ macro_rules! table {
                 name: &str,
             ) -> bool {
                 match key {
-                    $( $key => reader.put_or_remove(&mut self.$field, value, |value| {
-                        <$Kind as $crate::text::Kind>::read(value, name)
-                    }), )*
+                    $( $key => reader.put_kind::<$Kind>(&mut self.$field, value, name), )*
                     _ => return false,
                 }
                 true

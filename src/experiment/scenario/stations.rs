@@ -48,7 +48,7 @@ pub(crate) fn connect(drafts: &[MediumDraft], graph: &mut Graph, mistakes: &mut 
             let nodes = members.iter().map(|n| graph.nodes[*n].node.name.as_str());
             segment.check(&draft.name.value, &nodes.collect::<Vec<_>>(), mistakes);
         }
-        let standard = draft.table.radio.standard;
+        let standard = &draft.table.radio.standard;
         let has = |bits: u64| {
             let mut rates = standard.data_rates();
             rates.any(|kbit| u64::from(kbit) * 1000 == bits)

@@ -575,6 +575,33 @@ const MISTAKES: &[(&str, &[&str])] = &[
         &["`min` is not below `max`"],
     ),
     ("queue = { kinds = \"red\" }", &["a queue has no `kinds`"]),
+    // All mistakes of a table at once.
+    (
+        "queue = { limit = 0, kind = \"codel\", weight = 2, depth = 1 }",
+        &[
+            "a slot of 0 packets",
+            "\"red\", or \"edca\"",
+            "invalid `weight`",
+            "a queue has no `depth`",
+        ],
+    ),
+    (
+        "queue = { kind = \"priority\", weight = 0.1, min = \"1kB\" }",
+        &["`weight` is a key of RED", "`min` is a key of RED"],
+    ),
+    (
+        "radio = { power = \"99dBm\", antenna = 3, watts = { send = -1, rest = 1 } }",
+        &[
+            "invalid `power`",
+            "a radio has no `antenna`",
+            "invalid `send`",
+            "`watts` has no `rest`",
+        ],
+    ),
+    (
+        "radio = { sense = \"-80dBm\", basic = \"3Mbit\" }",
+        &["`sense` of -80dBm", "does not have these basic rates"],
+    ),
     (
         "radio = \"802.11c\"",
         &["no radio `802.11c`", "did you mean"],

@@ -59,7 +59,7 @@ impl MediumTable {
 
     /// Returns figures that do not go together, and what to write.
     pub fn contradictions(&self) -> impl Iterator<Item = (String, &'static str)> {
-        let standard = self.radio.standard;
+        let standard = &self.radio.standard;
         let aggregates = self.packets_per_frame() > 1;
         let contends = self.access != AccessChoice::None;
         let controls = self.rate.is_some_and(|rate| rate.bits().is_none());

@@ -2,39 +2,55 @@
 //! How the values of a medium are read and written.
 
 use crate::medium::phy::{STANDARDS, Standard, Watts};
-use crate::text::{Kind, Located, Mistake, Value, closest, kinds};
-
-/// The radio of all stations; figures that are not set are those of the standard.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct RadioChoice {
-    pub standard: &'static Standard,
-    pub power_dbm: Option<f64>,
-    pub sense_dbm: Option<f64>,
-    pub sensitivity_dbm: Option<f64>,
-    pub noise_dbm: Option<f64>,
-    pub capture_db: f64,
-    /// Rates of control frames, kbit/s.
-    pub basic: Option<Vec<u32>>,
-    /// Power of the radio; `None`: energy is not counted.
-    pub watts: Option<Watts>,
-}
+use crate::text::{Kind, Located, Mistake, Rate, Reader, Value, closest, kinds, quantity, table};
 
 /// How much stronger than all others together a frame must be.
 pub(super) const CAPTURE_DB: f64 = 10.0;
 
-impl Default for RadioChoice {
-    fn default() -> Self {
-        Self {
-            standard: &STANDARDS[0],
-            power_dbm: None,
-            sense_dbm: None,
-            sensitivity_dbm: None,
-            noise_dbm: None,
-            capture_db: CAPTURE_DB,
-            basic: None,
-            watts: None,
-        }
+table! {
+    /// The radio of all stations; figures that are not set are those of the standard.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct RadioChoice {
+        standard: Standard = STANDARDS[0], "standard" as StandardName;
+        power_dbm: Option<f64> = None, "power" as Power;
+        sense_dbm: Option<f64> = None, "sense" as Signal;
+        sensitivity_dbm: Option<f64> = None, "sensitivity" as Signal;
+        noise_dbm: Option<f64> = None, "noise" as Noise;
+        capture_db: f64 = CAPTURE_DB, "capture" as Capture;
+        /// Rates of control frames, kbit/s.
+        basic: Option<Vec<u32>> = None, "basic" as Rates;
+        /// Power of the radio; `None`: energy is not counted.
+        watts: Option<Watts> = None, "watts" as WattsKind;
     }
+    struct RadioDraft {}
+}
+
+table! {
+    /// [`Watts`] as they are written.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct WattsTable {
+        send: f64 = 0.0, "send" as Consumption;
+        receive: f64 = 0.0, "receive" as Consumption;
+        idle: f64 = 0.0, "idle" as Consumption;
+    }
+    struct WattsDraft {}
+}
+
+kinds! {
+    /// A radio by its name.
+    StandardName: Standard = standard, |standard| format!("\"{}\"", standard.name);
+    /// Power of a sender, dBm.
+    Power: f64 = |value, key| level(value, key, "dBm", -50.0..=50.0), |dbm| format!("\"{dbm}dBm\"");
+    /// Power at a receiver, dBm.
+    Signal: f64 = |value, key| level(value, key, "dBm", -120.0..=0.0), |dbm| format!("\"{dbm}dBm\"");
+    /// Power without a sender, dBm.
+    Noise: f64 = |value, key| level(value, key, "dBm", -150.0..=0.0), |dbm| format!("\"{dbm}dBm\"");
+    /// dB.
+    Capture: f64 = |value, key| level(value, key, "dB", 0.0..=60.0), |db| format!("\"{db}dB\"");
+    /// kbit/s.
+    Rates: Vec<u32> = rates, |rates| format!("[{}]", listed(rates.iter().copied()));
+    /// W.
+    Consumption: f64 = |value, key| number(value, key, "W", 0.0..=1000.0), |watts| watts.to_string();
 }
 
 impl RadioChoice {
@@ -44,51 +60,10 @@ impl RadioChoice {
         self.sensitivity_dbm
             .unwrap_or_else(|| of_rates.fold(f64::MAX, f64::min))
     }
-}
 
-pub(crate) struct RadioKind;
-/// Bytes of a packet, or "off".
-pub(crate) struct Bytes;
-
-impl Kind for RadioKind {
-    type Value = RadioChoice;
-
-    fn read(value: &Located<Value>, key: &str) -> Result<RadioChoice, Mistake> {
-        let mut radio = RadioChoice::default();
-        let Value::Table(entries) = &value.value else {
-            radio.standard = standard(value, key)?;
-            return Ok(radio);
-        };
-        for entry in entries {
-            let (value, key) = (&entry.value, entry.key.value.as_str());
-            match key {
-                "standard" => radio.standard = standard(value, key)?,
-                "power" => radio.power_dbm = Some(level(value, key, "dBm", -50.0..=50.0)?),
-                "sense" => radio.sense_dbm = Some(level(value, key, "dBm", -120.0..=0.0)?),
-                "sensitivity" => {
-                    radio.sensitivity_dbm = Some(level(value, key, "dBm", -120.0..=0.0)?);
-                }
-                "noise" => radio.noise_dbm = Some(level(value, key, "dBm", -150.0..=0.0)?),
-                "capture" => radio.capture_db = level(value, key, "dB", 0.0..=60.0)?,
-                "basic" => radio.basic = Some(rates(value, key)?),
-                "watts" => radio.watts = Some(watts(value, key)?),
-                _ => {
-                    let keys = [
-                        "standard",
-                        "power",
-                        "sense",
-                        "sensitivity",
-                        "noise",
-                        "capture",
-                        "basic",
-                        "watts",
-                    ];
-                    return Err(unknown(&entry.key, "a radio", &keys));
-                }
-            }
-        }
-        let weakest_dbm = radio.weakest_dbm();
-        if let Some(sense_dbm) = radio.sense_dbm.filter(|dbm| *dbm > weakest_dbm) {
+    fn check(&self, reader: &mut Reader, value: &Located<Value>) {
+        let weakest_dbm = self.weakest_dbm();
+        if let Some(sense_dbm) = self.sense_dbm.filter(|dbm| *dbm > weakest_dbm) {
             let title = format!(
                 "`sense` of {sense_dbm}dBm is above the weakest signal that is received, {weakest_dbm}dBm"
             );
@@ -96,54 +71,72 @@ impl Kind for RadioKind {
                 "write sense = \"{weakest_dbm}dBm\" or less, or a higher `sensitivity`: a frame that is \
                  received keeps the medium busy"
             );
-            return Err(Mistake::new(&value.at, title, help));
+            reader.mistake(&value.at, title, help);
         }
-        let has = |kbit: &u32| radio.standard.control_rates().any(|rate| rate == *kbit);
-        match radio
-            .basic
-            .as_ref()
-            .is_some_and(|basic| !basic.iter().all(has))
-        {
-            true => {
-                let title = format!("{} does not have these basic rates", radio.standard.name);
-                let help = its_rates(radio.standard.control_rates());
-                Err(Mistake::new(&value.at, title, help))
-            }
-            false => Ok(radio),
+        let has = |kbit: &u32| self.standard.control_rates().any(|rate| rate == *kbit);
+        if !self.basic.iter().flatten().all(has) {
+            let title = format!("{} does not have these basic rates", self.standard.name);
+            reader.mistake(&value.at, title, its_rates(self.standard.control_rates()));
         }
+    }
+}
+
+/// A table, or the name of a standard.
+pub(crate) struct RadioKind;
+/// A table, or the power while sending.
+pub(crate) struct WattsKind;
+/// Bytes of a packet, or "off".
+pub(crate) struct Bytes;
+
+impl Kind for RadioKind {
+    type Value = RadioChoice;
+
+    fn read_all(reader: &mut Reader, value: &Located<Value>, key: &str) -> Option<RadioChoice> {
+        let mut draft = RadioDraft::default();
+        let unknown = |key: &Located<String>| unknown(key, "a radio", RadioDraft::KEYS);
+        reader.table(&mut draft, value, (key, "standard"), unknown);
+        if draft.broken {
+            return None;
+        }
+        let (radio, before) = (draft.values(), reader.mistakes.len());
+        radio.check(reader, value);
+        (reader.mistakes.len() == before).then_some(radio)
     }
 
     fn text(radio: &RadioChoice) -> String {
-        let quoted = |level: f64, unit: &str| format!("\"{level}{unit}\"");
-        let mut keys = vec![format!("standard = \"{}\"", radio.standard.name)];
-        for (key, level) in [
-            ("power", radio.power_dbm),
-            ("sense", radio.sense_dbm),
-            ("sensitivity", radio.sensitivity_dbm),
-            ("noise", radio.noise_dbm),
-        ] {
-            keys.extend(level.map(|level| format!("{key} = {}", quoted(level, "dBm"))));
+        let mut keys = radio.keys_text();
+        let usual = RadioChoice::default().standard;
+        if radio.standard == usual {
+            keys.insert(0, format!("standard = {}", StandardName::text(&usual)));
         }
-        if radio.capture_db != CAPTURE_DB {
-            keys.push(format!("capture = {}", quoted(radio.capture_db, "dB")));
-        }
-        keys.extend(radio.basic.as_ref().map(|basic| {
-            let rates: Vec<_> = basic.iter().map(|kbit| format!("\"{kbit}kbit\"")).collect();
-            format!("basic = [{}]", rates.join(", "))
-        }));
-        keys.extend(radio.watts.as_ref().map(|watts| {
-            let Watts {
-                send,
-                receive,
-                idle,
-            } = watts;
-            format!("watts = {{ send = {send}, receive = {receive}, idle = {idle} }}")
-        }));
         format!("{{ {} }}", keys.join(", "))
     }
 }
 
-fn standard(value: &Located<Value>, key: &str) -> Result<&'static Standard, Mistake> {
+impl Kind for WattsKind {
+    type Value = Watts;
+
+    fn read_all(reader: &mut Reader, value: &Located<Value>, key: &str) -> Option<Watts> {
+        let mut draft = WattsDraft::default();
+        let unknown = |key: &Located<String>| unknown(key, "`watts`", WattsDraft::KEYS);
+        reader.table(&mut draft, value, (key, "send"), unknown);
+        let table = draft.values();
+        (!draft.broken).then_some(Watts {
+            send: table.send,
+            receive: table.receive,
+            idle: table.idle,
+        })
+    }
+
+    fn text(watts: &Watts) -> String {
+        format!(
+            "{{ send = {}, receive = {}, idle = {} }}",
+            watts.send, watts.receive, watts.idle
+        )
+    }
+}
+
+fn standard(value: &Located<Value>, key: &str) -> Result<Standard, Mistake> {
     let names = STANDARDS.iter().map(|standard| standard.name);
     let all = names.clone().map(|name| format!("\"{name}\""));
     let all = all.collect::<Vec<_>>().join(", ");
@@ -154,7 +147,7 @@ fn standard(value: &Located<Value>, key: &str) -> Result<&'static Standard, Mist
             format!("write one of {all}"),
         ));
     };
-    Standard::named(text).ok_or_else(|| {
+    Standard::named(text).copied().ok_or_else(|| {
         let help = match closest(text, names) {
             Some(near) => format!("did you mean \"{near}\"?"),
             None => format!("the radios are {all}"),
@@ -165,38 +158,17 @@ fn standard(value: &Located<Value>, key: &str) -> Result<&'static Standard, Mist
 
 /// Lists rates in kbit/s of a standard, for messages.
 pub(crate) fn its_rates(rates: impl Iterator<Item = u32>) -> String {
-    let rates: Vec<_> = rates.map(|kbit| format!("\"{kbit}kbit\"")).collect();
-    format!("its rates are {}", rates.join(", "))
+    format!("its rates are {}", listed(rates))
 }
 
-/// Reads what a radio draws: a power for sending alone, or one for each of what it does.
-fn watts(value: &Located<Value>, key: &str) -> Result<Watts, Mistake> {
-    const MOST: f64 = 1000.0;
-    let mut watts = Watts {
-        send: 0.0,
-        receive: 0.0,
-        idle: 0.0,
-    };
-    let Value::Table(entries) = &value.value else {
-        watts.send = number(value, key, "W", 0.0..=MOST)?;
-        return Ok(watts);
-    };
-    for entry in entries {
-        let key = entry.key.value.as_str();
-        let slot = match key {
-            "send" => &mut watts.send,
-            "receive" => &mut watts.receive,
-            "idle" => &mut watts.idle,
-            _ => return Err(unknown(&entry.key, "`watts`", &["send", "receive", "idle"])),
-        };
-        *slot = number(&entry.value, key, "W", 0.0..=MOST)?;
-    }
-    Ok(watts)
+fn listed(rates: impl Iterator<Item = u32>) -> String {
+    let rates: Vec<_> = rates.map(|kbit| format!("\"{kbit}kbit\"")).collect();
+    rates.join(", ")
 }
 
 fn rates(value: &Located<Value>, key: &str) -> Result<Vec<u32>, Mistake> {
     let one = |value: &Located<Value>| -> Result<u32, Mistake> {
-        let rate = crate::text::quantity::<crate::text::Rate>(value, key, "\"1Mbit\"")?;
+        let rate = quantity::<Rate>(value, key, "\"1Mbit\"")?;
         Ok(u32::try_from(rate.0 / 1000).unwrap_or(u32::MAX))
     };
     match &value.value {

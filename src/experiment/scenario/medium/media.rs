@@ -81,7 +81,7 @@ impl Medium {
             return Timing::wire(kbit);
         }
         let radio = &self.table.radio;
-        let timing = Timing::new(radio.standard, radio.basic.as_deref());
+        let timing = Timing::new(&radio.standard, radio.basic.as_deref());
         match self.table.queue.kind {
             QueueDiscipline::Edca => timing.with_qos(),
             _ => timing,
@@ -135,7 +135,7 @@ impl Medium {
             Propagation::Grid { grid, .. } => (Loss::Grid(Arc::clone(grid)), 0.0),
         };
         let choice = &self.table.radio;
-        let mut radio = Radio::new(choice.standard, loss);
+        let mut radio = Radio::new(&choice.standard, loss);
         radio.shadowing_db = shadowing_db;
         radio.noise_dbm = choice.noise_dbm;
         radio.capture_db = choice.capture_db;

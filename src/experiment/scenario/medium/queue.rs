@@ -7,7 +7,7 @@ use crate::medium::air::Discipline;
 use crate::profile::aqm::choice;
 use crate::profile::kinds::{Share, SomeBytes, SomePackets};
 use crate::profile::{Aqm, Length, Red};
-use crate::text::{Kind, Located, Mistake, Value};
+use crate::text::{Kind, Located, Mistake, Reader, Value, Word, kinds, table, words};
 
 /// The queue of each station.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,7 +30,7 @@ pub(crate) enum QueueDiscipline {
 impl Default for QueueChoice {
     fn default() -> Self {
         Self {
-            limit: 50,
+            limit: StationQueue::default().limit,
             kind: QueueDiscipline::Fifo,
         }
     }
@@ -52,71 +52,102 @@ impl QueueChoice {
     }
 }
 
+table! {
+    /// The keys of a queue.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct StationQueue {
+        limit: u32 = 50, "limit" as SomePackets;
+        kind: QueueName = QueueName::Fifo, "kind" as QueueNameKind;
+        min: Option<u32> = None, "min" as SomeBytes;
+        max: Option<u32> = None, "max" as SomeBytes;
+        probability: Option<f64> = None, "probability" as Share;
+        weight: Option<f64> = None, "weight" as RedWeight;
+    }
+    struct StationQueueDraft {}
+}
+
+words! {
+    pub enum QueueName {
+        Fifo = "fifo",
+        Priority = "priority",
+        Red = "red",
+        Edca = "edca",
+    }
+}
+
+kinds! {
+    /// The name of a discipline.
+    QueueNameKind: QueueName = queue_name, |name| format!("\"{}\"", name.word());
+    /// Of the newest length in the average.
+    RedWeight: f64 = |value, key| number(value, key, "", 1e-6..=1.0), |weight| weight.to_string();
+}
+
+/// A limit in packets, or a table.
 pub(crate) struct QueueKind;
 
 const RED_KEYS: [&str; 4] = ["min", "max", "probability", "weight"];
 const HELP: &str = "write queue = 50, or queue = { limit = 50, kind = \"priority\" }, or \
                     queue = { limit = 100, kind = \"red\", min = \"30kB\", max = \"90kB\" }";
 
+fn queue_name(value: &Located<Value>, key: &str) -> Result<QueueName, Mistake> {
+    let name = match &value.value {
+        Value::Text(text) => QueueName::from_word(text),
+        _ => None,
+    };
+    name.ok_or_else(|| {
+        let title = format!("`{key}` is \"fifo\", \"priority\", \"red\", or \"edca\"");
+        Mistake::new(&value.at, title, HELP)
+    })
+}
+
+impl StationQueueDraft {
+    /// Returns the discipline; meaningless if that adds a mistake.
+    fn discipline(&self, reader: &mut Reader, value: &Located<Value>) -> QueueDiscipline {
+        let queue = self.values();
+        let kind = match queue.kind {
+            QueueName::Fifo => QueueDiscipline::Fifo,
+            QueueName::Priority => QueueDiscipline::Priority,
+            QueueName::Edca => QueueDiscipline::Edca,
+            QueueName::Red => return red(&queue, reader, value),
+        };
+        for (key, at) in self.places().filter(|(key, _)| RED_KEYS.contains(key)) {
+            reader.mistake(at, format!("`{key}` is a key of RED"), HELP);
+        }
+        kind
+    }
+}
+
+fn red(queue: &StationQueue, reader: &mut Reader, value: &Located<Value>) -> QueueDiscipline {
+    match (queue.min, queue.max) {
+        (Some(min), Some(max)) if min < max => {}
+        (Some(_), Some(_)) => reader.mistake(&value.at, "`min` is not below `max`", HELP),
+        _ => reader.mistake(&value.at, "RED without `min` and `max`", HELP),
+    }
+    let bytes = |bytes: Option<u32>| Length::Bytes(bytes.unwrap_or_default().into());
+    let usual = Red::default();
+    QueueDiscipline::Red(Red {
+        min: bytes(queue.min),
+        max: bytes(queue.max),
+        probability: queue.probability.unwrap_or(usual.probability),
+        weight: queue.weight.unwrap_or(usual.weight),
+        ..usual
+    })
+}
+
 impl Kind for QueueKind {
     type Value = QueueChoice;
 
-    fn read(value: &Located<Value>, key: &str) -> Result<QueueChoice, Mistake> {
-        let mut queue = QueueChoice::default();
-        let Value::Table(entries) = &value.value else {
-            queue.limit = SomePackets::read(value, key)?;
-            return Ok(queue);
-        };
-        let wrong = |title: &str| Mistake::new(&value.at, title, HELP);
-        let (mut is_red, mut min, mut max) = (false, None, None);
-        let mut red = Red::default();
-        let mut of_red = None;
-        for entry in entries {
-            let (value, key) = (&entry.value, entry.key.value.as_str());
-            match key {
-                "limit" => queue.limit = SomePackets::read(value, key)?,
-                "kind" => match &value.value {
-                    Value::Text(text) if text == "fifo" => {}
-                    Value::Text(text) if text == "priority" => {
-                        queue.kind = QueueDiscipline::Priority;
-                    }
-                    Value::Text(text) if text == "edca" => queue.kind = QueueDiscipline::Edca,
-                    Value::Text(text) if text == "red" => is_red = true,
-                    _ => {
-                        let title = "`kind` is \"fifo\", \"priority\", \"red\", or \"edca\"";
-                        return Err(Mistake::new(&value.at, title, HELP));
-                    }
-                },
-                "min" => min = Some(SomeBytes::read(value, key)?),
-                "max" => max = Some(SomeBytes::read(value, key)?),
-                "probability" => red.probability = Share::read(value, key)?,
-                "weight" => red.weight = number(value, key, "", 1e-6..=1.0)?,
-                _ => {
-                    let keys = ["limit", "kind", "min", "max", "probability", "weight"];
-                    return Err(unknown(&entry.key, "a queue", &keys));
-                }
-            }
-            if RED_KEYS.contains(&key) {
-                of_red.get_or_insert(&entry.key);
-            }
+    fn read_all(reader: &mut Reader, value: &Located<Value>, key: &str) -> Option<QueueChoice> {
+        let mut draft = StationQueueDraft::default();
+        let unknown = |key: &Located<String>| unknown(key, "a queue", StationQueueDraft::KEYS);
+        reader.table(&mut draft, value, (key, "limit"), unknown);
+        if draft.broken {
+            return None;
         }
-        match (is_red, min.zip(max), of_red) {
-            (false, _, None) => {}
-            (false, _, Some(key)) => {
-                let title = format!("`{}` is a key of RED", key.value);
-                return Err(Mistake::new(&key.at, title, HELP));
-            }
-            (true, None, _) => return Err(wrong("RED without `min` and `max`")),
-            (true, Some((min, max)), _) if min >= max => {
-                return Err(wrong("`min` is not below `max`"));
-            }
-            (true, Some((min, max)), _) => {
-                red.min = Length::Bytes(min.into());
-                red.max = Length::Bytes(max.into());
-                queue.kind = QueueDiscipline::Red(red);
-            }
-        }
-        Ok(queue)
+        let before = reader.mistakes.len();
+        let kind = draft.discipline(reader, value);
+        let limit = draft.values().limit;
+        (reader.mistakes.len() == before).then_some(QueueChoice { limit, kind })
     }
 
     fn text(queue: &QueueChoice) -> String {
