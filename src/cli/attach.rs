@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use emud::datapath::attach;
 use emud::datapath::attach::Request;
 use emud::datapath::ending::{LEASE, Whose};
 use emud::datapath::engine::EngineChoice;
 use emud::profile::{Offload, shipped};
+use emud::text::Word;
 
 use super::{CliTarget, Failure, spare};
 
@@ -43,8 +45,8 @@ pub struct Args {
 
     /// Where packets wait: qdisc (in the kernel, in a BPF qdisc: Linux 6.16), fq (in the kernel), hold (in
     /// user space), auto (the first of them that is supported and right for the link)
-    #[arg(long, value_enum, default_value_t = Engine::Auto)]
-    engine: Engine,
+    #[arg(long, value_parser = one_of::<EngineChoice>(), default_value = "auto")]
+    engine: EngineChoice,
 
     /// Seed of every random decision [default: that of the profile, or random]
     #[arg(long, value_name = "N")]
@@ -52,8 +54,8 @@ pub struct Args {
 
     /// Cap segmentation on the device while attached (auto), or do not change it (keep) [default:
     /// the profile's, or auto]
-    #[arg(long, value_enum)]
-    offload: Option<OffloadArg>,
+    #[arg(long, value_parser = one_of::<Offload>())]
+    offload: Option<Offload>,
 
     /// Traffic that passes untouched: from and to these addresses, or `ssh`, the session in which emud
     /// was started
@@ -91,39 +93,17 @@ enum Direction {
     Down,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Engine {
-    Auto,
-    Fq,
-    Hold,
-    Qdisc,
-}
-
-impl From<Engine> for EngineChoice {
-    fn from(engine: Engine) -> Self {
-        match engine {
-            Engine::Auto => Self::Auto,
-            Engine::Fq => Self::Fq,
-            Engine::Hold => Self::Hold,
-            Engine::Qdisc => Self::Qdisc,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum OffloadArg {
-    Auto,
-    Keep,
+/// Reads one of the names of a type, which `--help` lists.
+pub fn one_of<T: Word + Send + Sync>() -> impl TypedValueParser<Value = T> {
+    let names = PossibleValuesParser::new(T::WORDS.iter().map(|(word, _)| *word));
+    names.try_map(|word| T::from_word(&word).ok_or("there is no such value"))
 }
 
 pub fn run(args: Args, place: &CliTarget) -> Result<(), Failure> {
     let interface = place.interface(args.interface.as_deref())?;
     let mut profile = shipped::find(&args.profile)?;
     if let Some(offload) = args.offload {
-        profile.offload = match offload {
-            OffloadArg::Auto => Offload::Auto,
-            OffloadArg::Keep => Offload::Keep,
-        };
+        profile.offload = offload;
     }
     let there = args
         .exchange
@@ -153,7 +133,7 @@ pub fn run(args: Args, place: &CliTarget) -> Result<(), Failure> {
             args.direction != Direction::Up,
         ],
         reversed: args.reverse,
-        engine: args.engine.into(),
+        engine: args.engine,
         replace: args.replace,
         lasts: args.lasts.or(args.while_pid.map(|_| LEASE)),
         ends_at: None,

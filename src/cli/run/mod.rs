@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum;
+use emud::datapath::engine::EngineChoice;
 use emud::experiment::lab::LabError;
 use emud::experiment::run::{ExitCode, Settings, User};
 use emud::host::random_seed;
@@ -18,7 +19,7 @@ use emud_monitor::config::GroupBy;
 
 use rustix::process::geteuid;
 
-use super::attach::Engine;
+use super::attach::one_of;
 use super::metrics::listen;
 use super::monitor::duration;
 use super::{CliTarget, Failure};
@@ -97,8 +98,8 @@ pub struct Args {
 
     /// Where packets wait: qdisc (in the kernel, in a BPF qdisc: Linux 6.16), fq (in the kernel), hold (in
     /// user space), auto (the first of them that is supported and right for the link)
-    #[arg(long, value_enum, default_value_t = Engine::Auto)]
-    engine: Engine,
+    #[arg(long, value_parser = one_of::<EngineChoice>(), default_value = "auto")]
+    engine: EngineChoice,
 
     /// Interval at which counters of the links are logged, or `off`
     #[arg(long, value_name = "TIME", default_value = "1s")]
@@ -216,7 +217,7 @@ fn settings(args: &Args, what: &what::What) -> Result<Settings, Failure> {
             Some(seed) => seed,
             None => random_seed()?,
         },
-        engine: args.engine.into(),
+        engine: args.engine,
         config: config(args.monitor.as_deref())?,
         sample: sample.filter(|_| args.log.is_some() || args.repeat > 1),
         metrics: match &args.metrics {

@@ -2,21 +2,23 @@
 //! Which engine a link gets, and why not another one.
 
 use super::{Engine, fq, qdisc};
+use crate::text::words;
 
 const SUPPORTED: &str = "this kernel supports it";
 const REQUESTED: &str = "as requested";
 
-/// The engine that the user requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EngineChoice {
-    /// qdisc if it is available and suits the link, otherwise fq, otherwise hold.
-    Auto,
-    /// fq, or an error.
-    Fq,
-    /// hold, without a fallback.
-    Hold,
-    /// qdisc, or an error.
-    Qdisc,
+words! {
+    /// The engine that the user requests.
+    pub enum EngineChoice {
+        /// qdisc if it is available and suits the link, otherwise fq, otherwise hold.
+        Auto = "auto",
+        /// fq, or an error.
+        Fq = "fq",
+        /// hold, without a fallback.
+        Hold = "hold",
+        /// qdisc, or an error.
+        Qdisc = "qdisc",
+    }
 }
 
 /// Requirements of a link on its engine.
