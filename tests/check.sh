@@ -14,6 +14,13 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
 clang_format() { clang-format --dry-run -Werror bpf/*.[ch] bpf/{abi,aqm}/*.h monitor/bpf/*.[ch]; }
 
+# A header includes what it needs, so that the order of others does not matter.
+headers() {
+    printf '%s\n' bpf/*.h bpf/{abi,aqm}/*.h |
+        xargs -P "$(nproc)" -I HEADER "${CLANG:-clang}" -target bpf -fsyntax-only -Werror=implicit \
+            -I "/usr/include/$(uname -m)-linux-gnu" -include HEADER -x c /dev/null
+}
+
 # Private items too: a link between two of them breaks as easily as a public one.
 rustdoc() {
     RUSTDOCFLAGS='-D warnings' \
@@ -67,6 +74,7 @@ crates() (
 job rustfmt cargo fmt --all --check
 job rustfmt-kubernetes cargo fmt --manifest-path kubernetes/Cargo.toml --check
 job clang-format clang_format
+job headers headers
 job shellcheck shell_scripts
 job style tests/style.sh
 job deny cargo deny --workspace --locked check -D warnings licenses bans sources
