@@ -25,7 +25,7 @@ EMUD := target/release/emud
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
-demo: ## two links between namespaces, a table of asked against measured, in 90 s (root)
+demo: ## two links between namespaces, a table of requested against measured, in 90 s (root)
 	@tests/setup.sh demo
 	cargo build --locked
 	@tests/demo.sh target/debug/emud

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Blanks what is not prose and keeps the line numbers: of Markdown inline code and the blocks of
 # output stay out, of Rust and C only comments and string literals stay in, of TOML, shell and make
-# only comments. Usage: awk -v kind=md|code|hash -f prose.awk FILE
+# only comments, of HTML text and labels. Usage: awk -v kind=md|code|hash|html|text -f prose.awk FILE
 BEGIN { raw = -1 }
 kind == "md" {
     if ($0 ~ /^ *```/) { fenced = !fenced; shown = $0 ~ /```(sh|toml)$/; print ""; next }
@@ -12,6 +12,20 @@ kind == "md" {
     if (generated) { print ""; next }
     gsub(/`[^`]*`/, "`")
     gsub(/\]\([^)]*\)/, "]")
+    print
+    next
+}
+kind == "text" { print; next }
+kind == "html" {
+    # What the template engine puts in, and its instructions.
+    gsub(/\{\{[^}]*\}\}|\{%[^%]*%\}/, "{}")
+    while (match($0, /<[^>]*>/)) {
+        tag = substr($0, RSTART, RLENGTH)
+        before = substr($0, 1, RSTART - 1)
+        after = substr($0, RSTART + RLENGTH)
+        label = match(tag, /aria-label="[^"]*"/) ? substr(tag, RSTART + 12, RLENGTH - 13) : ""
+        $0 = before " " label " " after
+    }
     print
     next
 }

@@ -7,7 +7,8 @@
 #   --count    print the number of hits for each entry of the list, most first
 #
 # Without a path: the documents and the source code. In source files, comments and string literals
-# are checked; in Markdown, everything but inline code and blocks of output.
+# are checked; in Markdown, everything but inline code and blocks of output; in templates, what a
+# browser shows or reads out; in YAML, all of it.
 #
 # exit status: 0 without a hit, 1 with one, 69 without codespell.
 set -euo pipefail
@@ -17,12 +18,12 @@ count=
 if [ "${1-}" = --count ]; then count=1; shift; fi
 if [ $# -eq 0 ]; then
     set -- README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs bpf monitor src tests benches kubernetes build.rs \
-        profiles scenarios templates packaging contrib
+        profiles scenarios templates packaging contrib Makefile action.yml
 fi
 command -v codespell >/dev/null || { echo "style.sh: codespell is missing (tests/setup.sh check)" >&2; exit 69; }
 
 mapfile -t files < <(git ls-files --cached --others --exclude-standard -- "$@" |
-    grep -E '\.(md|rs|c|h|toml|sh)$|(^|/)Makefile$' | grep -v '^docs/benchmarks.json$')
+    grep -E '\.(md|rs|c|h|toml|sh|html|ya?ml)$|(^|/)Makefile$' | grep -v '^docs/benchmarks.json$')
 [ ${#files[@]} -gt 0 ] || { echo "style.sh: no files in $*" >&2; exit 1; }
 prose=$(mktemp -d)
 trap 'rm -rf "$prose"' EXIT
@@ -31,6 +32,8 @@ for file in "${files[@]}"; do
     case $file in
     *.md) kind='md' ;;
     *.rs | *.[ch]) kind='code' ;;
+    *.html) kind='html' ;;
+    *.yml | *.yaml) kind='text' ;;
     *) kind='hash' ;;
     esac
     mkdir -p "$prose/$(dirname "$file")"

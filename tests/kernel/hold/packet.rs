@@ -147,7 +147,7 @@ impl Packets {
         address.sll_protocol = protocol;
         address.sll_ifindex = ifindex as i32;
         let len = size_of::<libc::sockaddr_ll>() as u32;
-        // SAFETY: the pointer is good for len bytes.
+        // SAFETY: the pointer is valid for len bytes.
         let result = unsafe { libc::bind(self.fd.as_raw_fd(), (&raw const address).cast(), len) };
         assert_eq!(result, 0, "bind: {}", io::Error::last_os_error());
     }
