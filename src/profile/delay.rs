@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `delay` of a link: its mean, how it varies, and whether that goes together.
 
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::kinds::{Correlation, Duration, OneOf, Share, SomeTime};
-use super::words::ShapeWord;
-use super::{Distribution, Reorder, Shape, distance, file, keys};
-use crate::text::{
-    Draft, Entry, Located, Nanoseconds, Reader, Time, Value, braced, is_none, quantity, table, word,
-};
+use super::{Distribution, Reorder, Shape, file};
+use crate::text::{Located, Nanoseconds, Time, braced, table};
 
 table! {
     /// One-way propagation delay.
@@ -106,125 +101,6 @@ impl Delay {
             format!(" {distribution}{}", jitter.plain_text(&[]))
         });
         jitter.unwrap_or_default() + &self.plain_text(&["mean"])
-    }
-}
-
-impl Reader {
-    /// Reads the value of `delay`: a table, or a duration for a constant delay.
-    pub(super) fn delay(&mut self, draft: &mut DelayDraft, value: &Located<Value>) {
-        let Value::Table(entries) = &value.value else {
-            if let Some(mistake) = distance::instead_of_a_delay(value) {
-                self.mistakes.push(mistake);
-                draft.broken = true;
-                return;
-            }
-            self.table(draft, value, ("delay", "mean"), |key| {
-                keys::unknown(key, &keys::DELAY)
-            });
-            // No table, which would need a mean.
-            draft.at = None;
-            return;
-        };
-        draft.at = Some(value.at.clone());
-        let before = self.mistakes.len();
-        self.samples(draft, entries);
-        self.distance(draft, entries);
-        self.spread(draft, entries);
-        for entry in entries {
-            let key = entry.key.value.as_str();
-            if key == "mean"
-                && let Some(mistake) = distance::instead_of_a_delay(&entry.value)
-            {
-                self.mistakes.push(mistake);
-                continue;
-            }
-            match key {
-                "distance" | "jitter" | "sd" | "samples" => {}
-                "distribution" => self.distribution(&mut draft.jitter, entry),
-                _ if draft.key(self, entry) || draft.jitter.key(self, entry) => {}
-                _ => self.mistakes.push(keys::unknown(&entry.key, &keys::DELAY)),
-            }
-        }
-        draft.broken |= self.mistakes.len() > before;
-    }
-
-    /// Reads `samples`, which determine all of the delay except keys that are written beside them.
-    fn samples(&mut self, draft: &mut DelayDraft, entries: &[Entry]) {
-        let find = |key: &str| entries.iter().find(|entry| entry.key.value == key);
-        let Some(entry) = find("samples") else { return };
-        if let Some(second) = find("distribution") {
-            self.mistake(
-                &second.key.at,
-                "both `samples` and `distribution` are given",
-                "keep one: samples are a distribution",
-            );
-        }
-        let Value::Table(keys) = &entry.value.value else {
-            let help = "name the file: samples = { file = \"rtt.csv\", unit = \"ms\" }";
-            return self.wrong_kind(&entry.value, "samples", help);
-        };
-        match file::samples(self, &entry.value, keys) {
-            Ok(measured) => {
-                draft.mean_ns = None;
-                draft.jitter.spread = None;
-                draft.jitter.distribution = None;
-                draft.jitter.samples = Some(Located {
-                    value: measured,
-                    at: entry.value.at.clone(),
-                });
-            }
-            Err(mistake) => self.mistakes.push(mistake),
-        }
-    }
-
-    fn distribution(&mut self, draft: &mut JitterDraft, entry: &Entry) {
-        let value = &entry.value;
-        let read = match &value.value {
-            Value::Table(keys) => {
-                file::distribution(self, value, keys).map(|table| Shape::Table(Arc::new(table)))
-            }
-            _ => word::<ShapeWord>(value, "distribution").map(Shape::from),
-        };
-        match read {
-            Ok(shape) => {
-                draft.samples = None;
-                draft.distribution = Some(Located {
-                    value: shape,
-                    at: value.at.clone(),
-                });
-            }
-            Err(mistake) => self.mistakes.push(mistake),
-        }
-    }
-
-    /// Reads `jitter` and `sd`, which are one slot.
-    fn spread(&mut self, draft: &mut DelayDraft, entries: &[Entry]) {
-        let mut given = entries
-            .iter()
-            .filter(|e| matches!(e.key.value.as_str(), "jitter" | "sd"));
-        let Some(entry) = given.next() else { return };
-        if let Some(second) = given.next() {
-            self.mistake(
-                &second.key.at,
-                "both `jitter` and `sd` are given",
-                "keep one: `jitter` is the half-width of a uniform distribution (mean +- jitter), \
-                 `sd` the standard deviation of any",
-            );
-        }
-        if is_none(&entry.value) {
-            // What describes the jitter goes with it.
-            draft.jitter = JitterDraft::default();
-            return;
-        }
-        let key = entry.key.value.as_str();
-        self.put(&mut draft.jitter.spread, &entry.value, |v| {
-            let Nanoseconds(ns) = quantity(v, key, "\"5ms\"")?;
-            Ok(if key == "sd" {
-                Spread::Sd(ns)
-            } else {
-                Spread::Jitter(ns)
-            })
-        });
     }
 }
 

@@ -3,15 +3,11 @@
 //!
 //! It becomes the mean when it is read, so everything after the reader knows delays only.
 
-use super::delay::DelayDraft;
-use super::keys;
 use super::kinds::{Length, VelocityFactor};
-use crate::text::{
-    Distance as Metres, Entry, Located, Mistake, Reader, Time, Value, is_none, table,
-};
+use crate::text::{Distance as Metres, Located, Mistake, Time, Value, table};
 
 /// Speed of light in vacuum, exact by the definition of the metre.
-const LIGHT_M_S: f64 = 299_792_458.0;
+pub(super) const LIGHT_M_S: f64 = 299_792_458.0;
 /// Of fibre: the core has a refractive index of about 1.5.
 const FIBRE: f64 = 2.0 / 3.0;
 
@@ -28,54 +24,8 @@ table! {
 }
 
 impl Distance {
-    fn propagation_ns(self) -> f64 {
+    pub(super) fn propagation_ns(self) -> f64 {
         self.length_m / (self.velocity_factor * LIGHT_M_S) * 1e9
-    }
-}
-
-impl Reader {
-    /// Reads `distance`. It and `mean` are one slot: each replaces the other.
-    pub(super) fn distance(&mut self, draft: &mut DelayDraft, entries: &[Entry]) {
-        let find = |key: &str| entries.iter().find(|entry| entry.key.value == key);
-        let Some(entry) = find("distance") else {
-            return;
-        };
-        if is_none(&entry.value) {
-            draft.mean_ns = None;
-            return;
-        }
-        let before = self.mistakes.len();
-        if find("mean").is_some() {
-            let help = "keep one: the propagation delay of `distance` is the mean; to add other \
-                        delays, write their sum as `mean`";
-            let title = "both `mean` and `distance` are given";
-            self.mistake(&entry.key.at, title, help);
-        }
-        let mut read = DistanceDraft::default();
-        self.table(&mut read, &entry.value, ("distance", "length"), |key| {
-            keys::unknown(key, &keys::DISTANCE)
-        });
-        if self.mistakes.len() > before {
-            return;
-        }
-        let at = &entry.value.at;
-        let Some(length) = &read.length_m else {
-            let help = "write distance = { length = \"300km\" } or distance = \"300km\"";
-            return self.mistake(at, "a distance without `length`", help);
-        };
-        let distance = read.values();
-        let ns = distance.propagation_ns();
-        if ns > Time::MAX.0 as f64 {
-            let limit_km = (distance.velocity_factor * LIGHT_M_S * 3.6).floor();
-            let help = format!(
-                "the limit is a delay of an hour, \"{limit_km}km\" at this propagation speed"
-            );
-            return self.mistake(&length.at, "a distance of more than an hour", help);
-        }
-        draft.mean_ns = Some(Located {
-            value: ns.round() as u64,
-            at: at.clone(),
-        });
     }
 }
 

@@ -16,6 +16,7 @@ mod check;
 mod classes;
 mod delay;
 mod delay_check;
+mod delay_read;
 mod distance;
 mod draft;
 mod error;
