@@ -23,7 +23,7 @@ mod moved;
 mod notes;
 pub mod pieces;
 mod plan;
-pub mod programs;
+pub(crate) mod programs;
 pub mod radio;
 pub mod reports;
 mod restore;
@@ -38,7 +38,7 @@ pub mod stage;
 pub mod survey;
 pub mod sweep;
 mod undo;
-pub mod watch;
+pub(crate) mod watch;
 
 pub use error::LinkError;
 

@@ -2,7 +2,7 @@
 //! Services of the host for emud's processes: locks between them, their folder, signals, the clock.
 
 pub(crate) mod btf;
-pub mod cgroup;
+pub(crate) mod cgroup;
 pub(crate) mod counters;
 pub(crate) mod datagram;
 pub mod interface;

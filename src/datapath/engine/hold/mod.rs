@@ -10,9 +10,9 @@
 mod ds;
 pub mod failure;
 pub mod frame;
-pub mod holder;
+pub(crate) mod holder;
 pub mod orphan;
-pub mod port;
+pub(crate) mod port;
 pub(crate) mod process;
 pub mod queue;
 pub mod reports;
