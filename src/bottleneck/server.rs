@@ -103,7 +103,7 @@ struct Coming<T> {
 
 /// The next thing to happen; at one moment in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+enum Happening {
     Expiry,
     Timer,
     Arrival,
@@ -201,13 +201,13 @@ impl<T> Server<T> {
             }
             self.now_ns = self.now_ns.max(at);
             let decision = match event {
-                Event::Expiry => self.expire(),
-                Event::Timer => {
+                Happening::Expiry => self.expire(),
+                Happening::Timer => {
                     self.tree.fire();
                     None
                 }
-                Event::Arrival => self.admit(),
-                Event::Transmission => self.send(),
+                Happening::Arrival => self.admit(),
+                Happening::Transmission => self.send(),
             };
             if decision.is_some() {
                 return decision;
@@ -243,7 +243,7 @@ impl<T> Server<T> {
         waiting.chain(arrivals).map(|packet| packet.token)
     }
 
-    fn next(&self) -> Option<(u64, Event)> {
+    fn next(&self) -> Option<(u64, Happening)> {
         let expiry = self.expiries.first().map(|(at, _)| *at);
         let timer = self.tree.next_timer();
         let arrival = self.arrivals.front();
@@ -251,10 +251,10 @@ impl<T> Server<T> {
         let ready = self.tree.is_ready();
         let transmission = ready.then_some(self.wire.at_ns.max(self.now_ns));
         [
-            expiry.map(|at| (at, Event::Expiry)),
-            timer.map(|at| (at, Event::Timer)),
-            arrival.map(|at| (at, Event::Arrival)),
-            transmission.map(|at| (at, Event::Transmission)),
+            expiry.map(|at| (at, Happening::Expiry)),
+            timer.map(|at| (at, Happening::Timer)),
+            arrival.map(|at| (at, Happening::Arrival)),
+            transmission.map(|at| (at, Happening::Transmission)),
         ]
         .into_iter()
         .flatten()

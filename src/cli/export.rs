@@ -30,8 +30,8 @@ warnings list each property that netem does not support.")]
         profile: String,
 
         /// Direction to export: a netem has only one
-        #[arg(long, value_enum, default_value_t = Side::Up)]
-        direction: Side,
+        #[arg(long, value_enum, default_value_t = ExportSide::Up)]
+        direction: ExportSide,
 
         /// Print the whole tc command for this device, not only the part from `netem` on
         #[arg(long, value_name = "IFACE", value_parser = device)]
@@ -53,8 +53,8 @@ Notes on standard error list the differences of htb and netem that no command re
         profile: String,
 
         /// Direction to export: a tree has only one
-        #[arg(long, value_enum, default_value_t = Side::Up)]
-        direction: Side,
+        #[arg(long, value_enum, default_value_t = ExportSide::Up)]
+        direction: ExportSide,
 
         /// Device in the commands
         #[arg(long, value_name = "IFACE", value_parser = device)]
@@ -73,7 +73,7 @@ fn device(text: &str) -> Result<String, String> {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Side {
+enum ExportSide {
     Up,
     Down,
 }
@@ -108,11 +108,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-impl From<Side> for ExportDirection {
-    fn from(side: Side) -> Self {
+impl From<ExportSide> for ExportDirection {
+    fn from(side: ExportSide) -> Self {
         match side {
-            Side::Up => Self::Up,
-            Side::Down => Self::Down,
+            ExportSide::Up => Self::Up,
+            ExportSide::Down => Self::Down,
         }
     }
 }

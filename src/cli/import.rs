@@ -32,8 +32,8 @@ Commands before tc (sudo, ip netns exec, docker exec), other commands, comments 
 skipped. A tbf or htb beside the netem becomes the link's rate. Warnings list properties that a profile does not support; the same is in its comments.")]
     Netem {
         /// Header to write: netem shapes egress of a device, which is `up`
-        #[arg(long, value_enum, default_value_t = Side::Up)]
-        direction: Side,
+        #[arg(long, value_enum, default_value_t = ImportSide::Up)]
+        direction: ImportSide,
 
         /// Command, its part from `netem` on, a script, or the output of `tc qdisc show`: as one
         /// argument, as several (after `--`), or - for standard input
@@ -50,8 +50,8 @@ Examples:
 The tree becomes a bottleneck, each class a link with its netem, each filter a rule (docs/queues.md).")]
     Tc {
         /// Header to write: tc shapes egress of a device, which is `up`
-        #[arg(long, value_enum, default_value_t = Side::Up)]
-        direction: Side,
+        #[arg(long, value_enum, default_value_t = ImportSide::Up)]
+        direction: ImportSide,
 
         /// Device whose qdiscs are read; required for a script with several
         #[arg(long, value_name = "NAME")]
@@ -180,8 +180,8 @@ struct Csv {
     only: Option<(String, String)>,
 
     /// Direction of the link that has this rate
-    #[arg(long, value_enum, default_value_t = Side::Down)]
-    direction: Side,
+    #[arg(long, value_enum, default_value_t = ImportSide::Down)]
+    direction: ImportSide,
 
     /// File to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]
@@ -189,18 +189,18 @@ struct Csv {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Side {
+enum ImportSide {
     Up,
     Down,
     Both,
 }
 
-impl From<Side> for Header {
-    fn from(side: Side) -> Self {
+impl From<ImportSide> for Header {
+    fn from(side: ImportSide) -> Self {
         match side {
-            Side::Up => Self::Up,
-            Side::Down => Self::Down,
-            Side::Both => Self::Link,
+            ImportSide::Up => Self::Up,
+            ImportSide::Down => Self::Down,
+            ImportSide::Both => Self::Link,
         }
     }
 }

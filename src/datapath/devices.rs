@@ -10,44 +10,44 @@ const MAX_NAME: usize = libc::IFNAMSIZ - 1;
 
 /// Prefixes of a device name, and the kernel's name for this kind of device. The second prefix is
 /// for an index with too many digits for the first one; the index is then hexadecimal.
-struct Kind {
+struct DeviceKind {
     long: &'static str,
     short: &'static str,
     kernel: &'static str,
 }
 
-const TAPS: [Kind; 2] = [
-    Kind {
+const TAPS: [DeviceKind; 2] = [
+    DeviceKind {
         long: "emud-up-",
         short: "emud-ux",
         kernel: "tun",
     },
-    Kind {
+    DeviceKind {
         long: "emud-down-",
         short: "emud-dx",
         kernel: "tun",
     },
 ];
-const IFB: Kind = Kind {
+const IFB: DeviceKind = DeviceKind {
     long: "emud-ifb-",
     short: "emud-ix",
     kernel: "ifb",
 };
 
-const SEGMENTER: [Kind; 2] = [
-    Kind {
+const SEGMENTER: [DeviceKind; 2] = [
+    DeviceKind {
         long: "emud-sa-",
         short: "emud-ax",
         kernel: "veth",
     },
-    Kind {
+    DeviceKind {
         long: "emud-sb-",
         short: "emud-bx",
         kernel: "veth",
     },
 ];
 
-impl Kind {
+impl DeviceKind {
     fn name(&self, ifindex: u32) -> String {
         let name = format!("{}{ifindex}", self.long);
         match name.len() <= MAX_NAME {
@@ -94,7 +94,7 @@ pub(crate) fn all_names(ifindex: u32) -> impl Iterator<Item = String> {
     all().map(move |kind| kind.name(ifindex))
 }
 
-fn all() -> impl Iterator<Item = &'static Kind> {
+fn all() -> impl Iterator<Item = &'static DeviceKind> {
     TAPS.iter().chain([&IFB]).chain(&SEGMENTER)
 }
 

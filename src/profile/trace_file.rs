@@ -63,7 +63,7 @@ impl From<UnitError> for Wrong {
 const LONG_AGO_NS: u64 = 1 << 62;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
+enum Holds {
     Time,
     Rate,
     Delay,
@@ -74,7 +74,7 @@ enum What {
 /// A column: what it says, and in which unit if its numbers are bare.
 #[derive(Debug, Clone, Copy)]
 struct Column {
-    what: What,
+    what: Holds,
     unit: Option<&'static str>,
 }
 
@@ -103,16 +103,16 @@ impl Column {
             None => (name, None),
         };
         let what = match what {
-            "time" => What::Time,
-            "rate" => What::Rate,
-            "delay" => What::Delay,
-            "jitter" => What::Jitter,
-            "loss" => What::Loss,
+            "time" => Holds::Time,
+            "rate" => Holds::Rate,
+            "delay" => Holds::Delay,
+            "jitter" => Holds::Jitter,
+            "loss" => Holds::Loss,
             _ => return Err(Wrong::new(format!("there is no column `{name}`"), COLUMNS)),
         };
         let known: &[&str] = match what {
-            What::Rate => &["bit", "kbit", "Mbit", "Gbit"],
-            What::Loss => &["%"],
+            Holds::Rate => &["bit", "kbit", "Mbit", "Gbit"],
+            Holds::Loss => &["%"],
             _ => &["ns", "us", "ms", "s"],
         };
         let unit = match unit {
@@ -144,12 +144,12 @@ impl Column {
         };
         let (value, usual) = (value * scale, 1_000_000_000_000);
         match self.what {
-            What::Time => row.at_ns = LONG_AGO_NS + value,
+            Holds::Time => row.at_ns = LONG_AGO_NS + value,
             _ if value > usual => return false,
-            What::Rate => row.rate = Some(value),
-            What::Delay => row.delay_ns = Some(value),
-            What::Jitter => row.jitter_ns = Some(value),
-            What::Loss => return false,
+            Holds::Rate => row.rate = Some(value),
+            Holds::Delay => row.delay_ns = Some(value),
+            Holds::Jitter => row.jitter_ns = Some(value),
+            Holds::Loss => return false,
         }
         true
     }
@@ -157,7 +157,7 @@ impl Column {
     /// Puts a cell into its row, a time as ns after [`LONG_AGO_NS`].
     fn put(self, row: &mut TraceRow, cell: &str) -> Result<(), Wrong> {
         let cell = cell.trim();
-        if let (What::Time, Some(before)) = (self.what, cell.strip_prefix('-'))
+        if let (Holds::Time, Some(before)) = (self.what, cell.strip_prefix('-'))
             && !before.starts_with('-')
         {
             self.put(row, before)?;
@@ -176,17 +176,17 @@ impl Column {
             None => cell.to_owned(),
         };
         match self.what {
-            What::Time => {
+            Holds::Time => {
                 let Span(ns) = text.parse()?;
                 row.at_ns = LONG_AGO_NS + ns;
             }
-            What::Rate => {
+            Holds::Rate => {
                 let outage = outage(&text)?;
                 row.rate = Some(if outage { 0 } else { text.parse::<Rate>()?.0 });
             }
-            What::Delay => row.delay_ns = Some(text.parse::<Time>()?.0),
-            What::Jitter => row.jitter_ns = Some(text.parse::<Nanoseconds>()?.0.round() as u64),
-            What::Loss => row.loss = Some(text.parse::<Percent>()?.0),
+            Holds::Delay => row.delay_ns = Some(text.parse::<Time>()?.0),
+            Holds::Jitter => row.jitter_ns = Some(text.parse::<Nanoseconds>()?.0.round() as u64),
+            Holds::Loss => row.loss = Some(text.parse::<Percent>()?.0),
         }
         Ok(())
     }
@@ -241,7 +241,7 @@ fn distinct(columns: &[Column]) -> Result<(), Wrong> {
             return Err(Wrong::new("two columns give the same figure", COLUMNS));
         }
     }
-    if columns.iter().any(|column| column.what == What::Time) {
+    if columns.iter().any(|column| column.what == Holds::Time) {
         return Ok(());
     }
     Err(Wrong::new("there is no column `time`", COLUMNS))

@@ -68,7 +68,7 @@ const AMOUNT: QuantityKind = QuantityKind {
 };
 
 /// A row with its figures.
-struct Figures<'a> {
+struct RatedRow<'a> {
     row: &'a Row,
     /// Time or duration of the row.
     time_ns: i128,
@@ -226,7 +226,7 @@ fn rows(table: &Table, layout: &Layout, out: &mut Writer) -> Result<(Vec<TraceRo
 
 /// Times of the last rows, with or without figures.
 #[derive(Default)]
-struct End {
+struct LastTimes {
     last_ns: i128,
     before_ns: i128,
 }
@@ -237,7 +237,7 @@ fn figures<'a>(
     layout: &Layout,
     (kind, amounts): (&QuantityKind, bool),
     out: &mut Writer,
-) -> Result<(Vec<Figures<'a>>, End), Mistake> {
+) -> Result<(Vec<RatedRow<'a>>, LastTimes), Mistake> {
     let time = match &layout.time {
         Moment::At(column) | Moment::Lasts(column) => Some(table.column(column)?),
         Moment::Every(_) => None,
@@ -253,9 +253,9 @@ fn figures<'a>(
         None => None,
     };
     let named = [Some(rate), time, delay].into_iter().flatten();
-    let mut all: Vec<Figures> = Vec::new();
+    let mut all: Vec<RatedRow> = Vec::new();
     let (mut missing, mut undelayed, mut same, mut empty) = (0u64, 0u64, 0u64, 0u64);
-    let mut end = End::default();
+    let mut end = LastTimes::default();
     let lasting = matches!(layout.time, Moment::Lasts(_) | Moment::Every(_));
     for (i, row) in table.rows.iter().enumerate() {
         if only.is_some_and(|(column, value)| row.cell(column) != *value) {
@@ -291,7 +291,7 @@ fn figures<'a>(
             }
             continue;
         }
-        let mut figures = Figures {
+        let mut figures = RatedRow {
             row,
             time_ns,
             since_ns: end.before_ns,

@@ -21,12 +21,12 @@ pub(super) type Links = BTreeMap<u64, BTreeSet<u32>>;
 #[derive(Debug, Default)]
 pub(super) struct Containers {
     /// By inode number of the namespace.
-    names: HashMap<u64, Found>,
+    names: HashMap<u64, Occupant>,
     read: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
-struct Found {
+struct Occupant {
     /// Empty: no container.
     name: String,
     /// Ids of the links that the namespace had at the last reading. The kernel gives the number of a
@@ -45,7 +45,7 @@ impl Containers {
         }
         let unnamed = |(inode, links)| {
             let name = String::new();
-            (inode, Found { name, links })
+            (inode, Occupant { name, links })
         };
         self.names = links.into_iter().map(unnamed).collect();
         self.read = Some(Instant::now());
@@ -104,7 +104,7 @@ mod tests {
     }
 
     fn named(at: Instant) -> Containers {
-        let found = |links: &[u32]| Found {
+        let found = |links: &[u32]| Occupant {
             name: "web".to_owned(),
             links: links.iter().copied().collect(),
         };

@@ -29,11 +29,11 @@ struct Page<'a> {
     left_out: String,
     overview: Table,
     legend: String,
-    experiments: Vec<Part<'a>>,
+    experiments: Vec<Chapter<'a>>,
 }
 
 /// An experiment.
-struct Part<'a> {
+struct Chapter<'a> {
     about: &'a Reproduced,
     runs: String,
     conditions: String,
@@ -66,12 +66,12 @@ pub fn reproduction(all: &Reproduction) -> Result<String, PageError> {
     Ok(plain(&page.render()?))
 }
 
-fn part(one: &Reproduced) -> Result<Part<'_>, PageError> {
+fn part(one: &Reproduced) -> Result<Chapter<'_>, PageError> {
     let without_value = |figure: &&Figure| figure.measured.is_none();
     let missing = one.figures.iter().filter(without_value);
     let missing: Vec<&str> = missing.map(|figure| figure.figure.as_str()).collect();
     let (titles, cells) = table(&one.figures);
-    Ok(Part {
+    Ok(Chapter {
         about: one,
         runs: one.runs(),
         conditions: one.conditions.text(),

@@ -27,7 +27,7 @@ const BEFORE: usize = 40;
 
 /// Returns the differences in what determines an experiment: its text, its programs, its links, the machine.
 pub fn differences(a: &Run, b: &Run) -> Vec<Difference> {
-    let mut found = Found([a, b], Vec::new());
+    let mut found = Differences([a, b], Vec::new());
     found.compare("name", |run| run.about.name.clone());
     found.compare("seed", |run| run.about.seed.to_string());
     found.compare("emud", |run| run.version.clone());
@@ -69,9 +69,9 @@ pub(super) fn mixed(side: Option<&str>, runs: &[Run]) -> Option<String> {
 }
 
 /// Of two runs, so far.
-struct Found<'a>([&'a Run; 2], Vec<Difference>);
+struct Differences<'a>([&'a Run; 2], Vec<Difference>);
 
-impl Found<'_> {
+impl Differences<'_> {
     fn compare(&mut self, what: &str, of: impl Fn(&Run) -> String) {
         let [a, b] = self.0.map(of);
         if a != b {

@@ -96,7 +96,7 @@ pub struct Clear {
 }
 
 #[derive(Debug, Deserialize)]
-struct End {
+struct EndHead {
     mono_ns: u64,
     verdict: Option<IgnoredAny>,
 }
@@ -131,7 +131,7 @@ impl Line {
             "alarm" => Self::Alarm(body(text)?),
             "clear" => Self::Clear(body(text)?),
             "end" => {
-                let end: End = body(text)?;
+                let end: EndHead = body(text)?;
                 let ending = end.verdict.map(|_| body(text));
                 Self::End(end.mono_ns, ending.transpose()?)
             }

@@ -88,27 +88,27 @@ pub fn losses(runs: &[&Run]) -> Losses {
 }
 
 /// A direction of a link, a class of a bottleneck, or a station.
-struct Part {
+struct Tallied {
     name: String,
     interval_ns: u64,
     totals: Totals,
     fingerprint: u64,
 }
 
-fn parts(run: &Run) -> Vec<Part> {
-    let tracks = run.tracks.iter().map(|track| Part {
+fn parts(run: &Run) -> Vec<Tallied> {
+    let tracks = run.tracks.iter().map(|track| Tallied {
         name: track.name(),
         interval_ns: track.measured.interval_ns,
         totals: of_link(&track.measured.counted),
         fingerprint: track.fingerprint,
     });
-    let classes = run.classes.iter().map(|class| Part {
+    let classes = run.classes.iter().map(|class| Tallied {
         name: format!("{} {}", class.link, class.name()),
         interval_ns: class.interval_ns,
         totals: of_class(&class.counted),
         fingerprint: class.fingerprint,
     });
-    let stations = run.stations.iter().map(|station| Part {
+    let stations = run.stations.iter().map(|station| Tallied {
         name: format!("{} {}", station.medium, station.node),
         interval_ns: station.interval_ns,
         totals: of_station(&station.counted),
@@ -118,7 +118,7 @@ fn parts(run: &Run) -> Vec<Part> {
 }
 
 /// Returns the first total that differs.
-fn differ(a: &Part, b: &Part) -> Option<String> {
+fn differ(a: &Tallied, b: &Tallied) -> Option<String> {
     let mut totals = a.totals.iter().zip(&b.totals);
     let ((what, x), (_, y)) = totals.find(|(x, y)| x != y)?;
     let (x, y) = (count(*x), count(*y));

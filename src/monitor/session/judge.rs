@@ -227,10 +227,10 @@ fn join(last: &mut Span, next: Span) {
 struct Failed<'a> {
     interval: [u64; 2],
     explained_by: &'static [Resource],
-    what: What<'a>,
+    what: Noticed<'a>,
 }
 
-enum What<'a> {
+enum Noticed<'a> {
     /// The sentence without count and time, and the lateness in ns; 0: nothing was late.
     Alarm(String, u64),
     Counted(&'a Failure),
@@ -245,13 +245,13 @@ fn failures<'a>(evidence: &'a Evidence, measured: [u64; 2]) -> Vec<Failed<'a>> {
         Some(Failed {
             interval: [since, until.max(since)],
             explained_by: LOAD,
-            what: What::Alarm(sentence, lateness(&episode.alarm)),
+            what: Noticed::Alarm(sentence, lateness(&episode.alarm)),
         })
     });
     let counted = evidence.facts.failures.iter().map(|failure| Failed {
         interval: [failure.since_mono_ns, failure.until_mono_ns],
         explained_by: failure.explained_by,
-        what: What::Counted(failure),
+        what: Noticed::Counted(failure),
     });
     let all = alarms.chain(counted);
     all.filter(|failure| touch(measured, failure.interval))
@@ -324,7 +324,7 @@ fn sentences(failures: &[Failed], measured: [u64; 2]) -> Vec<String> {
     let mut counted: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for failure in failures {
         match &failure.what {
-            What::Alarm(sentence, late) => {
+            Noticed::Alarm(sentence, late) => {
                 let first = failure.interval[0].saturating_sub(measured[0]);
                 let (times, at, latest) = alarms.entry(sentence).or_insert((0, first, 0));
                 *times += 1;
@@ -332,7 +332,7 @@ fn sentences(failures: &[Failed], measured: [u64; 2]) -> Vec<String> {
                 *latest = (*latest).max(*late);
             }
             // An interval of the counters each: a cause that stays has as many as the run.
-            What::Counted(of) => *counted.entry((&of.of, &of.what)).or_default() += of.number,
+            Noticed::Counted(of) => *counted.entry((&of.of, &of.what)).or_default() += of.number,
         }
     }
     let alarms = alarms.into_iter().map(|(sentence, (times, at, latest))| {

@@ -95,7 +95,7 @@ impl Argument {
 
     /// Reads the argument like a line of a file; `source` is the number of [`Self::source`].
     pub(crate) fn read(&self, source: usize) -> Result<Said, Vec<Mistake>> {
-        let whole = Part {
+        let whole = Excerpt {
             source,
             start: self.value,
             text: &self.text[self.value..],
@@ -112,13 +112,13 @@ impl Argument {
 }
 
 /// A part of an argument.
-struct Part<'a> {
+struct Excerpt<'a> {
     source: usize,
     start: usize,
     text: &'a str,
 }
 
-impl<'a> Part<'a> {
+impl<'a> Excerpt<'a> {
     fn at(&self) -> At {
         At {
             source: self.source,
@@ -127,8 +127,8 @@ impl<'a> Part<'a> {
     }
 
     /// Splits at byte `at`, which is dropped.
-    fn split(&self, at: usize) -> (Part<'a>, Part<'a>) {
-        let part = |start: usize, text| Part {
+    fn split(&self, at: usize) -> (Excerpt<'a>, Excerpt<'a>) {
+        let part = |start: usize, text| Excerpt {
             source: self.source,
             start: self.start + start,
             text,
@@ -186,7 +186,7 @@ fn nest(first: Located<String>, rest: Vec<Located<String>>, value: Located<Value
     Entry { key: first, value }
 }
 
-fn set(whole: &Part) -> Result<Vec<Entry>, Mistake> {
+fn set(whole: &Excerpt) -> Result<Vec<Entry>, Mistake> {
     let Some(equals) = whole.text.find('=') else {
         let help = "write KEY=VALUE, such as cpu.theta=50ms";
         return Err(whole.mistake("there is no `=`", help));
@@ -211,7 +211,7 @@ fn set(whole: &Part) -> Result<Vec<Entry>, Mistake> {
     Ok(vec![nest(section.text(), rest, value.value())])
 }
 
-fn named(whole: &Part, (section, table): Path) -> Result<Vec<Entry>, Mistake> {
+fn named(whole: &Excerpt, (section, table): Path) -> Result<Vec<Entry>, Mistake> {
     // A value never contains an equals sign, a name may.
     let Some(equals) = whole.text.rfind('=') else {
         return Err(whole.mistake("there is no `=`", "write NAME=VALUE"));
@@ -221,7 +221,7 @@ fn named(whole: &Part, (section, table): Path) -> Result<Vec<Entry>, Mistake> {
     Ok(vec![nest(whole.key(section), path, value.value())])
 }
 
-fn psi(whole: &Part) -> Result<Vec<Entry>, Mistake> {
+fn psi(whole: &Excerpt) -> Result<Vec<Entry>, Mistake> {
     if whole.text == OFF {
         return Ok(vec![nest(whole.key("psi"), vec![], whole.value())]);
     }
@@ -236,12 +236,12 @@ fn psi(whole: &Part) -> Result<Vec<Entry>, Mistake> {
     ])
 }
 
-fn only(whole: &Part) -> Result<Only, Vec<Mistake>> {
+fn only(whole: &Excerpt) -> Result<Only, Vec<Mistake>> {
     let mut resources = Vec::new();
     let mut mistakes = Vec::new();
     let mut start = 0;
     for word in whole.text.split(',') {
-        let part = Part {
+        let part = Excerpt {
             source: whole.source,
             start: whole.start + start,
             text: word,
