@@ -7,7 +7,9 @@ use super::delay::{DelayDraft, JitterDraft, Spread};
 use super::distance::{DistanceDraft, LIGHT_M_S, instead_of_a_delay};
 use super::words::ShapeWord;
 use super::{Shape, file, keys};
-use crate::text::{Draft, Entry, Located, Nanoseconds, Reader, Time, Value, is_none, quantity, word};
+use crate::text::{
+    Draft, Entry, Located, Nanoseconds, Reader, Time, Value, is_none, quantity, word,
+};
 
 impl Reader {
     /// Reads the value of `delay`: a table, or a duration for a constant delay.

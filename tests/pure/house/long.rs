@@ -125,7 +125,10 @@ fn long_tests_have_a_reason() {
         !listed.contains(&name) && is_long(&fs::read_to_string(path).unwrap())
     };
     let silent: Vec<_> = all.iter().filter(is_silent).collect();
-    assert!(silent.is_empty(), "split them, or give a reason: {silent:?}");
+    assert!(
+        silent.is_empty(),
+        "split them, or give a reason: {silent:?}"
+    );
     let is_gone = |file: &&&str| !root.join(file).is_file();
     let gone: Vec<_> = listed.iter().filter(is_gone).collect();
     assert!(gone.is_empty(), "no such files: {gone:?}");

@@ -185,16 +185,20 @@ impl Tree {
         let rooms = (1..=path.len()).take_while(|n| self.is_room(&path[..*n]));
         let (own, rest) = path.split_at(rooms.count());
         let (name, rest) = rest.split_first()?;
-        self.0.get(own)?.imports.iter().find_map(|(path, known_as)| {
-            let module = absolute(own, path);
-            match known_as == "*" {
-                true => self.has(&module, name).then(|| {
-                    let name = std::slice::from_ref(name);
-                    [&module[..], name, rest].concat()
-                }),
-                false => (known_as == name).then(|| [&module[..], rest].concat()),
-            }
-        })
+        self.0
+            .get(own)?
+            .imports
+            .iter()
+            .find_map(|(path, known_as)| {
+                let module = absolute(own, path);
+                match known_as == "*" {
+                    true => self.has(&module, name).then(|| {
+                        let name = std::slice::from_ref(name);
+                        [&module[..], name, rest].concat()
+                    }),
+                    false => (known_as == name).then(|| [&module[..], rest].concat()),
+                }
+            })
     }
 
     /// Returns whether a module declares a name, or has it from another one.
