@@ -10,6 +10,7 @@
 #define EMUD_EXIT_H
 
 #include "core.h"
+#include "delay.h"
 #include "maps.h"
 
 static __always_inline __u32 emud_by_fq(void)

@@ -9,7 +9,7 @@ use crate::figure::Results;
 use benches::events::{Events, GROUPS, measure, nothing, watching};
 use support::clock;
 use support::load::{Load, numbers};
-use support::place::Wires;
+use support::site::Wires;
 use support::stats::{median, quantile};
 use support::watch::{Line, Watch};
 use support::witness::Witness;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The holder of a link: connects the loop of [`crate::datapath::engine::hold::holder`] to the
+//! The holder of a link: connects the loop of `engine::hold::holder` to the
 //! link's maps.
 
 use std::io;

@@ -5,7 +5,7 @@
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
-use support::place::unique;
+use support::site::unique;
 use support::validator::{assert_refused, assert_valid, spoilt};
 
 fn emud(arguments: &[&str]) -> Output {

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use support::host::soon;
-use support::place::Scratch;
+use support::site::Scratch;
 use support::validator::assert_valid_log as assert_valid;
 
 fn emud(arguments: &[&str]) -> Command {

@@ -18,7 +18,7 @@ use emud_monitor::record::{End, Event, Header, Interval, Kind, NetClass, Reader,
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use support::clock::{self, now};
-use support::place::unique;
+use support::site::unique;
 
 /// One recording at a time: it would include the other tests' spinners.
 static ALONE: Mutex<()> = Mutex::new(());

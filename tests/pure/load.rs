@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use support::host::soon;
 use support::lab::emud;
-use support::place::unique;
+use support::site::unique;
 
 /// Returns the report of a load that ended by itself.
 fn load(args: &[&str]) -> Value {

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use emud::experiment::report::reproduction as page;
 use emud::experiment::reproduce::Reproduction;
 use serde_json::{Value, json};
-use support::place::unique;
+use support::site::unique;
 use support::validator::{html_mistakes, json_mistakes};
 
 /// A folder that is deleted with the value.

@@ -11,7 +11,7 @@ use std::path::Path;
 use crate::figure::Results;
 use crate::{check, report};
 use clap::Parser;
-use support::place::Scratch;
+use support::site::Scratch;
 
 #[derive(Parser)]
 enum Suite {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::*;
 use emud::profile::{ChecksumAfter, Corrupt, Duplicate};
-use support::place::unique;
+use support::site::unique;
 
 fn corrupted(f: impl FnOnce(&mut Corrupt)) -> Link {
     link(|l| {

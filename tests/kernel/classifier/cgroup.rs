@@ -3,7 +3,7 @@
 //! root every group is; nothing is in a new one.
 
 use emud::profile::Profile;
-use support::place::Group;
+use support::site::Group;
 
 use super::rules::{bench_of, send, set};
 use super::*;

@@ -12,7 +12,7 @@ use emud::abi::EMUD_LATE_NS;
 use emud::datapath::engine::hold::reports::{LinkName, pass_on};
 use emud::host::now_ns;
 use serde_json::{Value, json};
-use support::place::Scratch;
+use support::site::Scratch;
 
 use super::{Bench, MS, PATIENCE, frame, number};
 

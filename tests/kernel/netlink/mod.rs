@@ -13,7 +13,7 @@ use std::os::fd::AsRawFd;
 use std::process::Command;
 
 use emud::netlink::{self, *};
-use support::place::unique;
+use support::site::unique;
 
 /// A network namespace with a veth, v0 and v1; the calling thread is moved into it.
 struct Space {

@@ -4,7 +4,7 @@
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
-use support::place::unique;
+use support::site::unique;
 
 pub struct Space {
     pub a: String,

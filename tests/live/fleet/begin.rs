@@ -8,8 +8,8 @@ use emud_monitor::log::mono_ns;
 use support::full;
 use support::host::{ip, on_a_host};
 use support::lab::{emud, sh};
-use support::place::unique;
 use support::runs::rtt_ms;
+use support::site::unique;
 
 /// The unit of all times: beside other jobs, a pause of the machine must fit between two of them.
 fn unit_ns() -> u64 {

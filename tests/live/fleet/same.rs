@@ -10,8 +10,8 @@ use support::chance::Random;
 use support::clock::spare_cpu;
 use support::emud_path;
 use support::load::Load;
-use support::place::Group;
 use support::runs::{log, rtt_ms};
+use support::site::Group;
 
 use super::clean::ended;
 use super::hosts::{HOSTS, Hosts, Setup, completed};

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use support::lab::{Engine, Lab, Verdict, emud_path, inside, wait_until};
-use support::place::Group;
+use support::site::Group;
 
 use super::matching::{fastest, takes};
 

@@ -13,9 +13,9 @@ use std::time::Duration;
 use rustix::mount::{MountPropagationFlags, mount_change};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use support::lab::{Engine, Lab, Said, Verdict, emud_path, inside, run, sh, wait_until};
-use support::place::Scratch;
 use support::probe::{Arrivals, Probe};
 use support::refusal::failing;
+use support::site::Scratch;
 use support::stats::quantile;
 use support::{clock, nobody};
 

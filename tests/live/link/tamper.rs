@@ -11,7 +11,7 @@ use std::time::Duration;
 use emud::netlink::{self, Hook, Netlink, NetlinkError, tcx_programs};
 use serde_json::Value;
 use support::lab::{Engine, Lab, Said, Verdict, emud, emud_path, inside, sh, wait_until};
-use support::place::Scratch;
+use support::site::Scratch;
 use support::watch::{Line, Watch};
 use support::{clock, full, guest};
 

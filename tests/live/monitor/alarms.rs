@@ -16,8 +16,8 @@ use super::cases;
 use support::clock;
 use support::lab::{Verdict, emud_path, run, wait_until};
 use support::load::Load;
-use support::place::{Scratch, Swap, Wires};
 use support::refusal::Refusal;
+use support::site::{Scratch, Swap, Wires};
 use support::watch::{Ended, Line, SEEN, Watch};
 
 /// Longer than a slow kernel takes to verify the programs.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::json;
 use support::lab::{Engine, Lab, Verdict};
 use support::load::{COMMAND, Load};
-use support::place::{SlowDisk, Swap, Wires};
+use support::site::{SlowDisk, Swap, Wires};
 use support::watch::{Line, SEEN, Watch};
 use support::{clock, emud_path, full};
 

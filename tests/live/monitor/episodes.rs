@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::bandwidth;
 use support::lab::Verdict;
 use support::load::{Load, numbers};
-use support::place::{SlowDisk, Swap, Wires};
+use support::site::{SlowDisk, Swap, Wires};
 use support::stats::median;
 use support::watch::{Line, Watch};
 use support::{clock, guest};

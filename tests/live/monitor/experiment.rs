@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::bandwidth;
 use support::lab::Verdict;
 use support::load::{COMMAND, Load};
-use support::place::{Group, SlowDisk, Swap, Wires};
+use support::site::{Group, SlowDisk, Swap, Wires};
 use support::watch::{Line, SEEN, Watch};
 use support::{clock, guest};
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::{bandwidth, cases, trials};
 use support::lab::Verdict;
 use support::load::{Load, numbers};
-use support::place::{MemoryDisk, SlowDisk, Swap, Wires};
+use support::site::{MemoryDisk, SlowDisk, Swap, Wires};
 use support::stats::quantile;
 use support::watch::{Line, Watch};
 use support::{clock, guest};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{bandwidth, cases};
 use support::lab::Verdict;
 use support::load::{COMMAND, Load};
-use support::place::{Scratch, SlowDisk, Swap, Wires};
+use support::site::{Scratch, SlowDisk, Swap, Wires};
 use support::watch::{Ended, Line, SEEN, Watch};
 use support::witness::Witness;
 use support::{clock, full, guest};

@@ -11,7 +11,7 @@ use super::bandwidth;
 use support::lab::{Engine, Lab, Verdict, emud_path, run, wait_until};
 use support::load::Load;
 use support::nobody::{self, Nobody};
-use support::place::{Group, Wires, hierarchies, unique};
+use support::site::{Group, Wires, hierarchies, unique};
 use support::watch::{Line, SEEN, Watch};
 use support::{bpf, full};
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use support::clock;
 use support::lab::Verdict;
 use support::load::{Load, numbers};
-use support::place::{Group, SlowDisk, Swap, Wires};
+use support::site::{Group, SlowDisk, Swap, Wires};
 use support::watch::{Line, Watch};
 
 const PATIENCE: Duration = Duration::from_secs(5);

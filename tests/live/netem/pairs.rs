@@ -13,8 +13,8 @@ use emud::netlink::{Netlink, ROOT};
 
 use super::examples::INTERVAL_NS;
 use support::lab::{Engine, Lab, emud, inside, run, sh};
-use support::place::unique;
 use support::probe::{Arrivals, Probe};
+use support::site::unique;
 use support::stats::quantile;
 
 pub struct Pairs {

@@ -73,7 +73,7 @@ static LONG_TESTS: [(&str, &[&str]); 4] = [
             "tests/live/container/mod.rs",
             "tests/pure/report_page/made_up.rs",
             "tests/support/src/lab.rs",
-            "tests/support/src/place.rs",
+            "tests/support/src/site.rs",
         ],
     ),
     (

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use emud::convert::import;
 use emud::convert::import::Header;
 use emud::profile::{Profile, TextError};
-use support::place::unique;
+use support::site::unique;
 
 #[rustfmt::skip]
 const PROFILES: &[(&str, &str)] = &[

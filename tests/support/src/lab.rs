@@ -11,7 +11,7 @@ use serde_json::Value;
 
 pub use crate::emud_path;
 use crate::number_from;
-use crate::place::unique;
+use crate::site::unique;
 
 /// Where packets wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

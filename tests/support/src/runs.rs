@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 use crate::emud_path;
-use crate::place::unique;
+use crate::site::unique;
 
 /// Thresholds that no test's load reaches, for a machine that is not judged.
 pub const DEAF: &str = "\

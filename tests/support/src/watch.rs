@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::lab::{emud_path, run};
-use crate::{clock, place};
+use crate::{clock, site};
 
 /// Time limit for everything here.
 const LONGEST: Duration = Duration::from_secs(20);
@@ -114,7 +114,7 @@ impl Watch {
 
     /// The same, without other load of this machine.
     pub fn alone(options: &[&str]) -> Self {
-        let ignored = place::others_ignored();
+        let ignored = site::others_ignored();
         let mut all: Vec<&str> = ignored.iter().map(String::as_str).collect();
         all.extend(options);
         Self::start(&all)
@@ -130,7 +130,7 @@ impl Watch {
 
     /// Starts one.
     pub fn spawn(command: Command, options: &[&str]) -> Self {
-        let socket = std::env::temp_dir().join(place::unique("socket"));
+        let socket = std::env::temp_dir().join(site::unique("socket"));
         Self::spawn_at(command, socket, options)
     }
 

@@ -2,7 +2,7 @@
 //! Engine `hold`: frames wait in user space, behind a TAP that emud creates.
 //!
 //! The classifier puts a departure time in front of every frame and redirects it to the TAP
-//! ([`tap`]). The holder ([`holder`]) keeps it in a timer queue ([`queue`]) and writes it back to
+//! ([`tap`]). The holder (`holder`) keeps it in a timer queue ([`queue`]) and writes it back to
 //! the same TAP in time; the classifier at the TAP's ingress sends it on to the device. The holder
 //! renews a lease while it runs; without a lease the classifier sends it no frames, so a dead
 //! holder is harmless.
