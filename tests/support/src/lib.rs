@@ -43,6 +43,11 @@ pub fn root() -> &'static Path {
     &ROOT
 }
 
+/// Whether the emud under test is a release build.
+pub fn is_optimised() -> bool {
+    emud_path().iter().any(|part| part == "release")
+}
+
 /// The emud under test: `EMUD_BIN`, or the one that cargo built beside this program.
 pub fn emud_path() -> PathBuf {
     std::env::var_os("EMUD_BIN").map_or_else(beside, PathBuf::from)
