@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The network of a plan: creates it with its links, and removes it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::panic::resume_unwind;
 use std::thread;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use emud_monitor::log::RunLink;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
-use crate::datapath::change::{self, Change, Scheduled};
+use crate::datapath::change;
 use crate::datapath::watch::Watch;
 use crate::datapath::{LinkError, ending};
 use crate::experiment::lab;
@@ -19,7 +19,7 @@ use crate::experiment::scenario::{Link, Plan, PlannedEnd};
 use crate::host::open_files;
 use crate::monitor::session::experiment::OwnLinks;
 use crate::netlink::{self, Gso, Netlink};
-use crate::profile::{Offload, Profile};
+use crate::profile::Offload;
 
 use super::folders::Folders;
 use super::group::Group;
@@ -27,7 +27,7 @@ use super::in_place::Guard;
 use super::links::{How, Seen};
 use super::location::RunLocation;
 use super::media::{self, OnAir};
-use super::{ChangeLink, RunError, Settings, User, links};
+use super::{RunError, Settings, links};
 
 /// With more wires than this their ends know each other without ARP: all namespaces of a host share one table
 /// of neighbours, which holds 1,024 found by ARP (`gc_thresh3`), two for each wire. Packets to others are lost.
@@ -39,13 +39,6 @@ const OPEN_FILES_PER_NODE: u64 = 32;
 const AT_ONCE: usize = 32;
 /// How long to wait for the end of a holder.
 const HOLDER_END: Duration = Duration::from_secs(2);
-
-/// A change of a link of a [`Network`], ready to be activated.
-pub struct PreparedChange {
-    /// Of the link in the network.
-    number: usize,
-    change: Change,
-}
 
 /// An existing network. Dropping it removes it.
 pub struct Network {
@@ -222,52 +215,6 @@ impl Network {
         (self.media.iter()).try_for_each(|medium| medium.begin_motion(mono_ns))
     }
 
-    /// Writes a change of links into the kernel, not yet active; those that are not here belong to
-    /// other hosts. Files of the change are read as `user`; `None`: as root.
-    ///
-    /// # Errors
-    /// [`RunError::Link`]; nothing changes then.
-    pub fn prepare(
-        &self,
-        names: &BTreeSet<String>,
-        changes: &[String],
-        change: &ChangeLink,
-        user: Option<&User>,
-    ) -> Result<Vec<PreparedChange>, RunError> {
-        let of = |number: usize, link: &Link| {
-            let changes = match link.reversed {
-                true => changes.iter().map(|change| reversed(change)).collect(),
-                false => changes.to_vec(),
-            };
-            let changed = |before: &Profile, changes: &[String]| {
-                let changed = || change(&link.name, before, changes);
-                match user {
-                    Some(user) => user.does(changed).map_err(LinkError::User)?,
-                    None => changed(),
-                }
-            };
-            let prepared = || Change::prepare(&link.interface, &changes, changed);
-            let change = self.place.within(&link.node, prepared)?;
-            let change = change.map_err(|error| links::failed(link, error))?;
-            Ok(PreparedChange { number, change })
-        };
-        let links = self.links.iter().enumerate();
-        let named = links.filter(|(_, (link, _))| names.contains(&link.name));
-        named.map(|(number, (link, _))| of(number, link)).collect()
-    }
-
-    /// Activates a change with the first packet at or after `at_ns` of CLOCK_MONOTONIC.
-    ///
-    /// # Errors
-    /// [`RunError::Link`].
-    pub fn schedule(&self, prepared: PreparedChange, at_ns: u64) -> Result<Scheduled, RunError> {
-        let (link, _) = &self.links[prepared.number];
-        // It limits segmentation again, of an interface of the node.
-        let scheduled = || prepared.change.schedule(at_ns);
-        let scheduled = self.place.within(&link.node, scheduled)?;
-        scheduled.map_err(|error| links::failed(link, error))
-    }
-
     /// Limits segmentation at the end of a wire: a link loses, delays and queues packets as a wire does, so the
     /// sender must have segmented them.
     fn cap(&self, end: &PlannedEnd) -> Result<(), RunError> {
@@ -389,47 +336,5 @@ fn reap(holder: Pid) {
             let _ = kill_process(holder, Signal::KILL);
         }
         thread::sleep(Duration::from_millis(1));
-    }
-}
-
-/// Exchanges the directions of an assignment to the link, or to one of its named links.
-fn reversed(change: &str) -> String {
-    let (path, value) = match change.split_once('=') {
-        Some((path, value)) => (path, Some(value)),
-        None => (change, None),
-    };
-    let mut keys: Vec<&str> = path.split('.').map(str::trim).collect();
-    let at = if keys[0] == "links" { 2 } else { 0 };
-    if let Some(key) = keys.get_mut(at) {
-        *key = match *key {
-            "up" => "down",
-            "down" => "up",
-            other => other,
-        };
-    }
-    let path = keys.join(".");
-    value.map_or(path.clone(), |value| format!("{path}={value}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::reversed;
-
-    #[test]
-    fn directions_are_exchanged() {
-        for (change, want) in [
-            ("up.loss=1%", "down.loss=1%"),
-            (" down . delay=5ms", "up.delay=5ms"),
-            ("links.far.up.loss=1%", "links.far.down.loss=1%"),
-            (
-                "links .far.down={ rate = \"1Mbit\" }",
-                "links.far.up={ rate = \"1Mbit\" }",
-            ),
-            ("links.up.delay=5ms", "links.up.delay=5ms"),
-            ("loss=1%", "loss=1%"),
-            ("trace.restart", "trace.restart"),
-        ] {
-            assert_eq!(reversed(change), want);
-        }
     }
 }

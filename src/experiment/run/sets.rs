@@ -6,11 +6,14 @@ use std::sync::{Arc, Mutex, Weak};
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::User;
 use super::network::Network;
 use super::together::{Said, Set, Together, late};
-use crate::datapath::change::Scheduled;
+use super::{ChangeLink, RunError, User, links};
+use crate::datapath::LinkError;
+use crate::datapath::change::{Change, Scheduled};
+use crate::experiment::scenario::Link;
 use crate::host::{now_ns, sleep_until, spawn};
+use crate::profile::Profile;
 
 /// How often a thread checks for the time of its change, which is a second ahead.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -111,5 +114,102 @@ fn when(name: &str, together: &Together) -> Option<u64> {
         }
         // The process ends with the agent.
         sleep(LOOK_EVERY);
+    }
+}
+
+/// A change of a link of a [`Network`], ready to be activated.
+pub struct PreparedChange {
+    /// Of the link in the network.
+    number: usize,
+    change: Change,
+}
+
+impl Network {
+    /// Writes a change of links into the kernel, not yet active; those that are not here belong to
+    /// other hosts. Files of the change are read as `user`; `None`: as root.
+    ///
+    /// # Errors
+    /// [`RunError::Link`]; nothing changes then.
+    pub fn prepare(
+        &self,
+        names: &BTreeSet<String>,
+        changes: &[String],
+        change: &ChangeLink,
+        user: Option<&User>,
+    ) -> Result<Vec<PreparedChange>, RunError> {
+        let of = |number: usize, link: &Link| {
+            let changes = match link.reversed {
+                true => changes.iter().map(|change| reversed(change)).collect(),
+                false => changes.to_vec(),
+            };
+            let changed = |before: &Profile, changes: &[String]| {
+                let changed = || change(&link.name, before, changes);
+                match user {
+                    Some(user) => user.does(changed).map_err(LinkError::User)?,
+                    None => changed(),
+                }
+            };
+            let prepared = || Change::prepare(&link.interface, &changes, changed);
+            let change = self.place.within(&link.node, prepared)?;
+            let change = change.map_err(|error| links::failed(link, error))?;
+            Ok(PreparedChange { number, change })
+        };
+        let links = self.links.iter().enumerate();
+        let named = links.filter(|(_, (link, _))| names.contains(&link.name));
+        named.map(|(number, (link, _))| of(number, link)).collect()
+    }
+
+    /// Activates a change with the first packet at or after `at_ns` of CLOCK_MONOTONIC.
+    ///
+    /// # Errors
+    /// [`RunError::Link`].
+    pub fn schedule(&self, prepared: PreparedChange, at_ns: u64) -> Result<Scheduled, RunError> {
+        let (link, _) = &self.links[prepared.number];
+        // It limits segmentation again, of an interface of the node.
+        let scheduled = || prepared.change.schedule(at_ns);
+        let scheduled = self.place.within(&link.node, scheduled)?;
+        scheduled.map_err(|error| links::failed(link, error))
+    }
+}
+
+/// Exchanges the directions of an assignment to the link, or to one of its named links.
+fn reversed(change: &str) -> String {
+    let (path, value) = match change.split_once('=') {
+        Some((path, value)) => (path, Some(value)),
+        None => (change, None),
+    };
+    let mut keys: Vec<&str> = path.split('.').map(str::trim).collect();
+    let at = if keys[0] == "links" { 2 } else { 0 };
+    if let Some(key) = keys.get_mut(at) {
+        *key = match *key {
+            "up" => "down",
+            "down" => "up",
+            other => other,
+        };
+    }
+    let path = keys.join(".");
+    value.map_or(path.clone(), |value| format!("{path}={value}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reversed;
+
+    #[test]
+    fn directions_are_exchanged() {
+        for (change, want) in [
+            ("up.loss=1%", "down.loss=1%"),
+            (" down . delay=5ms", "up.delay=5ms"),
+            ("links.far.up.loss=1%", "links.far.down.loss=1%"),
+            (
+                "links .far.down={ rate = \"1Mbit\" }",
+                "links.far.up={ rate = \"1Mbit\" }",
+            ),
+            ("links.up.delay=5ms", "links.up.delay=5ms"),
+            ("loss=1%", "loss=1%"),
+            ("trace.restart", "trace.restart"),
+        ] {
+            assert_eq!(reversed(change), want);
+        }
     }
 }

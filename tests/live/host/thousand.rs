@@ -4,8 +4,8 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use support::{emud_path, is_optimised};
 use support::lab::{Lab, Verdict, run, sh, wait_until};
+use support::{emud_path, is_optimised};
 
 use super::is_holder;
 use super::prometheus::{get, metrics_server, port};

@@ -60,6 +60,7 @@ static LONG_TESTS: [(&str, &[&str]); 4] = [
             "tests/live/link/restore.rs",
             "tests/live/link/senders.rs",
             "tests/live/link/tamper.rs",
+            "tests/live/link/timing.rs",
             "tests/live/monitor/alarms.rs",
             "tests/live/monitor/latency.rs",
             "tests/live/run/medium.rs",
@@ -71,6 +72,7 @@ static LONG_TESTS: [(&str, &[&str]); 4] = [
         &[
             "tests/kernel/classifier/mod.rs",
             "tests/live/container/mod.rs",
+            "tests/live/fleet/hosts.rs",
             "tests/pure/report_page/made_up.rs",
             "tests/support/src/lab.rs",
             "tests/support/src/site.rs",
