@@ -8,6 +8,7 @@ mod clean;
 mod hosts;
 mod late;
 mod moments;
+mod part;
 mod same;
 mod set;
 mod simulate;
@@ -23,6 +24,7 @@ pub fn tests() -> Vec<Trial> {
     named![fn();
         Here:
             begin::at_a_time_ahead,
+            part::changes_at_the_time,
             store::that_does_not_answer;
         Full:
             same::chain,
