@@ -79,6 +79,9 @@ pub struct Figure {
     known: Option<Known>,
 }
 
+/// Share of what the host does at most from which on that is the reason of a smaller value: emulation costs time, too.
+const BY_HOST: f64 = 0.8;
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Known {
     from: f64,
@@ -187,6 +190,37 @@ impl Figure {
         }
     }
 
+    /// Returns whether its value is too small, or not known because the run was not clean.
+    pub(super) fn is_missed(&self) -> bool {
+        match self.verdict {
+            FigureVerdict::Contended | FigureVerdict::Invalid => true,
+            FigureVerdict::Deviates => self.measured.is_some_and(|of| self.needs_more_than(of)),
+            _ => false,
+        }
+    }
+
+    /// Returns whether a value is below all that it accepts.
+    pub(super) fn needs_more_than(&self, value: f64) -> bool {
+        self.expected().is_some_and(|expected| value < expected) && !self.accepts(value)
+    }
+
+    /// Explains it by the most that the host does. A value far below that has another reason, and one of a run that
+    /// was not clean is not known.
+    pub(super) fn beyond_host(self, most: f64, why: String) -> Self {
+        let verdict = match (self.verdict, self.measured) {
+            (FigureVerdict::Deviates, Some(value)) if value < BY_HOST * most => return self,
+            (FigureVerdict::Deviates, _) => FigureVerdict::Explained,
+            _ => FigureVerdict::Missing,
+        };
+        let measured = self.measured;
+        Self {
+            measured: measured.filter(|_| verdict == FigureVerdict::Explained),
+            verdict,
+            explanation: Some(why),
+            ..self
+        }
+    }
+
     /// Marks a part of the experiment for which this host lacks a program.
     pub(super) fn lacking(self, remedy: &'static str) -> Self {
         Self {
@@ -284,6 +318,39 @@ mod tests {
         assert_eq!(of(6.0), (FigureVerdict::Explained, Some("why".to_owned())));
         assert_eq!(of(10.0), (FigureVerdict::Within, None));
         assert_eq!(of(4.9), (FigureVerdict::Deviates, None));
+    }
+
+    /// 128 KiB through 1 Gbit/s had 78.28 % of the rate.
+    #[test]
+    fn a_host_that_does_less_is_a_reason_and_never_agreement() {
+        use FigureVerdict::{Contended, Deviates, Explained, Invalid, Missing, Within};
+        let figure = Figure::new("x", "% of the rate").theory(94.15);
+        let figure = figure.within(Tolerance::Share(0.05));
+        assert!(figure.needs_more_than(89.0));
+        assert!(!figure.needs_more_than(90.0) && !figure.needs_more_than(120.0));
+        let of = |value, run| figure.clone().measured(Some(value), Some(run));
+        for (value, run, verdict, is_missed) in [
+            (90.0, RunVerdict::Clean, Within, false),
+            (78.28, RunVerdict::Clean, Deviates, true),
+            (120.0, RunVerdict::Clean, Deviates, false),
+            (90.0, RunVerdict::Contended, Contended, true),
+            (90.0, RunVerdict::Invalid, Invalid, true),
+        ] {
+            let figure = of(value, run);
+            let judged = (figure.verdict, figure.is_missed());
+            assert_eq!(judged, (verdict, is_missed), "{value}");
+        }
+        let of = |value, run, most| {
+            let figure = of(value, run).beyond_host(most, "why".to_owned());
+            let why = figure.explanation.is_some();
+            (figure.verdict, figure.measured, why)
+        };
+        let clean = RunVerdict::Clean;
+        assert_eq!(of(78.28, clean, 80.0), (Explained, Some(78.28), true));
+        assert_eq!(of(50.0, clean, 80.0), (Deviates, Some(50.0), false));
+        for run in [RunVerdict::Contended, RunVerdict::Invalid] {
+            assert_eq!(of(90.0, run, 80.0), (Missing, None, true));
+        }
     }
 
     #[test]

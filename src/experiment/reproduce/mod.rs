@@ -16,6 +16,7 @@ mod csv;
 mod disk_use;
 mod echoed;
 mod figure;
+mod host_limit;
 mod iperf;
 mod live;
 mod m_chain;

@@ -11,6 +11,8 @@ pub(super) enum Netem<'a> {
     Exported,
     /// The same, and TCP makes no super-packets, of which netem counts the overhead once.
     Segments,
+    /// Nothing: bare wires, on which TCP makes no super-packets either.
+    Bare,
     /// A shell command in the node that has the device of the only link.
     Command(&'a str),
 }
@@ -25,6 +27,10 @@ impl Netem<'_> {
                 continue;
             }
             let export = |direction, device: &str| {
+                let segments = format!("ip link set dev {device} gso_max_segs 1");
+                if let Self::Bare = self {
+                    return Ok(segments);
+                }
                 let exported = export::netem(&link.profile, direction, Some(device));
                 let exported = exported.map_err(|e| ReproduceError::Program {
                     scenario: scenario.to_owned(),
@@ -32,9 +38,7 @@ impl Netem<'_> {
                 });
                 let command = exported?.command;
                 Ok::<_, ReproduceError>(match self {
-                    Self::Segments => {
-                        format!("{command} && ip link set dev {device} gso_max_segs 1")
-                    }
+                    Self::Segments => format!("{command} && {segments}"),
                     _ => command,
                 })
             };
@@ -105,6 +109,23 @@ mod tests {
         let plan = classes.plan().unwrap();
         let sender = plan.nodes.iter().find(|node| node.name == "sender");
         assert_eq!(sender.unwrap().prepare.last().unwrap(), "true");
+    }
+
+    #[test]
+    fn bare_wires_have_the_packets_of_links() {
+        let variant = Variant {
+            scenario: "s-overhead",
+            set: &["rate=1000Mbit"],
+            netem: Some(Netem::Bare),
+            ..Variant::default()
+        };
+        let plan = variant.plan().unwrap();
+        assert!(plan.links.is_empty());
+        assert_eq!(plan.wires.len(), 1);
+        for node in &plan.nodes {
+            let last = node.prepare.last().unwrap();
+            assert_eq!(last, "ip link set dev wire gso_max_segs 1", "{}", node.name);
+        }
     }
 
     #[test]

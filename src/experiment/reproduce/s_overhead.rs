@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! S: what Ethernet leaves of its rate to UDP and TCP.
 
+use super::counts::Counts;
 use super::live::Variant;
 use super::{Bench, Experiment, Figure, ReproduceError, Tolerance};
 
@@ -44,23 +45,26 @@ fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
             .enumerate()
         {
             let title = format!("{name} of {rate} Mbit/s");
-            let counts = bench.run(&Variant {
+            let variant = Variant {
                 title: &title,
                 scenario: "s-overhead",
                 set: &[&format!("rate={rate}Mbit")],
                 env,
                 ..Variant::default()
-            })?;
-            let bit_s = match of {
-                0 => counts.rate(PORT),
-                _ => counts
-                    .transferred()
-                    .map(|transferred| 8.0 * transferred.goodput()),
             };
-            let figure = Figure::new(title, "Mbit/s").published(published[of]);
+            let mbit_s = |counts: &Counts| {
+                let bit_s = match of {
+                    0 => counts.rate(PORT)?,
+                    _ => 8.0 * counts.transferred()?.goodput(),
+                };
+                Some(bit_s / 1e6)
+            };
+            let counts = bench.run(&variant)?;
+            let figure = Figure::new(&*title, "Mbit/s").published(published[of]);
             let figure = figure.theory(rate * DATA[of] / (DATA[of] + REST[of]));
             let figure = figure.within(Tolerance::Share(0.001));
-            figures.push(figure.measured(bit_s.map(|rate| rate / 1e6), Some(counts.verdict)));
+            let figure = figure.measured(mbit_s(&counts), Some(counts.verdict));
+            figures.push(bench.or_beyond_host(figure, &variant, mbit_s)?);
         }
     }
     Ok(figures)

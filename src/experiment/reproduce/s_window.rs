@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use emud_monitor::Config;
 
+use super::counts::Counts;
 use super::live::{Variant, lacks};
 use super::{Bench, Experiment, Figure, ReproduceError, Tolerance, s_overhead};
 
@@ -177,12 +178,13 @@ fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
                 ..Variant::default()
             };
             let counts = bench.run_by(&variant, &thresholds(bench, rtt_ms))?;
-            let bit_s = counts
-                .iperf("sender")
-                .map(|iperf| iperf.bit_s.iter().sum::<f64>());
-            let share = bit_s.map(|bit_s| 100.0 * bit_s / (scale.rate_mbit_s * 1e6));
+            let share = |counts: &Counts| {
+                let bit_s: f64 = counts.iperf("sender")?.bit_s.iter().sum();
+                Some(100.0 * bit_s / (scale.rate_mbit_s * 1e6))
+            };
             let figure = case.figure(*scale);
-            figures.push(figure.measured(share, Some(counts.verdict)));
+            let figure = figure.measured(share(&counts), Some(counts.verdict));
+            figures.push(bench.or_beyond_host(figure, &variant, share)?);
         }
     }
     Ok(figures)
