@@ -155,25 +155,26 @@ pub fn runs_though_the_answer_is_lost() {
     completed(code, &text);
 }
 
-/// An agent that was cut off for a moment writes late why it could not build its part of an earlier
-/// run.
-pub fn a_failure_of_an_earlier_run_does_not_count() {
-    let hosts = Hosts::new(1).agents(&[]);
+/// Starts a run whose part is being built until the file exists.
+fn builds(hosts: &Hosts) -> (Child, String) {
     let gate = hosts.folder.path("gate");
     let text = format!(
         "ready-within = \"60s\"\n[node.one]\nhost = \"a\"\ncommand = \"true\"\n\
          prepare = \"until [ -e {gate} ]; do sleep 0.1; done\"\n"
     );
-    let mut run = hosts.spawn(&text, &["--verdict-first"]);
+    let run = hosts.spawn(&text, &["--verdict-first"]);
     soon("a builds", || hosts.emud(&["status"]).contains(" building"));
+    (run, gate)
+}
+
+/// An agent that was cut off for a moment writes late why it could not build its part of an earlier
+/// run.
+pub fn a_failure_of_an_earlier_run_does_not_count() {
+    let hosts = Hosts::new(1).agents(&[]);
+    let (mut run, gate) = builds(&hosts);
     let failed = r#"{"failed":{"run":"0-1","message":"no","code":69}}"#;
-    let status = Command::new("ip")
-        .args(["netns", "exec", &hosts.netns("s"), "etcdctl"])
-        .args(["--endpoints", &hosts.urls, "put"])
-        .args(["/emud/default/hosts/a/built", failed])
-        .env("ETCDCTL_API", "3")
-        .status();
-    assert!(status.expect("etcdctl (tests/setup.sh full)").success());
+    let (put, said) = hosts.etcdctl(&format!("put /emud/default/hosts/a/built {failed}"));
+    assert!(put, "{said}");
     // It is seen.
     soon("the failure is read", || {
         let status = hosts.emud(&["status"]);
@@ -187,13 +188,7 @@ pub fn a_failure_of_an_earlier_run_does_not_count() {
 /// A host that says that it has built something else is not ready.
 pub fn a_report_of_another_plan_does_not_count() {
     let hosts = Hosts::new(1).agents(&[]);
-    let gate = hosts.folder.path("gate");
-    let text = format!(
-        "ready-within = \"60s\"\n[node.one]\nhost = \"a\"\ncommand = \"true\"\n\
-         prepare = \"until [ -e {gate} ]; do sleep 0.1; done\"\n"
-    );
-    let mut run = hosts.spawn(&text, &["--verdict-first"]);
-    soon("a builds", || hosts.emud(&["status"]).contains(" building"));
+    let (mut run, gate) = builds(&hosts);
     let ready = r#"{"ready":{"digest":"0","mono_ns":1,"clock":null,"underlay_ns":{},"notes":[]}}"#;
     let (put, said) = hosts.etcdctl(&format!("put /emud/default/hosts/a/built {ready}"));
     assert!(put, "{said}");

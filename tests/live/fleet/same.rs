@@ -428,16 +428,21 @@ pub fn slow_underlay_is_refused() {
     assert!(said.contains("--clock-bound"), "{said}");
 }
 
+/// Two nodes on two hosts; the first one sends packets of 1450 bytes, which nothing may fragment.
+fn long_packets() -> String {
+    format!(
+        "[node.one]\nhost = \"a\"\ncommand = \"ping -q -c 2 -i 0.1 -M do -s 1422 two\"\n\
+         [node.two]\nhost = \"c\"\n{PAIR}"
+    )
+}
+
 pub fn narrow_underlay_is_refused() {
     let hosts = Hosts::with(&Setup {
         mtu: 1500,
         ..Setup::default()
     })
     .agents(&[]);
-    let text = format!(
-        "[node.one]\nhost = \"a\"\ncommand = \"ping -q -c 2 -i 0.1 -M do -s 1422 two\"\n\
-         [node.two]\nhost = \"c\"\n{PAIR}"
-    );
+    let text = long_packets();
     let (code, said) = hosts.run(&text, &[]);
     assert_eq!(code, 69, "{said}");
     assert!(
@@ -458,10 +463,7 @@ pub fn narrow_switch_is_refused() {
     for host in HOSTS {
         support::host::ip(&format!("-n {} link set eth0 mtu 1600", hosts.netns(host)));
     }
-    let text = format!(
-        "[node.one]\nhost = \"a\"\ncommand = \"ping -q -c 2 -i 0.1 -M do -s 1422 two\"\n\
-         [node.two]\nhost = \"c\"\n{PAIR}"
-    );
+    let text = long_packets();
     let (code, said) = hosts.run(&text, &[]);
     assert_eq!(code, 69, "{said}");
     assert!(
