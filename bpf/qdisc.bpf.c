@@ -98,7 +98,8 @@ int BPF_PROG(emud_enqueue, struct sk_buff *skb, struct Qdisc *sch,
 		emud_sort_in(w, number, due, now);
 	sch->q.qlen++;
 	sch->qstats.backlog += len;
-	w->now = now;
+	/* Another CPU that sends takes out the next packet later. */
+	w->now = w->sending ? 0 : now;
 	return NET_XMIT_SUCCESS;
 drop:
 	if (entry != EMUD_ENTRY_FOREIGN)
@@ -106,6 +107,13 @@ drop:
 	sch->qstats.drops++;
 	bpf_qdisc_skb_drop(skb, to_free);
 	return NET_XMIT_DROP;
+}
+
+static __always_inline void emud_set_timer(struct Qdisc *sch, struct emud_wheel *w,
+					   __u64 time)
+{
+	w->timer = time;
+	bpf_qdisc_watchdog_schedule(sch, time, 0);
 }
 
 /* When the next span may be drawn, for the timer that is set early. */
@@ -148,6 +156,7 @@ struct sk_buff *BPF_PROG(emud_dequeue, struct Qdisc *sch)
 	struct sk_buff *skb;
 
 	w->now = 0;
+	w->sending = 0;
 	if (EMUD_SERVES) {
 		if (!now)
 			now = bpf_ktime_get_ns();
@@ -161,7 +170,7 @@ struct sk_buff *BPF_PROG(emud_dequeue, struct Qdisc *sch)
 		now = bpf_ktime_get_ns();
 	if (unlikely(w->far)) {
 		if (emud_draw_some(w, direction, now, due)) {
-			bpf_qdisc_watchdog_schedule(sch, now, 0);
+			emud_set_timer(sch, w, now);
 			return NULL;
 		}
 		due = emud_next_due(w);
@@ -172,9 +181,10 @@ struct sk_buff *BPF_PROG(emud_dequeue, struct Qdisc *sch)
 		due -= EMUD_TIMER_LEAD_NS;
 		if (due > wake)
 			due = wake;
-		/* Also if the timer was set to this time before: it may have gone off since
-		 * the last packet came, while another CPU was sending. */
-		bpf_qdisc_watchdog_schedule(sch, due, 0);
+		/* A timer for this time has not gone off if that is ahead, since `now` was read under
+		 * this lock. The kernel's function would find it set, too, for 40 instructions. */
+		if (due != w->timer || due <= now)
+			emud_set_timer(sch, w, due);
 		return NULL;
 	}
 	number = emud_pop(w, &value);
@@ -188,6 +198,7 @@ struct sk_buff *BPF_PROG(emud_dequeue, struct Qdisc *sch)
 	/* The monitor takes it for the departure time; none stays none. */
 	if (EMUD_SERVES && skb->tstamp)
 		skb->tstamp = due;
+	w->sending = 1;
 	sch->q.qlen--;
 	sch->qstats.backlog -= emud_len(skb);
 	bpf_qdisc_bstats_update(sch, skb);
@@ -260,7 +271,7 @@ void BPF_PROG(emud_reset, struct Qdisc *sch)
 	bpf_loop(emud_room.packets + EMUD_SPANS + 1, emud_free_next, &direction, 0);
 	if (EMUD_SERVES)
 		emud_free_classes(emud_direction(sch), emud_room.packets);
-	w->now = 0;
+	w->now = w->timer = 0;
 	/* Otherwise packets of its spans would go into buckets, which have no room for them. */
 	w->near = 0;
 	sch->q.qlen = 0;

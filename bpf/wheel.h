@@ -72,7 +72,10 @@ struct emud_list {
 
 struct emud_wheel {
 	__u64 owner; /* address of the struct Qdisc that uses it; 0: none */
-	__u64 now; /* when the last packet came, if it was just now; 0: read the clock */
+	__u64 now; /* when the last packet came, if the lock is held since; 0: read the clock */
+	__u64 timer; /* what the timer was last set to */
+	__u64 sending; /* the last call of .dequeue gave a packet: its CPU calls again, and has
+			* no lock meanwhile */
 
 	__u64 line_due; /* of the first in line; EMUD_NEVER: the line is empty */
 	__u64 line_last; /* of the last */

@@ -124,6 +124,28 @@ static void fails(const char *what)
 	exit(1);
 }
 
+static int sending;
+static void run_some(int only_timer, int stops);
+static void run_classed_some(int only_timer, int stops);
+
+/* The CPU that enqueued takes out what is due, under the same lock, unless another one is sending. */
+static void comes(void)
+{
+	if (sending)
+		return;
+	if (serves)
+		run_classed_some(0, 1);
+	else
+		run_some(0, 1);
+}
+
+/* A CPU has taken out a packet, and sends it until the next run. */
+static void begin_sending(void)
+{
+	sending = 1;
+	emud_wheels[0].sending = 1;
+}
+
 static void enqueue(__u64 in_ns, int by_sender)
 {
 	for (int i = 0; i < PACKETS; i++) {
@@ -139,6 +161,7 @@ static void enqueue(__u64 in_ns, int by_sender)
 		}
 		if (by_senders > PACKETS / 4)
 			fails("senders take more than their share");
+		comes();
 		return;
 	}
 }
@@ -159,11 +182,13 @@ static void is_first(int one)
 	}
 }
 
-/* Takes out what is due. If only the timer woke it so far, nothing is late. */
-static void run(int only_timer)
+/* Takes out what is due. If only the timer woke it so far, nothing is late. It may stop while it
+ * sends a packet. */
+static void run_some(int only_timer, int stops)
 {
 	struct sk_buff *skb;
 
+	sending = 0;
 	while ((skb = emud_dequeue(&sch))) {
 		if (skb->tstamp > clock_ns + 2 * EMUD_EARLY_NS)
 			fails("early");
@@ -172,12 +197,21 @@ static void run(int only_timer)
 		waits[skb - packets] = 0;
 		is_first(skb - packets);
 		by_senders -= skb->tstamp & EMUD_QDISC_BY_SENDER;
+		if (stops && random_below(2)) {
+			sending = 1;
+			return;
+		}
 	}
 	if (sch.q.qlen && !timer_ns)
 		fails("nothing will take out the rest");
 	for (int i = 0; i < PACKETS; i++)
 		if (waits[i] && packets[i].tstamp + 4096 < clock_ns && timer_ns > clock_ns)
 			fails("left behind");
+}
+
+static void run(int only_timer)
+{
+	run_some(only_timer, 0);
 }
 
 /* 100 Mbit/s: a third of them by priority, the others by weight, one of these with a ceil. */
@@ -227,6 +261,7 @@ static void enqueue_token(__u16 token)
 		waits[i] = 1;
 		if (emud_enqueue(&packets[i], &sch, NULL))
 			fails("a token is dropped");
+		comes();
 		return;
 	}
 }
@@ -246,6 +281,8 @@ static unsigned int train = 1; /* packets of each super-packet */
 /* Returns the number of the packet; below 0: it is dropped. */
 static int put_classed(__u32 class, __u64 delay_ns, int is_held, __u16 token)
 {
+	int is_taken;
+
 	for (int i = 0; i < PACKETS; i++) {
 		struct emud_classed *told = (void *)((struct qdisc_skb_cb *)packets[i].cb)->data;
 
@@ -267,7 +304,9 @@ static int put_classed(__u32 class, __u64 delay_ns, int is_held, __u16 token)
 		waits[i] = 1;
 		if (emud_enqueue(&packets[i], &sch, NULL))
 			waits[i] = 0;
-		return waits[i] ? i : -1;
+		is_taken = waits[i];
+		comes();
+		return is_taken ? i : -1;
 	}
 	fails("no packet is free");
 	return -1;
@@ -291,11 +330,12 @@ static void enqueue_classed(__u32 class, __u64 delay_ns, int is_held)
 }
 
 /* Takes out what is due: the qdisc writes into the packet when that is. */
-static void run_classed(int only_timer)
+static void run_classed_some(int only_timer, int stops)
 {
 	static __u64 last;
 	struct sk_buff *skb;
 
+	sending = 0;
 	while ((skb = emud_dequeue(&sch))) {
 		if (skb->tstamp > clock_ns + 2 * EMUD_EARLY_NS)
 			fails("early");
@@ -307,9 +347,18 @@ static void run_classed(int only_timer)
 		if (only_timer && skb->tstamp + 2 * EMUD_EARLY_NS < clock_ns)
 			fails("late");
 		waits[skb - packets] = 0;
+		if (stops && random_below(2)) {
+			sending = 1;
+			return;
+		}
 	}
 	if (sch.q.qlen && !timer_ns)
 		fails("nothing will take out the rest");
+}
+
+static void run_classed(int only_timer)
+{
+	run_classed_some(only_timer, 0);
 }
 
 static void to_timer(void)
@@ -321,6 +370,7 @@ static void to_timer(void)
 
 static void leave_all(void)
 {
+	run_classed(0);
 	while (sch.q.qlen) {
 		if (!timer_ns)
 			fails("no timer");
@@ -335,6 +385,7 @@ static void senders_have_limits(void)
 {
 	const __u32 most = PACKETS >> EMUD_QDISC_HELD_SHIFT;
 
+	begin_sending();
 	for (__u32 i = 0; i < PACKETS - 40; i++)
 		if ((put_classed(4, 0, 1, 0) >= 0) != (i < most))
 			fails("all room is taken by those who wait");
@@ -353,6 +404,7 @@ static void senders_have_limits(void)
 /* A limit in packets is one of those in super-packets; a longer one comes alone. */
 static void trains_have_limits(void)
 {
+	begin_sending();
 	train = 16;
 	for (int i = 0; i < 4; i++)
 		if ((put_classed(1, 0, 0, 0) >= 0) != (i < 2))
@@ -377,6 +429,7 @@ static void late(void)
 	const __u64 far = 300000000;
 
 	clock_ns += far - clock_ns % far;
+	begin_sending();
 	enqueue_classed(1, 0, 0);
 	clock_ns += 100000000;
 	enqueue(200000000, 0);
@@ -396,7 +449,8 @@ static void with_classes(void)
 		clock_ns += random_below(60000);
 		if (timer_ns && clock_ns >= timer_ns) {
 			timer_ns = 0;
-			run_classed(0);
+			if (!sending)
+				run_classed_some(0, 1);
 		}
 		train = random_below(4) ? 1 : 1 + random_below(20);
 		/* More than it can send, and nothing for a while. */
@@ -409,9 +463,9 @@ static void with_classes(void)
 			fails("a sender waits for nothing");
 		if (random_below(500) == 0)
 			control.generation += EMUD_CHANGE + 1;
-		if (random_below(2))
-			run_classed(0);
-		for (int n = 0; i % 1000 == 0 && n < 50 && timer_ns; n++) {
+		if (!sending || random_below(2))
+			run_classed_some(0, 1);
+		for (int n = 0; !sending && i % 1000 == 0 && n < 50 && timer_ns; n++) {
 			to_timer();
 			run_classed(n > 0);
 		}
@@ -451,8 +505,6 @@ static void with_classes(void)
 
 int main(void)
 {
-	int sending = 0;
-
 	emud_room.packets = PACKETS;
 	emud_init(&sch, NULL, NULL);
 	for (int i = 0; i < 300000; i++) {
@@ -460,10 +512,13 @@ int main(void)
 		if (timer_ns && clock_ns >= timer_ns) {
 			timer_ns = 0;
 			if (!sending)
-				run(0);
+				run_some(0, 1);
 		}
 		if (random_below(3) == 0)
 			enqueue(random_below(40) ? 100000 : random_below(300000000), 0);
+		/* It leaves now, and while it is sent the timer of another one can go off. */
+		if (random_below(10) == 0)
+			enqueue(random_below(EMUD_EARLY_NS), 0);
 		/* Many of one time, some of them early enough for a list of their span. */
 		if (random_below(300) == 0)
 			enqueue(300000000 - clock_ns % 300000000, 0);
@@ -474,10 +529,9 @@ int main(void)
 			clock_ns += random_below(200000000);
 		if (random_below(8) == 0)
 			enqueue(20000000 + random_below(300000000), 1);
-		/* The one that sends takes out the next when it is done. */
-		sending = random_below(2);
-		if (!sending)
-			run(0);
+		/* The one that sends takes out the next when it is done. One that sends none does so at once. */
+		if (!sending || random_below(2))
+			run_some(0, 1);
 		/* For a while the timer alone. */
 		for (int n = 0; !sending && i % 5000 == 0 && n < 50 && timer_ns; n++) {
 			if (timer_ns > clock_ns)
@@ -514,6 +568,7 @@ int main(void)
 
 	/* What was due while the CPU did something else leaves in order. */
 	clock_ns += 1000000000 - clock_ns % 1000000000;
+	begin_sending();
 	enqueue(40 * (1ULL << EMUD_SPAN_SHIFT), 0);
 	for (int i = 0; i < 200; i++)
 		enqueue(20 * (1ULL << EMUD_SPAN_SHIFT) - i * 100000, 0);
