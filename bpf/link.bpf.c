@@ -258,10 +258,10 @@ static __always_inline int emud_stages(struct __sk_buff *skb, struct emud_packet
  * device ignore this device's gso_max_segs. With `sums`, so does a packet whose
  * checksum is still to be computed: after the link it would cover the damage. Returns
  * the device to send it to. */
-static __always_inline __u32 emud_to_segment(struct __sk_buff *skb, __u32 scratch,
+static __always_inline __u32 emud_to_segment(struct __sk_buff *skb, __u32 direction,
 					     __u32 segmenter, __u32 sums)
 {
-	struct emud_packet *p;
+	__u64 *until = &emud_segmenting_until[direction], seen, now;
 
 	if (skb->tc_index == EMUD_TC_INDEX_SEGMENT) {
 		skb->tc_index = 0;
@@ -272,20 +272,24 @@ static __always_inline __u32 emud_to_segment(struct __sk_buff *skb, __u32 scratc
 	/* The local copy of a packet to a group: bpf_redirect() drops what has no Ethernet header. */
 	if (unlikely(skb->pkt_type == PACKET_LOOPBACK))
 		return 0;
-	/* All sets of the CPU: what follows a super-packet may use another one. */
-	p = EMUD_LOOKUP(emud_packets, scratch % EMUD_DIRECTIONS);
-	if (!p)
-		return 0;
 	/* A shared packet cannot wait in a second queue, and is not damaged. */
 	if (emud_uses(ALTER) && sums && !emud_alone(skb))
 		return 0;
-	if (skb->gso_size || (emud_uses(ALTER) && sums && emud_is_partial(skb)))
-		p->segmenting_until = emud_now(skb) + EMUD_SEGMENTING_NS;
-	else if (likely(!p->segmenting_until))
+	seen = *(volatile __u64 *)until;
+	if (skb->gso_size || (emud_uses(ALTER) && sums && emud_is_partial(skb))) {
+		now = emud_now(skb);
+		/* All CPUs read it; at most once in this time it is written. */
+		if (now + EMUD_SEGMENTING_NS > seen)
+			*(volatile __u64 *)until = now + 2 * EMUD_SEGMENTING_NS;
+		return segmenter;
+	}
+	if (likely(!seen))
 		return 0;
-	else if (emud_now(skb) >= p->segmenting_until)
-		p->segmenting_until = 0;
-	return p->segmenting_until ? segmenter : 0;
+	if (emud_now(skb) < seen)
+		return segmenter;
+	/* Another CPU may have set it again. */
+	__sync_val_compare_and_swap(until, seen, 0);
+	return 0;
 }
 
 #define EMUD_KEEP(map) asm volatile("" : : "r"(&(map)))
@@ -379,7 +383,7 @@ static __always_inline int emud_first(struct __sk_buff *skb, __u32 direction,
 	if (unlikely(turns_at && emud_now(skb) >= turns_at))
 		generation = *(volatile __u32 *)&control->next;
 	segmenter = *(volatile __u32 *)&control->segmenter[direction];
-	segmenter = emud_to_segment(skb, scratch, segmenter,
+	segmenter = emud_to_segment(skb, direction, segmenter,
 				    generation & EMUD_SUMS << direction);
 	if (unlikely(segmenter)) {
 		skb->tc_index = EMUD_TC_INDEX_SEGMENT;
@@ -387,7 +391,8 @@ static __always_inline int emud_first(struct __sk_buff *skb, __u32 direction,
 	}
 	base = direction * EMUD_GENERATIONS + (generation & EMUD_LINKS_GENERATION);
 	if (emud_uses(SHORT) && likely(generation & EMUD_SHORT << direction)) {
-		verdict = emud_short(skb, scratch, base);
+		verdict = EMUD_ONLY_QDISC ? emud_short(skb, direction, scratch, base)
+					  : emud_short_apart(skb, scratch, base);
 		if (likely(verdict != EMUD_NOT_PLAIN))
 			return verdict;
 	}
@@ -406,14 +411,15 @@ static __always_inline int emud_first(struct __sk_buff *skb, __u32 direction,
 static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 {
 	struct emud_control *control;
-	__u32 scratch;
+	__u32 scratch, mark;
 	__u64 ends_at;
 	int verdict;
 
 	if (skb->tc_index == EMUD_TC_INDEX) {
-		skb->tc_index = 0;
-		if (direction == EMUD_DOWN && emud_encrypted(skb))
-			skb->tc_index = emud_encrypted_mark(skb);
+		mark = direction == EMUD_DOWN && emud_encrypted(skb)
+			       ? emud_encrypted_mark(skb)
+			       : 0;
+		skb->tc_index = mark;
 		return TC_ACT_UNSPEC;
 	}
 	if (direction == EMUD_DOWN &&
@@ -452,8 +458,14 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 SEC("classifier")
 int emud_classify(struct __sk_buff *skb)
 {
-	int down = emud_test_run ? skb->cb[0] : skb->tc_classid == EMUD_CLASSID_DOWN;
+	int down;
 
+	if (emud_test_run)
+		down = skb->cb[0];
+	else if (EMUD_ONLY_QDISC)
+		down = 1; /* emud_egress() has the other hook */
+	else
+		down = skb->tc_classid == EMUD_CLASSID_DOWN;
 	return emud_run(skb, down ? EMUD_DOWN : EMUD_UP);
 }
 

@@ -80,10 +80,25 @@ const volatile __u32 emud_features; /* enum emud_feature */
 #define EMUD_BUILT EMUD_FEATURES
 #endif
 
+/* The links of this object are those of engine qdisc: all its programs have one direction. */
+#define EMUD_ONLY_QDISC (!(EMUD_BUILT & (EMUD_BY_FQ | EMUD_BY_HOLD)))
+
+/* The compiler keeps a load for each volatile read, needed or not; without them it keeps
+ * values on the stack, which has no room for them in the other objects. */
+static __always_inline __u32 emud_features_of_links(void)
+{
+	const __u32 *at = (const __u32 *)&emud_features;
+
+	if (!EMUD_ONLY_QDISC)
+		return emud_features;
+	asm("" : "+r"(at));
+	return *at;
+}
+
 /* False: no link needs this. The verifier does not follow code after it, which is most
  * of the time of an attach, and removes it. Before Linux 6.8 it checks every global
  * function, called or not, so those check, too. */
-#define emud_uses_any(bits) (emud_features & EMUD_BUILT & (bits))
+#define emud_uses_any(bits) (emud_features_of_links() & EMUD_BUILT & (bits))
 #define emud_uses(feature) emud_uses_any(EMUD_FEATURE_##feature)
 #define emud_releases(kind) emud_uses_any(1 << EMUD_RELEASE_##kind)
 
@@ -150,7 +165,6 @@ struct emud_packet {
 	__u64 socket; /* address of struct sock */
 
 	/* per CPU, kept from packet to packet */
-	__u64 segmenting_until; /* 0: no packet has to pass the segmenter lately */
 	__u64 busy; /* a packet is in the classifier, only with PREEMPT_RT */
 };
 #define EMUD_PACKET_ZEROED offsetof(struct emud_packet, direction)
@@ -161,6 +175,10 @@ struct emud_packet {
  * softirq of ingress can interrupt it, and EMUD_DEPTHS times as many there: see
  * emud_scratch(). */
 EMUD_MAP(emud_packets, PERCPU_ARRAY, EMUD_DIRECTIONS, struct emud_packet);
+
+/* Until when packets follow a super-packet through the segmenter; 0: there was none lately. The
+ * loader sets it: before this program there may have been another one. */
+__u64 emud_segmenting_until[EMUD_DIRECTIONS] = {1, 1};
 
 #define EMUD_LOOKUP(map, index)                       \
 	({                                            \

@@ -141,6 +141,8 @@ enum emud_release {
  * CLOCK_REALTIME is 2^60. */
 #define EMUD_QDISC_HORIZON_NS (1ULL << 52)
 #define EMUD_EBUSY 16
+/* In place of the number of bpf_rdonly_cast(): see emud_readable(). */
+#define EMUD_RDONLY_CAST 0x0e3dca57
 /* Its name: this, and the rest random. */
 #define EMUD_QDISC_ID_LEN 16
 /* In the stamp: its sender holds the packet back for more than EMUD_HELD_USUAL_NS. */

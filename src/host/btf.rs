@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the running kernel keeps a field of a structure, from its type information (BTF).
+//! Where the running kernel keeps a field of a structure, and the numbers of types and functions, from its
+//! type information (BTF).
 //!
 //! Reads the types in order and keeps none. The loader of aya builds all 150,000 of them for its
 //! relocations, which took two thirds of the time of an attach; the classifier needs four fields.
@@ -9,7 +10,7 @@ use std::sync::LazyLock;
 /// The type information of the running kernel.
 pub(crate) const KERNEL: &str = "/sys/kernel/btf/vmlinux";
 
-/// Offsets of fields in bits; `None` if the kernel has no type information, or no such field.
+/// Offsets of fields in bits, and numbers; `None` if the kernel has no type information, or none of that name.
 pub(crate) struct Fields {
     /// `sk_buff.users`.
     pub(crate) users: Option<u32>,
@@ -17,46 +18,82 @@ pub(crate) struct Fields {
     pub(crate) sndbuf: Option<u32>,
     /// `sock.sk_wmem_alloc`.
     pub(crate) wmem: Option<u32>,
+    /// `sock.sk_protocol`.
+    pub(crate) protocol: Option<u32>,
     /// `sock.sk_kern_sock`.
     pub(crate) kernel_sock: Option<u32>,
     /// Of what the kernel makes of `Qdisc_ops` for BPF, if it has BPF qdiscs.
     pub(crate) qdisc_ops: Option<u32>,
+    /// Number of the type `sock`.
+    pub(crate) sock: Option<u32>,
+    /// Number of the function `bpf_rdonly_cast`.
+    pub(crate) rdonly_cast: Option<u32>,
 }
 
 /// The fields of the running kernel, read once: 7 MB in pieces of a page.
 pub(crate) static FIELDS: LazyLock<Fields> = LazyLock::new(|| {
     let wanted = [
-        ("sk_buff", "users"),
-        ("sock", "sk_sndbuf"),
-        ("sock", "sk_wmem_alloc"),
-        ("sock", "sk_kern_sock"),
-        ("bpf_struct_ops_Qdisc_ops", "data"),
+        Wanted::Field("sk_buff", "users"),
+        Wanted::Field("sock", "sk_sndbuf"),
+        Wanted::Field("sock", "sk_wmem_alloc"),
+        Wanted::Field("sock", "sk_protocol"),
+        Wanted::Field("sock", "sk_kern_sock"),
+        Wanted::Field("bpf_struct_ops_Qdisc_ops", "data"),
+        Wanted::Structure("sock"),
+        Wanted::Function("bpf_rdonly_cast"),
     ];
     let btf = std::fs::read(KERNEL).unwrap_or_default();
-    let [users, sndbuf, wmem, kernel_sock, qdisc_ops] = offsets(&btf, wanted);
+    let [
+        users,
+        sndbuf,
+        wmem,
+        protocol,
+        kernel_sock,
+        qdisc_ops,
+        sock,
+        rdonly_cast,
+    ] = find(&btf, wanted);
+    // Programs that call functions of the kernel need the compiler, which few kernels can do without.
+    // Other network namespaces do not have the setting.
+    let is_interpreted =
+        std::fs::read("/proc/sys/net/core/bpf_jit_enable").is_ok_and(|on| on == b"0\n");
+    let rdonly_cast = rdonly_cast.filter(|_| !is_interpreted);
     Fields {
         users,
         sndbuf,
         wmem,
+        protocol,
         kernel_sock,
         qdisc_ops,
+        sock,
+        rdonly_cast,
     }
 });
 
 const MAGIC: u16 = 0xeb9f;
 const STRUCT: u32 = 4;
+const FUNCTION: u32 = 12;
 
-/// Returns the offsets of fields, each of a structure.
-fn offsets<const N: usize>(btf: &[u8], fields: [(&str, &str); N]) -> [Option<u32>; N] {
+#[derive(Clone, Copy)]
+enum Wanted<'a> {
+    /// The offset of a field of a structure.
+    Field(&'a str, &'a str),
+    /// The number of the type.
+    Structure(&'a str),
+    /// Its number.
+    Function(&'a str),
+}
+
+fn find<const N: usize>(btf: &[u8], wanted: [Wanted; N]) -> [Option<u32>; N] {
     let mut found = [None; N];
     // What was found before an end that makes no sense is right.
-    let _ = search(btf, fields, &mut found);
+    let _ = search(btf, wanted, &mut found);
     found
 }
 
 fn search<const N: usize>(
     btf: &[u8],
-    wanted: [(&str, &str); N],
+    wanted: [Wanted; N],
     found: &mut [Option<u32>; N],
 ) -> Option<()> {
     // struct btf_header of linux/btf.h, in the byte order of this machine.
@@ -76,29 +113,31 @@ fn search<const N: usize>(
     // All of it is in numbers of 32 bits.
     let (types, _) = types.as_chunks();
     let number = |at: usize| types.get(at).copied().map(u32::from_ne_bytes);
-    let mut at = 0;
+    let (mut at, mut id) = (0, 0);
     while at < types.len() {
         let (name, info) = (number(at)?, number(at + 1)?);
         let (kind, members) = (info >> 24 & 0x1f, (info & 0xffff) as usize);
         at += 3;
-        if kind == STRUCT {
-            for (n, (structure, field)) in wanted.iter().enumerate() {
-                if found[n].is_some() || !named(name, structure) {
-                    continue;
-                }
+        id += 1;
+        if kind == STRUCT || kind == FUNCTION {
+            let offset = |field: &str| {
                 let mut fields = (0..members).map(|i| at + 3 * i);
-                let Some(field) = fields.find(|&f| number(f).is_some_and(|n| named(n, field)))
-                else {
-                    continue;
-                };
+                let field = fields.find(|&f| number(f).is_some_and(|n| named(n, field)))?;
                 let bits = number(field + 2)?;
                 // The upper eight bits are the width of a bit field, if the structure has any.
-                let bits = if info >> 31 == 1 {
+                Some(if info >> 31 == 1 {
                     bits & 0xff_ffff
                 } else {
                     bits
-                };
-                found[n] = Some(bits);
+                })
+            };
+            for (found, wanted) in found.iter_mut().zip(wanted) {
+                *found = found.or_else(|| match wanted {
+                    Wanted::Field(of, field) if kind == STRUCT && named(name, of) => offset(field),
+                    Wanted::Structure(of) if kind == STRUCT && named(name, of) => Some(id),
+                    Wanted::Function(of) if kind == FUNCTION && named(name, of) => Some(id),
+                    _ => None,
+                });
             }
             if found.iter().all(Option::is_some) {
                 return Some(());
@@ -134,7 +173,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// Returns an int, and two structures, of which the second has a bit field.
+    /// Returns an int, two structures, of which the second has a bit field, and a function.
     fn sample() -> Vec<u8> {
         let strings = b"\0int\0sk_buff\0sk_buff_head\0users\0len\0";
         let at = |name: &str| {
@@ -148,6 +187,7 @@ mod tests {
             &[at("sk_buff"), 1 << 31 | 4 << 24 | 2, 300],
             &[at("len"), 1, 3 << 24 | 8],
             &[at("users"), 1, 228 * 8],
+            &[at("users"), 12 << 24, 1],
         ]
         .concat();
         let header = [
@@ -168,25 +208,30 @@ mod tests {
     #[test]
     fn finds_a_field() {
         let btf = sample();
-        let offset = |btf: &[u8], structure, field| offsets(btf, [(structure, field)])[0];
+        let offset = |btf: &[u8], of, field| find(btf, [Wanted::Field(of, field)])[0];
         assert_eq!(offset(&btf, "sk_buff", "users"), Some(228 * 8));
         assert_eq!(offset(&btf, "sk_buff", "len"), Some(8));
         assert_eq!(offset(&btf, "sk_buff_head", "users"), Some(0));
         assert_eq!(offset(&btf, "sk_buff", "user"), None);
         assert_eq!(offset(&btf, "sk", "users"), None);
-        let both = [
-            ("sk_buff", "users"),
-            ("no", "such"),
-            ("sk_buff_head", "users"),
+        let all = [
+            Wanted::Field("sk_buff", "users"),
+            Wanted::Field("no", "such"),
+            Wanted::Field("sk_buff_head", "users"),
+            Wanted::Structure("sk_buff"),
+            Wanted::Function("sk_buff"),
+            Wanted::Structure("users"),
+            Wanted::Function("users"),
         ];
-        assert_eq!(offsets(&btf, both), [Some(228 * 8), None, Some(0)]);
+        let found = [Some(228 * 8), None, Some(0), Some(3), None, None, Some(4)];
+        assert_eq!(find(&btf, all), found);
     }
 
     #[test]
     fn nothing_is_found_in_half_a_file() {
         let btf = sample();
         for length in 0..btf.len() {
-            let found = offsets(&btf[..length], [("sk_buff", "users")]);
+            let found = find(&btf[..length], [Wanted::Field("sk_buff", "users")]);
             assert_eq!(found, [None], "{length}");
         }
     }

@@ -15,7 +15,7 @@ use super::{DatapathError, Maps, STRETCHES, at, rows};
 use crate::abi;
 use crate::datapath::stage::sizes::Sizes;
 use crate::datapath::stage::{features, shapes};
-use crate::host::{btf, has_preempt_rt};
+use crate::host::{btf, has_preempt_rt, now_ns};
 
 /// A program of bpf/link.bpf.c.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +85,24 @@ const OF_FEATURES: [(&str, u32); 5] = [
     ("emud_rings", abi::EMUD_FEATURE_QUEUE),
     (STRETCHES, abi::EMUD_FEATURE_BACKGROUND),
 ];
+
+/// Returns the object with the number of a function of the kernel in each call of `function` (bpf/core.h). `None`:
+/// nothing is called, since this kernel does not have it.
+fn with_function(object: &[u8], function: u32, number: Option<u32>) -> Vec<u8> {
+    let call = |number: u32| {
+        let [a, b, c, d] = number.to_le_bytes();
+        [0x85, 0x20, 0, 0, a, b, c, d]
+    };
+    let r0_is_0 = [0xb7, 0, 0, 0, 0, 0, 0, 0];
+    let (planned, new) = (call(function), number.map_or(r0_is_0, call));
+    let mut object = object.to_vec();
+    // Instructions are at multiples of their length.
+    let (instructions, _) = object.as_chunks_mut();
+    for instruction in instructions.iter_mut().filter(|found| **found == planned) {
+        *instruction = new;
+    }
+    object
+}
 
 /// The programs and maps of one attachment, active or in preparation.
 pub struct Loaded {
@@ -182,6 +200,16 @@ impl Loaded {
             true => 0x80 >> (kern % 8),
             false => 1 << (kern % 8),
         };
+        let protocol_offset = byte(fields.protocol);
+        let functions = fields.sock.zip(fields.rdonly_cast);
+        let (sock_type, rdonly_cast) = functions.filter(|_| protocol_offset != 0).unzip();
+        let sock_type = sock_type.unwrap_or_default();
+        // Packets that came before may still be in the segmenter.
+        let until = match test_run {
+            true => 0,
+            false => now_ns() + u64::from(abi::EMUD_SEGMENTING_NS),
+        };
+        let object = with_function(object, abi::EMUD_RDONLY_CAST, rdonly_cast);
         let mut loader = loader(None);
         loader
             .map_max_entries("emud_rings", sizes.rings())
@@ -206,8 +234,11 @@ impl Loaded {
             .override_global("emud_users_offset", &users_offset, true)
             .override_global("emud_sndbuf_offset", &sndbuf_offset, true)
             .override_global("emud_wmem_offset", &wmem_offset, true)
+            .override_global("emud_protocol_offset", &protocol_offset, true)
             .override_global("emud_kernel_offset", &kernel_offset, true)
             .override_global("emud_kernel_bit", &kernel_bit, true)
+            .override_global("emud_sock_type", &sock_type, true)
+            .override_global("emud_segmenting_until", &[until; 2], true)
             .override_global("emud_normal_quantile", quantile.as_slice(), true)
             .override_global("emud_blend", blend.as_slice(), true)
             .override_global("emud_layout", &layout, true)
@@ -227,7 +258,7 @@ impl Loaded {
             .map_max_entries("emud_counts", sizes.numbers() * sets())
             .map_max_entries("emud_rows", rows::len_for(sizes.rows))
             .map_max_entries("emud_classes", sizes.classes.max(1))
-            .load(object)?;
+            .load(&object)?;
         for program in programs {
             classifier(&mut bpf, program.name())?
                 .load()
