@@ -114,7 +114,10 @@ pub fn settings_for_reading_only(engine: Engine) {
     let change = "mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys";
     let words = format!("attach va --engine {} --profile {profile}", engine.name());
     with_mounts(&lab, change, &words).expect(0);
-    let settings = lab.in_a("cat /proc/sys/net/ipv6/conf/emud-*/disable_ipv6");
+    // An ifb has too small an MTU for IPv6, and so no settings.
+    let of_devices = "for file in /proc/sys/net/ipv6/conf/emud-*/disable_ipv6; do [ ! -e $file ] || cat $file; done";
+    let settings = lab.in_a(of_devices);
+    assert_eq!(settings.is_empty(), engine != Engine::Hold, "{settings}");
     assert!(settings.lines().all(|line| line == "1"), "{settings}");
     three_replies(&lab);
     lab.detach();

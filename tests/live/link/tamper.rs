@@ -65,7 +65,8 @@ const fn of(engine: Engine, kind: Kind) -> Kind {
     }
 }
 
-const DEVICES: &str = "ls /proc/sys/net/ipv4/conf";
+/// Their names. The settings of IP lack an ifb, whose MTU is too small.
+const DEVICES: &str = "ip -o link | cut -d: -f2 | cut -d@ -f1";
 
 /// Behind what is no tampering.
 const THEN: &str = " THEN ";
@@ -500,7 +501,7 @@ pub fn record_lost(engine: Engine) {
         detach_tcx(&lab.a);
         lab.in_a(
             "tc qdisc del dev va clsact
-             for device in $(ls /proc/sys/net/ipv4/conf); do
+             for device in $(ip -o link | cut -d: -f2 | cut -d@ -f1); do
                  # Both ends of a pair go with the first.
                  case $device in emud-*) ip link del $device 2>/dev/null || true ;; esac
              done",
