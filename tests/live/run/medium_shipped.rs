@@ -33,7 +33,7 @@ fn run(name: &str, env: &[(&str, &str)]) -> Ran {
 fn received(ran: &Ran, node: &str, begin: &str) -> f64 {
     let lines = ran.of("output").filter(|line| line["node"] == *node);
     let mut texts = lines.filter_map(|line| line["text"].as_str());
-    let text = texts.find(|text| text.starts_with(begin) && text.contains("receiver"));
+    let text = texts.find(|text| text.starts_with(begin) && text.trim_end().ends_with("receiver"));
     let rate = |(unit, scale): (&str, f64)| {
         let (before, _) = text?.split_once(unit)?;
         let figure: f64 = before.split_whitespace().next_back()?.parse().ok()?;
