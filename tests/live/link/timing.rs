@@ -455,6 +455,10 @@ pub fn order_across_cpus(engine: Engine) {
     let stamped = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     set_option(&stamped, libc::SO_TIMESTAMPNS, 1);
     let [stock, emulated] = [(); 2].map(|()| Lab::with_queues(2));
+    // Otherwise each CPU that takes out packets delivers them itself, and one can be ahead of the other.
+    for lab in [&stock, &emulated] {
+        lab.in_b("for queue in /sys/class/net/vb/queues/rx-*; do echo 1 >$queue/rps_cpus; done");
+    }
     add_netem(&stock);
     attach_in_order(&emulated, engine);
     let second = SecondCpu::online();
