@@ -3,7 +3,7 @@
 //! type information (BTF).
 //!
 //! Reads the types in order and keeps none. The loader of aya builds all 150,000 of them for its
-//! relocations, which took two thirds of the time of an attach; the classifier needs four fields.
+//! relocations, which took two thirds of the time of an attach; the classifier needs a few fields.
 
 use std::sync::LazyLock;
 

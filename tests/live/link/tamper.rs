@@ -499,13 +499,13 @@ pub fn record_lost(engine: Engine) {
     for again in [false, true] {
         lab.attach(engine, LINK, &["--replace"]);
         detach_tcx(&lab.a);
-        lab.in_a(
+        lab.in_a(&format!(
             "tc qdisc del dev va clsact
-             for device in $(ip -o link | cut -d: -f2 | cut -d@ -f1); do
+             for device in $({DEVICES}); do
                  # Both ends of a pair go with the first.
                  case $device in emud-*) ip link del $device 2>/dev/null || true ;; esac
              done",
-        );
+        ));
         let shown = lab.emud(&["show", "va"]).expect(66).err;
         assert!(shown.contains("emud detach va"), "{shown}");
         let said = match again {
