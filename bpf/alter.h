@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * alter: bit errors (corrupt) and duplicates.
+ * alter: bit errors (corrupt), resets and duplicates.
  *
  * release makes the copy at the copy's own departure time, from the packet in
  * its current state, corrupted or not.
@@ -279,9 +279,46 @@ static __always_inline int emud_damage(struct __sk_buff *skb, struct emud_packet
 	return 1;
 }
 
+/* In the 16 bits of a TCP header from the data offset on. */
+#define EMUD_TCP_FIN 0x01
+#define EMUD_TCP_SYN 0x02
+#define EMUD_TCP_RST 0x04
+#define EMUD_TCP_PSH 0x08
+#define EMUD_TCP_ACK 0x10
+#define EMUD_TCP_URG 0x20
+
+/* The receiver accepts a reset by its sequence number (tcp_validate_incoming()), so that stays,
+ * and it ignores what the packet carries. With other flags conntrack calls it invalid
+ * (tcp_valid_flags). Returns whether the packet is a reset now. */
+static __always_inline int emud_reset(struct __sk_buff *skb, struct emud_packet *p,
+				      struct emud_counters *count)
+{
+	const __u32 at = p->l4_off + 12;
+	__be16 old = 0, new;
+	__u16 flags;
+
+	if (bpf_skb_load_bytes(skb, at, &old, sizeof(old)))
+		return 0;
+	flags = bpf_ntohs(old);
+	/* It ends a connection, or there is none yet. */
+	if (flags & EMUD_TCP_RST ||
+	    (flags & (EMUD_TCP_SYN | EMUD_TCP_ACK)) == EMUD_TCP_SYN)
+		return 0;
+	flags &= ~(EMUD_TCP_FIN | EMUD_TCP_SYN | EMUD_TCP_PSH | EMUD_TCP_URG);
+	new = bpf_htons(flags | EMUD_TCP_RST);
+	if (!emud_alone(skb) || bpf_skb_store_bytes(skb, at, &new, sizeof(new), 0)) {
+		count->unaltered += p->segments;
+		return 0;
+	}
+	bpf_l4_csum_replace(skb, p->l4_off + offsetof(struct tcphdr, check), old, new,
+			    sizeof(new));
+	return 1;
+}
+
 static __always_inline int emud_alters(const struct emud_link *l)
 {
-	return emud_uses(ALTER) && (l->corrupt.probability || l->duplicate.probability);
+	return emud_uses(ALTER) &&
+	       (l->corrupt.probability || l->duplicate.probability || l->reset);
 }
 
 __noinline int emud_alter(struct __sk_buff *skb, struct emud_packet *p)
@@ -297,6 +334,13 @@ __noinline int emud_alter(struct __sk_buff *skb, struct emud_packet *p)
 	count = emud_counters(p);
 	if (!l || !s || !count)
 		return 0;
+	if (l->reset && p->l4_off && p->l4_proto == IPPROTO_TCP &&
+	    emud_draw(p, EMUD_FOR_RESET) < l->reset && emud_reset(skb, p, count)) {
+		if (p->service)
+			p->reset = 1; /* the holder counts */
+		else
+			count->reset += p->segments;
+	}
 	if (emud_chance(p, s, &l->corrupt, &s->corrupt_normal, EMUD_FOR_CORRUPT)) {
 		if (!emud_damage(skb, p, l))
 			count->unaltered += p->segments;

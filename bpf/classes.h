@@ -151,6 +151,8 @@ static __noinline int emud_sent(__u32 direction, __u32 node, __u32 number)
 		served->sent_bytes += c->classed.own_bytes;
 		if (c->classed.flags & EMUD_SERVICE_CORRUPTED)
 			served->corrupted += c->classed.packets;
+		if (c->classed.flags & EMUD_SERVICE_RESET)
+			served->reset += c->classed.packets;
 	}
 	due = s->wire.at + c->delay;
 	if (!(c->classed.flags & EMUD_SERVICE_OVERTAKES)) {

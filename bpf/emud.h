@@ -8,7 +8,7 @@
 
 /* Incremented when a struct of abi/ changes: show, set and detach reject a
  * classifier that a different emud version loaded, instead of misreading it. */
-#define EMUD_ABI 18
+#define EMUD_ABI 19
 
 #include "abi/general.h"
 #include "abi/hold.h"

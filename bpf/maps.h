@@ -128,7 +128,7 @@ struct emud_packet {
 	__u8 tags; /* VLAN tags in the data, up to the parser's limit */
 	__u8 lost; /* after the bottleneck in whose class it waits */
 	__u8 corrupted; /* the same */
-	__u8 reserved[1];
+	__u8 reset; /* the same */
 	__u32 service; /* number of that class; 0: of none, or not yet known */
 
 	__u32 direction; /* the first one that is not reset */

@@ -43,6 +43,7 @@ static __always_inline long emud_push_service(const struct emud_exit *e)
 		.flags = (p->lost ? EMUD_SERVICE_LOST : 0) |
 			 (overtakes ? EMUD_SERVICE_OVERTAKES : 0) |
 			 (p->corrupted ? EMUD_SERVICE_CORRUPTED : 0) |
+			 (p->reset ? EMUD_SERVICE_RESET : 0) |
 			 (mac_len ? EMUD_SERVICE_L3 : 0),
 		.link = p->number,
 		.full_len = full_len < 0xffff ? full_len : 0xffff,

@@ -156,6 +156,7 @@ static __always_inline void emud_put_class(const struct emud_exit *e)
 				.flags = (p->lost ? EMUD_SERVICE_LOST : 0) |
 					 (overtakes ? EMUD_SERVICE_OVERTAKES : 0) |
 					 (p->corrupted ? EMUD_SERVICE_CORRUPTED : 0) |
+					 (p->reset ? EMUD_SERVICE_RESET : 0) |
 					 (is_held ? EMUD_SERVICE_HELD : 0),
 				.packets = p->segments,
 			},

@@ -84,6 +84,7 @@ enum emud_service_flags {
 	EMUD_SERVICE_CORRUPTED = 1 << 2,
 	EMUD_SERVICE_L3 = 1 << 3, /* emud has added the Ethernet header */
 	EMUD_SERVICE_HELD = 1 << 4, /* its sender waits for it (EMUD_TOKEN) */
+	EMUD_SERVICE_RESET = 1 << 5,
 };
 #define EMUD_HOLD_MAGIC 0x656d7564
 /* Corrupted: a checksum left to the device must be computed, or a receiver on

@@ -109,6 +109,7 @@ struct emud_link {
 	__u64 loss_id; /* a new one restarts the model */
 	struct emud_chance duplicate;
 	struct emud_chance corrupt;
+	__u64 reset; /* a TCP packet becomes a reset if a random u64 is below */
 	__u32 loss_model; /* enum emud_loss */
 	__u32 corrupt_bits; /* 1..EMUD_CORRUPT_BITS */
 	__u32 corrupt_from; /* range of bytes from the start */
@@ -131,7 +132,7 @@ struct emud_link {
 	struct emud_tdma tdma;
 	struct emud_background background;
 };
-_Static_assert(sizeof(struct emud_link) == 752, "shared with Rust");
+_Static_assert(sizeof(struct emud_link) == 760, "shared with Rust");
 
 /* Which figures replace those of the link. */
 enum emud_set {

@@ -32,7 +32,7 @@ enum emud_feature {
 	EMUD_FEATURE_SIGNALS = 1 << 11, /* queue managers, congestion marks */
 	EMUD_FEATURE_LOSS = 1 << 12,
 	EMUD_FEATURE_LOSS_MODELS = 1 << 13, /* other than independent losses */
-	EMUD_FEATURE_ALTER = 1 << 14, /* duplicate, corrupt */
+	EMUD_FEATURE_ALTER = 1 << 14, /* duplicate, corrupt, reset */
 	EMUD_FEATURE_JITTER = 1 << 15,
 	EMUD_FEATURE_DELAYS =
 		1 << 16, /* share, reorder, correlation, figures of pairs and rows */
@@ -171,7 +171,8 @@ struct emud_counters {
 	__u64 down; /* lost because the link was down */
 	__u64 duplicated; /* copies made */
 	__u64 corrupted;
-	__u64 unaltered; /* copies or corruptions that failed */
+	__u64 reset; /* TCP packets that became a reset */
+	__u64 unaltered; /* copies, corruptions and resets that failed */
 	__u64 aqm_dropped[EMUD_AQMS]; /* by each manager, with room in the queue */
 	__u64 marked; /* CE by the queue or instead of a loss, including packets that had it */
 	__u64 instances_forgotten; /* instances evicted for a new one */
@@ -197,6 +198,7 @@ struct emud_served {
 	__u64 lost;
 	__u64 duplicated;
 	__u64 corrupted;
+	__u64 reset;
 };
 
 #endif

@@ -152,7 +152,7 @@ pub fn examine() -> Examination {
             .open("/sys/kernel/btf/vmlinux")
             .map(drop)
             .map_err(|e| e.to_string()),
-        "needed for `corrupt`, `duplicate`, `match.cgroup`, engine qdisc and the monitor \
+        "needed for `corrupt`, `duplicate`, `reset`, `match.cgroup`, engine qdisc and the monitor \
          (CONFIG_DEBUG_INFO_BTF)",
     );
     let all = |more: &[&Check]| {

@@ -254,6 +254,7 @@ fn changes_packets(profile: &Profile) -> Option<&'static str> {
         corrupts
             .then_some("corrupt")
             .or(copies.then_some("duplicate"))
+            .or((link.reset > 0.0).then_some("reset"))
     })
 }
 
@@ -357,5 +358,6 @@ mod tests {
         assert_eq!(changes("[up]\ndelay = \"1ms\"\n"), None);
         assert_eq!(changes("[down]\ncorrupt = \"1%\"\n"), Some("corrupt"));
         assert_eq!(changes("[up]\nduplicate = \"1%\"\n"), Some("duplicate"));
+        assert_eq!(changes("[up]\nreset = \"1%\"\n"), Some("reset"));
     }
 }

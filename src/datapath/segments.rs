@@ -28,7 +28,8 @@ pub(super) fn decides(link: &profile::Link) -> bool {
     let per_packet = delay.share.is_some()
         || link.reorder.is_some()
         || (delay.jitter.as_ref()).is_some_and(|j| j.reorder == Reorder::Jitter);
-    let alters = link.duplicate.probability > 0.0 || link.corrupt.probability > 0.0;
+    let alters =
+        link.duplicate.probability > 0.0 || link.corrupt.probability > 0.0 || link.reset > 0.0;
     let by_time = link.trace.is_some() || link.slot.is_some();
     by_time || link.rate.is_some() || !link.loss.is_none() || alters || per_packet
 }

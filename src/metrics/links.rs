@@ -177,6 +177,8 @@ impl Links {
             None,
             |c| c.corrupted,
         )?;
+        let help = "TCP packets that became a reset";
+        counters("link_reset_packets", help, None, |c| c.reset)?;
         let help = "Packets that departed before an earlier packet";
         counters("link_reordered_packets", help, None, |c| c.reordered)?;
         self.causes(out)?;

@@ -5,7 +5,7 @@ use super::alter::{CorruptDraft, DuplicateDraft};
 use super::background::BackgroundDraft;
 use super::bottleneck::ClassName;
 use super::delay::DelayDraft;
-use super::kinds::{BitRate, OneOf, Overhead};
+use super::kinds::{BitRate, OneOf, Overhead, Share};
 use super::loss::LossDraft;
 use super::queueing::QueueDraft;
 use super::reordering::ReorderDraft;
@@ -128,6 +128,8 @@ table! {
         rate: Option<u64> = None, "rate" as BitRate;
         /// Bytes added to every packet on the wire, -64..=4096.
         overhead: i32 = 0, "overhead" as Overhead;
+        /// Probability that a TCP packet becomes a reset, which ends its connection.
+        reset: f64 = 0.0, "reset" as Share;
         neighbours: Neighbours = Neighbours::Pass, "neighbours" as OneOf<Neighbours>;
         /// Links of one name and direction share one queue.
         shared: Option<String> = None, "shared" as SharedName;

@@ -45,6 +45,8 @@ pub(super) fn left_out(link: &profile::Link, figures: &abi::emud_link) -> Vec<Un
         reorder,
         duplicate,
         corrupt,
+        // Probes are UDP.
+        reset: _,
         trace: _,
         slot,
         background: _,

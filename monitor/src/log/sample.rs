@@ -79,6 +79,9 @@ counters! {
         duplicated,
         /// Packets that were damaged.
         corrupted,
+        /// TCP packets that became a reset.
+        #[serde(default)]
+        reset,
         /// Packets that passed without emulation: no lease, or not parsable.
         untouched,
         /// Packets that the engine sent more than 1 ms after their departure time.

@@ -23,6 +23,7 @@ pub(super) fn write_link(out: &mut String, name: &str, l: &LinkReport) {
     part("loss", Some(loss.unwrap_or("0%".to_owned())));
     part("duplicate", l.duplicate.as_ref().map(Duplicate::summary));
     part("corrupt", l.corrupt.as_ref().map(Corrupt::summary));
+    part("reset", l.reset.map(|share| Percent(share).to_string()));
     part("slot", l.slot.as_ref().map(Slot::summary));
     part("background", l.background.as_ref().map(background));
     let down = l.state == LinkState::Down;
@@ -225,11 +226,11 @@ fn write_counters(out: &mut String, c: &Counters) {
     for (packets, what) in happened.into_iter().filter(|(n, _)| *n > 0) {
         let _ = writeln!(out, "    {packets} packets {what}");
     }
-    if c.down + c.duplicated + c.corrupted + c.unaltered > 0 {
+    if c.down + c.duplicated + c.corrupted + c.reset + c.unaltered > 0 {
         let _ = writeln!(
             out,
-            "    lost while down {}, copies {}, corrupted {}, to be altered but could not be {}",
-            c.down, c.duplicated, c.corrupted, c.unaltered
+            "    lost while down {}, copies {}, corrupted {}, reset {}, to be altered but could not be {}",
+            c.down, c.duplicated, c.corrupted, c.reset, c.unaltered
         );
     }
     if c.aqm_dropped.all() + c.marked > 0 {

@@ -79,6 +79,7 @@ impl Options {
             reorder,
             duplicate,
             corrupt,
+            reset,
             state,
             shared,
             // A phase has no trace.
@@ -99,6 +100,9 @@ impl Options {
         self.loss(loss, rate.is_some());
         self.duplicate(duplicate, loss, rate.is_some());
         self.corrupt(corrupt);
+        if *reset > 0.0 {
+            self.differ("`reset`: netem resets no connections");
+        }
         if let Some(reorder) = reorder {
             self.reorder(reorder, delay, rate.is_some());
         }

@@ -100,7 +100,7 @@ pub fn too_long(longest_ns: u64) -> Option<String> {
 /// Returns how many packets of a link may wait, with their copies, and for how long in s.
 fn holds(link: &Compiled) -> (f64, f64) {
     let (packets, longest_s) = holds_originals(link);
-    let (duplicate, _) = alter::decode(&link.link);
+    let (duplicate, ..) = alter::decode(&link.link);
     (packets * (1.0 + duplicate.probability), longest_s)
 }
 

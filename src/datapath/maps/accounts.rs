@@ -112,6 +112,7 @@ impl abi::emud_counters {
         self.down += other.down;
         self.duplicated += other.duplicated;
         self.corrupted += other.corrupted;
+        self.reset += other.reset;
         self.unaltered += other.unaltered;
         self.sent_bytes += other.sent_bytes;
         self.classed += other.classed;

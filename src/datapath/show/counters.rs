@@ -18,7 +18,7 @@ pub struct Counters {
     pub bytes: u64,
     /// Packets lost by the loss model. This and what follows of packets that wait in a class of a
     /// bottleneck counts when it has sent or dropped them, as the holder reported it last (every 50 ms):
-    /// `class_dropped`, `sent_packets`, `sent_bytes`, `duplicated`, `corrupted`.
+    /// `class_dropped`, `sent_packets`, `sent_bytes`, `duplicated`, `corrupted`, `reset`.
     pub lost: u64,
     /// Packets dropped because the queue was full.
     pub queue_dropped: u64,
@@ -58,7 +58,9 @@ pub struct Counters {
     pub duplicated: u64,
     /// Packets that were damaged.
     pub corrupted: u64,
-    /// Packets that were to be copied or damaged and could not be.
+    /// TCP packets that became a reset.
+    pub reset: u64,
+    /// Packets that were to be copied, damaged or reset and could not be.
     pub unaltered: u64,
 }
 
@@ -131,6 +133,7 @@ pub(crate) fn counters(c: &abi::emud_counters, served: &abi::emud_served) -> Cou
         down: c.down,
         duplicated: c.duplicated + served.duplicated,
         corrupted: c.corrupted + served.corrupted,
+        reset: c.reset + served.reset,
         unaltered: c.unaltered,
     }
 }

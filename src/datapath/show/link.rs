@@ -67,6 +67,8 @@ pub struct LinkReport {
     pub duplicate: Option<Duplicate>,
     /// Packets that arrive damaged; null: none.
     pub corrupt: Option<Corrupt>,
+    /// Probability that a TCP packet becomes a reset; null: none does.
+    pub reset: Option<f64>,
     /// Changes with time; null: none.
     pub timeline: Option<report_time::TimelineReport>,
     /// Departures in slots; null: at any time.
@@ -171,6 +173,7 @@ impl Reader<'_> {
             reorder,
             duplicate,
             corrupt,
+            reset,
             trace: _,
             slot,
             background,
@@ -203,6 +206,7 @@ impl Reader<'_> {
             loss_model: (!loss.is_none()).then_some(loss),
             duplicate: (duplicate.probability > 0.0).then_some(duplicate),
             corrupt: (corrupt.probability > 0.0).then_some(corrupt),
+            reset: (reset > 0.0).then_some(reset),
             timeline: moment.map(|m| m.report),
             slot,
             background: background

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `duplicate` and `corrupt`: from the profile to the figures of bpf/alter.h, and back.
+//! `duplicate`, `corrupt` and `reset`: from the profile to the figures of bpf/alter.h, and back.
 
-use super::fixed::{chance, of_chance};
+use super::fixed::{chance, of_chance, of_probability, probability};
 use crate::abi;
-use crate::profile::{ChecksumAfter, Corrupt, Duplicate};
+use crate::profile::{ChecksumAfter, Corrupt, Duplicate, Link};
 
-/// Fills in what copies and damages packets.
-pub(crate) fn encode(out: &mut abi::emud_link, duplicate: &Duplicate, corrupt: &Corrupt) {
+/// Fills in what copies and damages packets, and makes resets of them.
+pub(crate) fn encode(out: &mut abi::emud_link, link: &Link) {
+    let (duplicate, corrupt) = (&link.duplicate, &link.corrupt);
+    out.reset = probability(link.reset);
     out.duplicate = chance(duplicate.probability, duplicate.correlation);
     out.corrupt = chance(corrupt.probability, corrupt.correlation);
     out.corrupt_bits = corrupt.bits;
@@ -33,8 +35,8 @@ pub(crate) fn bits<'a>(both: [impl Iterator<Item = &'a abi::emud_link>; 2]) -> u
     bits
 }
 
-/// Returns the duplication and the corruption of a link, the inverse of `encode`.
-pub(crate) fn decode(link: &abi::emud_link) -> (Duplicate, Corrupt) {
+/// Returns the duplication, the corruption and the share of resets of a link, the inverse of `encode`.
+pub(crate) fn decode(link: &abi::emud_link) -> (Duplicate, Corrupt, f64) {
     let (probability, correlation) = of_chance(&link.duplicate);
     let duplicate = Duplicate {
         probability,
@@ -52,5 +54,5 @@ pub(crate) fn decode(link: &abi::emud_link) -> (Duplicate, Corrupt) {
             _ => ChecksumAfter::Mend,
         },
     };
-    (duplicate, corrupt)
+    (duplicate, corrupt, of_probability(link.reset))
 }

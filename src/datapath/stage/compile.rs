@@ -56,7 +56,7 @@ pub fn compile(
         out.flags |= abi::EMUD_F_DOWN;
     }
     let pattern = loss::encode(&mut out, &link.loss);
-    alter::encode(&mut out, &link.duplicate, &link.corrupt);
+    alter::encode(&mut out, link);
     let table = delay::encode(&mut out, &profile::delay_with_trace(link))?;
     out.delay_class = histogram::number(out.delay_ns) as u32;
     if let Some(reordering) = &link.reorder {
@@ -112,7 +112,7 @@ pub fn decode(link: &abi::emud_link, beside: Beside<'_>) -> profile::Link {
     let rate = (link.rate_mult != 0).then(|| bit_s(link.rate_mult, link.rate_shift));
     let rate = rate.map(|rate| rate.round() as u64);
     let wanted = beside.wanted;
-    let (duplicate, corrupt) = alter::decode(link);
+    let (duplicate, corrupt, reset) = alter::decode(link);
     let event = |probability: f64| probability > 0.0;
     // Of rows alone, too, whose link has no jitter.
     let delay_wanted = wanted.map(profile::delay_with_trace);
@@ -143,6 +143,7 @@ pub fn decode(link: &abi::emud_link, beside: Beside<'_>) -> profile::Link {
             true => corrupt,
             false => profile::Corrupt::default(),
         },
+        reset,
         trace: wanted.and_then(|wanted| wanted.trace.clone()),
         slot: slot::decode(&link.tdma),
         background: wanted.and_then(|wanted| wanted.background),

@@ -47,7 +47,7 @@ fn of_link(link: &abi::emud_link) -> u32 {
         (abi::EMUD_FEATURE_LOSS_MODELS, !loss::is_independent(link)),
         (
             abi::EMUD_FEATURE_ALTER,
-            link.corrupt.probability > 0 || link.duplicate.probability > 0,
+            link.corrupt.probability > 0 || link.duplicate.probability > 0 || link.reset > 0,
         ),
         (abi::EMUD_FEATURE_JITTER, flag(abi::EMUD_F_JITTER)),
         (

@@ -37,6 +37,7 @@ fn is_short(link: &abi::emud_link) -> bool {
         && loss::is_independent(link)
         && link.duplicate.probability == 0
         && link.corrupt.probability == 0
+        && link.reset == 0
         && link.queueing.aqm == abi::EMUD_AQM_NONE
         && link.timeline.count == 0
         && link.tdma.span_ns == 0

@@ -157,6 +157,7 @@ fn also(track: &Track) -> Option<String> {
         (tally.marked, "marked (ECN)"),
         (tally.duplicated, "duplicated"),
         (tally.corrupted, "corrupted"),
+        (tally.reset, "reset"),
         (tally.untouched, "passed untouched by the link"),
         (tally.late, "left late, by the engine's doing"),
         (tally.engine_dropped, "dropped by the engine"),

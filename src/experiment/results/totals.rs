@@ -17,6 +17,7 @@ pub(super) fn of_link(x: &Counted) -> Totals {
         ("packets marked", x.marked),
         ("packets duplicated", x.duplicated),
         ("packets corrupted", x.corrupted),
+        ("packets reset", x.reset),
     ]
 }
 

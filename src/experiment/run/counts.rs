@@ -20,7 +20,7 @@ pub struct Counts {
     pub not_ip: u64,
     /// Packets that the kernel could not hand to the engine, which passed; a part of `untouched`.
     pub failed: u64,
-    /// Packets that were to be copied or damaged and could not be.
+    /// Packets that were to be copied, damaged or reset and could not be.
     pub unaltered: u64,
     /// Super-packets with one fate; `None`: the link treats all packets of an instant alike.
     pub super_packets: Option<u64>,
@@ -49,6 +49,7 @@ impl Counts {
                 marked: c.marked,
                 duplicated: c.duplicated,
                 corrupted: c.corrupted,
+                reset: c.reset,
                 untouched: c.passed.no_holder + c.passed.failed,
                 late: holder.map_or(0, |holder| holder.late),
                 engine_dropped: own.map_or(0, |own| own.engine_dropped)

@@ -90,6 +90,7 @@ fn summed(mut frame: Vec<u8>) -> Vec<u8> {
         frame[l4 + 4..l4 + 6].copy_from_slice(&len.to_be_bytes());
     }
     if frame[12] == 0x08 {
+        frame[24..26].fill(0);
         let checksum = !(sum(&frame[14..34]) as u16);
         frame[24..26].copy_from_slice(&checksum.to_be_bytes());
     }
@@ -107,7 +108,7 @@ fn summed(mut frame: Vec<u8>) -> Vec<u8> {
     frame
 }
 
-fn ip4(proto: u8, len: usize) -> Vec<u8> {
+pub(super) fn ip4(proto: u8, len: usize) -> Vec<u8> {
     let mut frame = udp4(len, 1000);
     frame[23] = proto;
     frame[46] = if proto == 6 { 0x50 } else { 0 };
@@ -268,6 +269,82 @@ fn what_cannot_be_corrupted_is_counted() {
     let mut lldp = vec![0u8; 60];
     lldp[12..14].copy_from_slice(&0x88ccu16.to_be_bytes());
     assert_eq!(flipped(&lldp, &pass(&mend, &lldp)).len(), 1);
+}
+
+const FIN: u8 = 0x01;
+const SYN: u8 = 0x02;
+const RST: u8 = 0x04;
+const PSH: u8 = 0x08;
+const ACK: u8 = 0x10;
+const URG: u8 = 0x20;
+const ECE: u8 = 0x40;
+
+/// TCP in a frame of this kind, with these flags.
+fn tcp_in(mut frame: Vec<u8>, flags: u8) -> Vec<u8> {
+    let l4 = l4_of(&frame).2;
+    frame[l4 + 13] = flags;
+    summed(frame)
+}
+
+#[test]
+fn a_share_of_tcp_packets_becomes_resets() {
+    const SHARE: f64 = 0.05;
+    let b = Bench::new(&link(|l| l.reset = SHARE));
+    let n = 20_000u64;
+    let mut resets = 0;
+    for kind in [ip4(6, 200), ip6_of(6)] {
+        let frame = tcp_in(kind, ACK | PSH);
+        let reset = tcp_in(frame.clone(), ACK | RST);
+        let before = resets;
+        for _ in 0..n {
+            let left = pass(&b, &frame);
+            resets += u64::from(left == reset);
+            assert!(left == reset || left == frame, "{left:02x?}");
+        }
+        let share = support::chain::Expected {
+            value: SHARE,
+            error: (SHARE * (1.0 - SHARE) / n as f64).sqrt(),
+        };
+        share.meets("share of resets", (resets - before) as f64 / n as f64);
+    }
+    let c = b.counters();
+    assert_eq!((c.reset, c.unaltered), (resets, 0));
+}
+
+/// A receiver accepts the sequence number of these, and conntrack accepts their flags.
+#[test]
+fn a_reset_has_no_other_flag_of_a_connection() {
+    let b = Bench::new(&link(|l| l.reset = 1.0));
+    for (flags, wanted) in [
+        (SYN | ACK, RST | ACK),
+        (FIN | ACK, RST | ACK),
+        (ACK | PSH | URG, RST | ACK),
+        (ACK | ECE, RST | ACK | ECE),
+        (0, RST),
+    ] {
+        let frame = tcp_in(ip4(6, 200), flags);
+        assert_eq!(
+            pass(&b, &frame),
+            tcp_in(frame.clone(), wanted),
+            "{flags:#x}"
+        );
+    }
+}
+
+#[test]
+fn what_has_no_connection_to_end_is_not_reset() {
+    let b = Bench::new(&link(|l| l.reset = 1.0));
+    let mut fragment = tcp_in(ip4(6, 200), ACK);
+    fragment[21] = 1;
+    let of_tcp = [SYN, SYN | ECE, RST, RST | ACK].map(|flags| tcp_in(ip4(6, 200), flags));
+    for frame in of_tcp
+        .into_iter()
+        .chain([fragment, ip4(17, 100), ip4(1, 99), ip6_of(58)])
+    {
+        assert_eq!(pass(&b, &frame), frame);
+    }
+    let c = b.counters();
+    assert_eq!((c.reset, c.unaltered), (0, 0));
 }
 
 #[test]

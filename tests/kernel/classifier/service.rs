@@ -78,6 +78,7 @@ fn a_bottleneck_gets_all_it_needs() {
         lost: false,
         overtakes: false,
         corrupted: false,
+        reset: false,
         link: 0,
         own_bytes: 1514,
     };
@@ -130,22 +131,25 @@ fn a_loss_is_behind_the_bottleneck() {
     assert_eq!(b.counters().lost, 1);
 }
 
-/// So it is with copies, damage and what is sent.
+/// So it is with copies, damage, resets and what is sent.
 #[test]
 fn what_a_class_may_drop_is_not_counted_yet() {
-    let altered = "duplicate = \"100%\"\ncorrupt = \"100%\"\n";
+    let altered = "duplicate = \"100%\"\ncorrupt = \"100%\"\nreset = \"100%\"\n";
+    let packet = super::alter::ip4(6, 100);
     let b = held(&format!("[link]\nclass = \"hub.a\"\n{altered}"));
-    let service = passed_on(&b, &udp4(100, 1), 0).0.service.unwrap();
-    assert!(service.corrupted && service.copy_ns != 0);
+    let service = passed_on(&b, &packet, 0).0.service.unwrap();
+    assert!(service.corrupted && service.reset && service.copy_ns != 0);
     let c = b.counters();
-    assert_eq!((c.duplicated, c.corrupted, c.sent_bytes), (0, 0, 0));
+    assert_eq!((c.duplicated, c.corrupted, c.reset), (0, 0, 0));
+    assert_eq!(c.sent_bytes, 0);
     assert_eq!((c.packets, c.classed), (1, 1));
 
     // Without a class it goes out at once.
     let b = held(&format!("[link]\n{altered}"));
-    assert_eq!(passed_on(&b, &udp4(100, 1), 0).0.service, None);
+    assert_eq!(passed_on(&b, &packet, 0).0.service, None);
     let c = b.counters();
-    assert_eq!((c.corrupted, c.sent_bytes, c.classed), (1, 100, 0));
+    assert_eq!((c.corrupted, c.reset), (1, 1));
+    assert_eq!((c.sent_bytes, c.classed), (100, 0));
 }
 
 /// The queue of the link's own rate comes first.

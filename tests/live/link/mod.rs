@@ -46,6 +46,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
         Here:
             alter::corrupt_in_a_tunnel,
             alter::corrupt_without_ethernet,
+            alter::reset,
             background::waits,
             change::exchange,
             change::set,

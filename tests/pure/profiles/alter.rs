@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The meaning of the keys of `duplicate` and `corrupt`, and the messages for meaningless ones.
+//! The meaning of `reset` and of the keys of `duplicate` and `corrupt`, and the messages for meaningless ones.
 
 use emud::profile::{ChecksumAfter, Corrupt, Duplicate, LinkState, MAX_CORRUPT_BITS, Profile};
 use proptest::prelude::*;
@@ -18,6 +18,7 @@ fn every_key_arrives_where_it_belongs() {
         [down]
         duplicate = "2%"
         corrupt = "3%"
+        reset = "0.01%"
         "#,
     );
     let duplicate = Duplicate {
@@ -46,6 +47,7 @@ fn every_key_arrives_where_it_belongs() {
         }
     );
     assert_eq!((corrupt.bits, corrupt.from, corrupt.to), (1, 0, None));
+    assert_eq!((profile.up.reset, profile.down.reset), (0.0, 0.0001));
     assert_eq!(parse(&profile.to_toml()), profile);
 }
 
@@ -93,7 +95,7 @@ fn mistakes_in_an_alteration() {
 }
 
 /// Any alteration and state that a profile can describe.
-pub fn alterations() -> impl Strategy<Value = (Duplicate, Corrupt, LinkState)> {
+pub fn alterations() -> impl Strategy<Value = (Duplicate, Corrupt, f64, LinkState)> {
     // Without a probability it is not an alteration.
     let share = || prop_oneof![Just(1.0), Just(0.005), 1e-9..=1.0f64];
     let correlation = || prop_oneof![Just(0.0), 0.0..1.0f64];
@@ -125,6 +127,7 @@ pub fn alterations() -> impl Strategy<Value = (Duplicate, Corrupt, LinkState)> {
     (
         prop_oneof![Just(Duplicate::default()), duplicate],
         prop_oneof![Just(Corrupt::default()), corrupt],
+        prop_oneof![Just(0.0), share()],
         prop::sample::select(vec![LinkState::Up, LinkState::Down]),
     )
 }

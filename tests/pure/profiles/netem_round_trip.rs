@@ -156,6 +156,7 @@ pub(super) fn exportable() -> impl Strategy<Value = Link> {
                     probability: copies,
                     correlation: 0.0,
                 },
+                reset: 0.0,
                 corrupt: Corrupt {
                     probability: damage,
                     ..Corrupt::default()

@@ -11,7 +11,7 @@ use std::mem::offset_of;
 use crate::abi::{
     EMUD_HOLD_BY_SENDER, EMUD_HOLD_MAGIC, EMUD_HOLD_MAGIC_SUM, EMUD_HOLD_TAGS,
     EMUD_SERVICE_CORRUPTED, EMUD_SERVICE_L3, EMUD_SERVICE_LOST, EMUD_SERVICE_OVERTAKES,
-    emud_hold_hdr, emud_hold_service,
+    EMUD_SERVICE_RESET, emud_hold_hdr, emud_hold_service,
 };
 
 /// `struct virtio_net_hdr`, legacy layout, host byte order.
@@ -86,6 +86,8 @@ pub struct Service {
     pub overtakes: bool,
     /// Whether the link damages the frame after the bottleneck.
     pub corrupted: bool,
+    /// Whether the link makes a reset of it.
+    pub reset: bool,
     /// Number of the link.
     pub link: u8,
     /// Length as the link counts it, without overhead.
@@ -115,6 +117,7 @@ fn service(read: &[u8], number: u32, departure_ns: u64, frame_len: usize) -> Opt
         lost: flags & EMUD_SERVICE_LOST != 0,
         overtakes: flags & EMUD_SERVICE_OVERTAKES != 0,
         corrupted: flags & EMUD_SERVICE_CORRUPTED != 0,
+        reset: flags & EMUD_SERVICE_RESET != 0,
         link: byte(offset_of!(emud_hold_service, link))?,
         own_bytes: match flags & EMUD_SERVICE_L3 {
             0 => frame_len,

@@ -182,6 +182,7 @@ impl Account {
         link.sent_bytes += service.own_bytes as u64;
         link.duplicated += u64::from(is_copied);
         link.corrupted += u64::from(service.corrupted);
+        link.reset += u64::from(service.reset);
     }
 }
 

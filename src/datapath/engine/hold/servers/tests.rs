@@ -29,6 +29,7 @@ fn service(arrival_ns: u64, delay_ns: u64) -> Service {
         lost: false,
         overtakes: false,
         corrupted: false,
+        reset: false,
         link: 0,
         own_bytes: 900,
     }
@@ -116,6 +117,7 @@ fn what_a_class_drops_is_not_lost_or_copied_behind_it() {
         let service = Service {
             lost,
             corrupted: !lost,
+            reset: !lost,
             copy_ns: u64::from(!lost) * 5_000 * US,
             link: 3,
             ..service(arrival_us * US, US)
@@ -131,6 +133,7 @@ fn what_a_class_drops_is_not_lost_or_copied_behind_it() {
         lost: 1,
         duplicated: 1,
         corrupted: 1,
+        reset: 1,
     };
     let served = servers.served(0).unwrap()[3];
     assert_eq!(format!("{served:?}"), format!("{one_of_each:?}"));
