@@ -22,6 +22,7 @@ mod models;
 pub mod names;
 mod odd;
 mod rate;
+mod reset;
 mod restore;
 mod senders;
 mod smoke;
@@ -46,7 +47,6 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
         Here:
             alter::corrupt_in_a_tunnel,
             alter::corrupt_without_ethernet,
-            alter::reset,
             background::waits,
             change::exchange,
             change::set,
@@ -66,6 +66,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             frames::keep_without_ethernet,
             frames::two_tags,
             garbage::every_frame_meets_one_fate,
+            reset::ends_connections,
             restore::leaves_no_trace,
             restore::holder_killed,
             restore::attach_killed,

@@ -247,7 +247,7 @@ proptest! {
         // There are no more roundings.
         let again = read_back(&figures(&read), &read);
         prop_assert_eq!((&again.loss, &again.duplicate), (&read.loss, &read.duplicate));
-        prop_assert_eq!(&again.wire, &read.wire);
+        prop_assert_eq!((&again.wire, again.reset), (&read.wire, read.reset));
         prop_assert_eq!(without_gains(&again.queue), without_gains(&read.queue));
     }
 }
@@ -278,7 +278,7 @@ fn rounded(link: &abi::emud_link) -> Vec<u64> {
         [chance.probability, correlation]
     };
     let chances = [&link.loss, &link.duplicate, &link.corrupt].map(chance);
-    let mut all = vec![link.share, link.reorder, link.reorder_repeat];
+    let mut all = vec![link.share, link.reorder, link.reorder_repeat, link.reset];
     all.extend(chances.into_iter().flatten());
     // A bit-error rate keeps six digits, which a separate test judges.
     if link.loss_model != abi::EMUD_LOSS_BIT_ERROR {
@@ -293,6 +293,7 @@ fn exact(link: &abi::emud_link) -> String {
     let none = abi::emud_chance::default();
     (link.loss, link.duplicate, link.corrupt) = (none, none, none);
     (link.share, link.reorder, link.reorder_repeat) = (0, 0, 0);
+    link.reset = 0;
     (link.loss_param, link.loss_id) = ([0; 5], 0);
     // The normal values' correlation is fitted to the delays of a table, which are rounded.
     (link.correlation, link.innovation) = (0, 0);
