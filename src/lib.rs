@@ -20,6 +20,7 @@ pub mod metrics;
 pub mod monitor;
 mod mount;
 pub mod netlink;
+pub mod packets;
 pub mod plot;
 pub mod profile;
 pub mod schema;

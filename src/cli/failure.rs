@@ -19,6 +19,7 @@ use emud::experiment::traffic::TrafficError;
 use emud::fleet::FleetError;
 use emud::monitor::session::{ObserveError, StartError};
 use emud::netlink::NetlinkError;
+use emud::packets::CaptureError;
 use emud::profile::ProfileError;
 use emud::verify::VerifyError;
 use emud_monitor::MonitorError;
@@ -63,6 +64,7 @@ macro_rules! from_error {
 }
 
 from_error!(
+    CaptureError,
     ContainerError,
     NetlinkError,
     ProfileError,

@@ -26,6 +26,7 @@ mod metric;
 mod metrics;
 mod monitor;
 mod node_run;
+mod packets;
 mod plot;
 mod plot_runs;
 mod plot_time;
@@ -196,6 +197,7 @@ enum Verb {
     Import(import::Args),
     Export(export::Args),
     Verify(verify::Args),
+    Packets(packets::Args),
     Traffic(traffic::Args),
     Load(load::Args),
     Completions(generate::CompletionArgs),
@@ -249,6 +251,7 @@ impl Verb {
                 | Self::Fleet(_)
                 | Self::Import(_)
                 | Self::Export(_)
+                | Self::Packets(_)
                 | Self::Completions(_)
                 | Self::Man(_)
         )
@@ -310,6 +313,7 @@ impl Cli {
             Verb::Import(args) => import::run(args),
             Verb::Export(args) => export::run(&args),
             Verb::Verify(args) => return verify::run(args, &place),
+            Verb::Packets(args) => packets::run(&args),
             Verb::Traffic(args) => traffic::run(args),
             Verb::Load(args) => load::run(args),
             Verb::Completions(args) => generate::completions(&args),

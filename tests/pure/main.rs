@@ -13,6 +13,7 @@ mod load;
 mod log;
 mod medium;
 mod monitor;
+mod packets;
 mod profiles;
 mod program;
 mod qdisc;

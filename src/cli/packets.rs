@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Lists the packets of a link: what became of each between two captures.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use emud::packets::{Capture, Fate, Listed, Listing, Merged, pair, read};
+use emud::profile::{Percent, Time};
+use emud::text::to_stderr;
+
+use super::failure::EX_USAGE;
+use super::{Failure, is_same};
+
+/// List what became of each packet between two captures: delays, losses, copies
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+The first capture is of the interface in front of the link, the second of one behind it (pcap or pcapng), both on
+one host or with one clock. A packet is found again by its bytes from the IP header on, except for those that a hop
+changes (hop limit, DSCP, ECN, checksums).
+
+Example:
+  emud packets before.pcap after.pcap -o packets.csv")]
+pub struct Args {
+    /// Packets in front of the link
+    before: PathBuf,
+
+    /// Packets behind the link
+    after: PathBuf,
+
+    /// Write the list to a file [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+const HEADER: &str =
+    "time_ns,source,source_port,destination,destination_port,protocol,bytes,fate,delay_ns\n";
+
+pub fn run(args: &Args) -> Result<(), Failure> {
+    if is_same(&args.before, &args.after) {
+        let message = format!("{} is both captures: name two", args.before.display());
+        return Err(Failure::new(EX_USAGE, message));
+    }
+    let captures = [read(&args.before)?, read(&args.after)?];
+    let listing = pair(&captures[0], &captures[1]).map_err(|merged| has_parts(args, &merged))?;
+    let mut csv = HEADER.to_owned();
+    for listed in &listing.packets {
+        row(&mut csv, listed);
+    }
+    match &args.output {
+        Some(path) => super::report::write(path, &csv)?,
+        None => super::out(&csv)?,
+    }
+    to_stderr(summary(&listing, &captures));
+    Ok(())
+}
+
+fn row(csv: &mut String, listed: &Listed<'_>) {
+    let packet = listed.packet;
+    let port = |side: usize| {
+        packet
+            .ports
+            .map_or(String::new(), |ports| ports[side].to_string())
+    };
+    let (fate, delay) = match listed.fate {
+        Fate::Arrived { delay_ns } => ("arrived", delay_ns.to_string()),
+        Fate::Copied { delay_ns } => ("copied", delay_ns.to_string()),
+        Fate::Lost => ("lost", String::new()),
+        Fate::Open => ("open", String::new()),
+    };
+    // Writing to a String does not fail.
+    let _ = writeln!(
+        csv,
+        "{},{},{},{},{},{},{},{fate},{delay}",
+        packet.time_ns,
+        packet.source,
+        port(0),
+        packet.destination,
+        port(1),
+        packet.protocol,
+        packet.bytes,
+    );
+}
+
+fn summary(listing: &Listing<'_>, captures: &[Capture; 2]) -> String {
+    let mut delays = vec![];
+    let [mut copied, mut lost, mut open] = [0u64; 3];
+    for listed in &listing.packets {
+        match listed.fate {
+            Fate::Arrived { delay_ns } => delays.push(delay_ns),
+            Fate::Copied { .. } => copied += 1,
+            Fate::Lost => lost += 1,
+            Fate::Open => open += 1,
+        }
+    }
+    delays.sort_unstable();
+    let judged = delays.len() as u64 + lost;
+    let mut text = format!("{} packets arrived", delays.len());
+    if let Some(last) = delays.len().checked_sub(1) {
+        let at = |share: f64| Time(delays[(last as f64 * share) as usize]);
+        let _ = write!(
+            text,
+            " after {} to {} (median {}, 99% within {})",
+            at(0.0),
+            at(1.0),
+            at(0.5),
+            at(0.99)
+        );
+    }
+    let _ = write!(text, ", {lost} lost");
+    if judged > 0 {
+        let _ = write!(text, " ({})", Percent(lost as f64 / judged as f64));
+    }
+    let _ = write!(text, ", {copied} copies");
+    let others = [
+        (
+            open,
+            "open: the second capture begins too late or ends too early",
+        ),
+        (listing.of_elsewhere, "in the second capture only"),
+        (captures[0].not_ip + captures[1].not_ip, "not IP"),
+        (
+            u64::from(captures[0].ends_within),
+            "at the end of the first capture incomplete",
+        ),
+        (
+            u64::from(captures[1].ends_within),
+            "at the end of the second capture incomplete",
+        ),
+    ];
+    for (packets, what) in others.into_iter().filter(|(packets, _)| *packets > 0) {
+        let _ = write!(text, "\n{packets} {what}");
+    }
+    text
+}
+
+/// The link has segmented a packet, or a device has merged several.
+fn has_parts(args: &Args, merged: &Merged<'_>) -> Failure {
+    let path = match merged.is_first {
+        true => &args.before,
+        false => &args.after,
+    };
+    let Merged { packet, .. } = merged;
+    let message = format!(
+        "{}: a packet of {} bytes from {} to {}, which the other capture has in parts: switch super-packets off in \
+         front of both interfaces (ethtool -K IFACE tso off gso off gro off) and capture again",
+        path.display(),
+        packet.bytes,
+        packet.source,
+        packet.destination
+    );
+    Failure::new(65, message)
+}
