@@ -311,6 +311,9 @@ for patch in "${patches[@]}"; do
         die "$patch: it must begin with \"Fault: ...\", \"Tests: BINARY FILTER...\" and an empty line"
 done
 if [ "$check" -eq 1 ]; then
+    for program in EMUD_PURE EMUD_KERNEL EMUD_LIVE EMUD_UNIT; do
+        [ -n "${!program-}" ] || die "--check needs $program, as tests/run.sh sets it" 64
+    done
     check_patches
     exit
 fi

@@ -117,6 +117,10 @@ fn summary(listing: &Listing<'_>, captures: &[Capture; 2]) -> String {
             "open: the second capture begins too late or ends too early",
         ),
         (listing.of_elsewhere, "in the second capture only"),
+        (
+            listing.earlier,
+            "in the second capture first: exchange the files, or synchronise the clocks of the hosts",
+        ),
         (captures[0].not_ip + captures[1].not_ip, "not IP"),
         (
             u64::from(captures[0].ends_within),
@@ -141,8 +145,8 @@ fn has_parts(args: &Args, merged: &Merged<'_>) -> Failure {
     };
     let Merged { packet, .. } = merged;
     let message = format!(
-        "{}: a packet of {} bytes from {} to {}, which the other capture has in parts: switch super-packets off in \
-         front of both interfaces (ethtool -K IFACE tso off gso off gro off) and capture again",
+        "{}: a packet of {} bytes from {} to {}, which the other capture has in parts: disable super-packets at the \
+         sender and at both captures (ethtool -K IFACE tso off gso off gro off), and capture again",
         path.display(),
         packet.bytes,
         packet.source,

@@ -43,6 +43,8 @@ pub struct Listing<'a> {
     pub packets: Vec<Listed<'a>>,
     /// Packets in the second capture only.
     pub of_elsewhere: u64,
+    /// Packets that were in the second capture earlier than in the first one.
+    pub earlier: u64,
 }
 
 /// A packet of one capture that the other one has in several parts.
@@ -78,7 +80,7 @@ pub fn pair<'a>(first: &'a Capture, second: &'a Capture) -> Result<Listing<'a>, 
     if let Some(merged) = super_packet(&alone, [first, second]) {
         return Err(merged);
     }
-    listing.of_elsewhere = alone[1].len() as u64;
+    listing.of_elsewhere = alone[1].len() as u64 - listing.earlier;
     listing.leave_open(second);
     // Equal times: the packet before its copy.
     listing.packets.sort_by_key(|listed| {
@@ -127,7 +129,10 @@ impl<'a> Listing<'a> {
                         delay_ns: seen.time_ns - sent[of].time_ns,
                     },
                 }),
-                None => alone[1].push(seen),
+                None => {
+                    self.earlier += u64::from(!sent.is_empty());
+                    alone[1].push(seen);
+                }
             }
         }
     }

@@ -215,11 +215,15 @@ fn equal_packets_are_taken_in_their_order() {
     let second = capture(&later);
     let listing = pair(&first, &second).unwrap();
     assert_eq!(fates(&listing), [(0, arrived(15)), (10, arrived(16))]);
-    // One that came before any was sent is of another sender.
+    // One that came before any was sent is of another sender, or by another clock.
     let second = capture(&[vec![whole(AT - MS, icmp6(1, 3))], later.to_vec()].concat());
     let listing = pair(&first, &second).unwrap();
     assert_eq!(fates(&listing), [(0, arrived(15)), (10, arrived(16))]);
-    assert_eq!(listing.of_elsewhere, 1);
+    assert_eq!((listing.of_elsewhere, listing.earlier), (0, 1));
+    let later = capture(&later);
+    let listing = pair(&later, &first).unwrap();
+    assert_eq!(fates_by_kind(&listing)[0], 0);
+    assert_eq!((listing.of_elsewhere, listing.earlier), (0, 2));
 }
 
 /// Nothing says what became of a packet while nobody looked.
