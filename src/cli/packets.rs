@@ -15,8 +15,8 @@ use super::{Failure, is_same};
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 The first capture is of the interface in front of the link, the second of one behind it (pcap or pcapng), both on
-one host or with one clock. A packet is found again by its bytes from the IP header on, except for those that a hop
-changes (hop limit, DSCP, ECN, checksums).
+one host or with one clock. A packet is found again by its first 512 bytes from the IP header on, except for those
+that a hop changes (hop limit, DSCP, ECN, checksums).
 
 Example:
   emud packets before.pcap after.pcap -o packets.csv")]

@@ -11,6 +11,8 @@ use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
 const SECOND_NS: u64 = 1_000_000_000;
 /// The largest record: tcpdump writes up to 256 KiB of a packet.
 const BUFFER: usize = 1 << 20;
+/// As many bytes of a packet identify it: a million packets take half a GB.
+const CONTENT: usize = 512;
 /// EtherTypes of VLAN tags: 802.1Q, 802.1ad, and the one before it.
 const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 
@@ -60,7 +62,7 @@ pub struct Seen {
     pub ports: Option<[u16; 2]>,
     /// Length of the IP packet.
     pub bytes: u32,
-    /// The captured bytes without those that a hop or a device may change.
+    /// The first captured bytes without those that a hop or a device may change.
     pub(super) content: Vec<u8>,
 }
 
@@ -207,7 +209,7 @@ impl Capture {
             self.not_ip += 1;
             return Ok(());
         };
-        if is_cut && (seen.content.len() as u64) < u64::from(seen.bytes) {
+        if is_cut && seen.content.len() < CONTENT.min(seen.bytes as usize) {
             let least = self.cut.unwrap_or(usize::MAX);
             self.cut = Some(least.min(seen.content.len()));
         }
@@ -256,7 +258,7 @@ fn seen(ip: &[u8], time_ns: u64, len: u32) -> Option<Seen> {
     let payload = slice.payload();
     let (protocol, is_part) = (payload.ip_number, payload.fragmented);
     let l4 = payload.payload.as_ptr() as usize - ip.as_ptr() as usize;
-    let mut content = ip[..ip.len().min(bytes as usize)].to_vec();
+    let mut content = ip[..ip.len().min(bytes as usize).min(CONTENT)].to_vec();
     // Routers count the hops, links mark congestion, and devices compute the checksums of their host.
     match slice {
         LaxIpSlice::Ipv4(_) => clear(&mut content, &[1, 8, 10, 11]),
