@@ -30,7 +30,7 @@ pub enum Fate {
 /// A packet of the first capture, or a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listed<'a> {
-    /// As it was in the first capture.
+    /// The packet in the first capture.
     pub packet: &'a Seen,
     /// What became of it.
     pub fate: Fate,
