@@ -279,33 +279,22 @@ static __always_inline int emud_damage(struct __sk_buff *skb, struct emud_packet
 	return 1;
 }
 
-/* In the 16 bits of a TCP header from the data offset on. */
-#define EMUD_TCP_FIN 0x01
-#define EMUD_TCP_SYN 0x02
-#define EMUD_TCP_RST 0x04
-#define EMUD_TCP_PSH 0x08
-#define EMUD_TCP_ACK 0x10
-#define EMUD_TCP_URG 0x20
-
 /* The receiver accepts a reset by its sequence number (tcp_validate_incoming()), so that stays,
  * and it ignores what the packet carries. With other flags conntrack calls it invalid
  * (tcp_valid_flags). Returns whether the packet is a reset now. */
 static __always_inline int emud_reset(struct __sk_buff *skb, struct emud_packet *p,
 				      struct emud_counters *count)
 {
-	const __u32 at = p->l4_off + 12;
-	__be16 old = 0, new;
-	__u16 flags;
+	const __u32 at = p->l4_off + offsetof(union tcp_word_hdr, words[3]);
+	__be32 old = 0, new;
 
 	if (bpf_skb_load_bytes(skb, at, &old, sizeof(old)))
 		return 0;
-	flags = bpf_ntohs(old);
 	/* It ends a connection, or there is none yet. */
-	if (flags & EMUD_TCP_RST ||
-	    (flags & (EMUD_TCP_SYN | EMUD_TCP_ACK)) == EMUD_TCP_SYN)
+	if (old & TCP_FLAG_RST || (old & (TCP_FLAG_SYN | TCP_FLAG_ACK)) == TCP_FLAG_SYN)
 		return 0;
-	flags &= ~(EMUD_TCP_FIN | EMUD_TCP_SYN | EMUD_TCP_PSH | EMUD_TCP_URG);
-	new = bpf_htons(flags | EMUD_TCP_RST);
+	new = old & ~(TCP_FLAG_FIN | TCP_FLAG_SYN | TCP_FLAG_PSH | TCP_FLAG_URG);
+	new |= TCP_FLAG_RST;
 	if (!emud_alone(skb) || bpf_skb_store_bytes(skb, at, &new, sizeof(new), 0)) {
 		count->unaltered += p->segments;
 		return 0;

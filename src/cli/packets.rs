@@ -4,8 +4,8 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use emud::packets::{Capture, Fate, Listed, Listing, Merged, pair, read};
-use emud::profile::{Percent, Time};
+use emud::packets::{Capture, Fate, Listing, Merged, pair, read};
+use emud::profile::Time;
 use emud::text::to_stderr;
 
 use super::failure::EX_USAGE;
@@ -32,20 +32,34 @@ pub struct Args {
     output: Option<PathBuf>,
 }
 
-const HEADER: &str =
-    "time_ns,source,source_port,destination,destination_port,protocol,bytes,fate,delay_ns\n";
+const HEADER: [&str; 9] = [
+    "time_ns",
+    "source",
+    "source_port",
+    "destination",
+    "destination_port",
+    "protocol",
+    "bytes",
+    "fate",
+    "delay_ns",
+];
 
 pub fn run(args: &Args) -> Result<(), Failure> {
     if is_same(&args.before, &args.after) {
         let message = format!("{} is both captures: name two", args.before.display());
         return Err(Failure::new(EX_USAGE, message));
     }
+    if let Some(output) = &args.output
+        && [&args.before, &args.after]
+            .iter()
+            .any(|capture| is_same(capture, output))
+    {
+        let message = format!("the list would overwrite its capture, {}", output.display());
+        return Err(Failure::new(EX_USAGE, message));
+    }
     let captures = [read(&args.before)?, read(&args.after)?];
     let listing = pair(&captures[0], &captures[1]).map_err(|merged| has_parts(args, &merged))?;
-    let mut csv = HEADER.to_owned();
-    for listed in &listing.packets {
-        row(&mut csv, listed);
-    }
+    let csv = csv(&listing).map_err(|e| Failure::os(e.to_string()))?;
     match &args.output {
         Some(path) => super::report::write(path, &csv)?,
         None => super::out(&csv)?,
@@ -54,31 +68,35 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn row(csv: &mut String, listed: &Listed<'_>) {
-    let packet = listed.packet;
-    let port = |side: usize| {
-        packet
-            .ports
-            .map_or(String::new(), |ports| ports[side].to_string())
-    };
-    let (fate, delay) = match listed.fate {
-        Fate::Arrived { delay_ns } => ("arrived", delay_ns.to_string()),
-        Fate::Copied { delay_ns } => ("copied", delay_ns.to_string()),
-        Fate::Lost => ("lost", String::new()),
-        Fate::Open => ("open", String::new()),
-    };
-    // Writing to a String does not fail.
-    let _ = writeln!(
-        csv,
-        "{},{},{},{},{},{},{},{fate},{delay}",
-        packet.time_ns,
-        packet.source,
-        port(0),
-        packet.destination,
-        port(1),
-        packet.protocol,
-        packet.bytes,
-    );
+fn csv(listing: &Listing<'_>) -> Result<String, csv::Error> {
+    // A list without packets has columns, too.
+    let mut writer = csv::WriterBuilder::new()
+        .has_headers(false)
+        .from_writer(vec![]);
+    writer.write_record(HEADER)?;
+    for listed in &listing.packets {
+        let packet = listed.packet;
+        let (fate, delay_ns) = match listed.fate {
+            Fate::Arrived { delay_ns } => ("arrived", Some(delay_ns)),
+            Fate::Copied { delay_ns } => ("copied", Some(delay_ns)),
+            Fate::Lost => ("lost", None),
+            Fate::Open => ("open", None),
+        };
+        let port = |side: usize| packet.ports.map(|ports| ports[side]);
+        writer.serialize((
+            packet.time_ns,
+            packet.source,
+            port(0),
+            packet.destination,
+            port(1),
+            packet.protocol,
+            packet.bytes,
+            fate,
+            delay_ns,
+        ))?;
+    }
+    let bytes = writer.into_inner().map_err(|e| e.into_error())?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn summary(listing: &Listing<'_>, captures: &[Capture; 2]) -> String {
@@ -97,6 +115,7 @@ fn summary(listing: &Listing<'_>, captures: &[Capture; 2]) -> String {
     let mut text = format!("{} packets arrived", delays.len());
     if let Some(last) = delays.len().checked_sub(1) {
         let at = |share: f64| Time(delays[(last as f64 * share) as usize]);
+        // Writing to a String does not fail.
         let _ = write!(
             text,
             " after {} to {} (median {}, 99% within {})",
@@ -108,7 +127,7 @@ fn summary(listing: &Listing<'_>, captures: &[Capture; 2]) -> String {
     }
     let _ = write!(text, ", {lost} lost");
     if judged > 0 {
-        let _ = write!(text, " ({})", Percent(lost as f64 / judged as f64));
+        let _ = write!(text, " ({:.3}%)", 100.0 * lost as f64 / judged as f64);
     }
     let _ = write!(text, ", {copied} copies");
     let others = [

@@ -163,7 +163,12 @@ impl<'a> Listing<'a> {
 fn super_packet<'a>(alone: &[Vec<&'a Seen>; 2], captures: [&'a Capture; 2]) -> Option<Merged<'a>> {
     let flow = |seen: &Seen| (seen.source, seen.destination, seen.protocol, seen.ports);
     for (of, packets) in alone.iter().enumerate() {
-        let large = packets.iter().filter(|seen| seen.bytes > USUAL_MTU);
+        let large: Vec<_> = (packets.iter())
+            .filter(|seen| seen.bytes > USUAL_MTU)
+            .collect();
+        if large.is_empty() {
+            continue;
+        }
         let mut longest: HashMap<_, u32> = HashMap::new();
         for seen in &captures[1 - of].packets {
             let longest = longest.entry(flow(seen)).or_default();

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What became of each packet between two captures.
 
-use std::path::PathBuf;
-
 use emud::packets::{Capture, CaptureError, Fate, Listing, pair, read};
-use support::site::unique;
+use support::site::Scratch;
 
 const MS: u64 = 1_000_000;
 const AT: u64 = 1_700_000_000_000_000_000;
@@ -97,28 +95,16 @@ fn pcapng(records: &[Record]) -> Vec<u8> {
     file
 }
 
-struct File(PathBuf);
-
-impl File {
-    fn new(bytes: &[u8]) -> Self {
-        let path = std::env::temp_dir().join(unique("packets"));
-        std::fs::write(&path, bytes).unwrap();
-        Self(path)
-    }
-
-    fn read(&self) -> Result<Capture, CaptureError> {
-        read(&self.0)
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
+/// Reads a file of these bytes.
+fn file(bytes: &[u8]) -> Result<Capture, CaptureError> {
+    let folder = Scratch::new();
+    let path = folder.join("pcap");
+    std::fs::write(&path, bytes).unwrap();
+    read(&path)
 }
 
 fn capture(records: &[Record]) -> Capture {
-    File::new(&pcap(records, true)).read().unwrap()
+    file(&pcap(records, true)).unwrap()
 }
 
 fn fates(listing: &Listing<'_>) -> Vec<(u64, Fate)> {
@@ -170,7 +156,7 @@ fn formats_say_the_same() {
     let second = capture(&after);
     let by_ns = capture(&before);
     for bytes in [pcap(&before, false), pcapng(&before)] {
-        let first = File::new(&bytes).read().unwrap();
+        let first = file(&bytes).unwrap();
         // A tick of pcapng is 954 ns here.
         for (one, other) in first.packets.iter().zip(&by_ns.packets) {
             assert!(one.time_ns.abs_diff(other.time_ns) < 1_000);
@@ -257,7 +243,7 @@ fn a_super_packet_is_an_error_and_no_loss() {
 #[test]
 fn other_files_are_errors() {
     let of = |bytes: &[u8]| {
-        let e = File::new(bytes).read().unwrap_err();
+        let e = file(bytes).unwrap_err();
         (e.exit_code(), e.to_string())
     };
     for bytes in [
@@ -269,10 +255,10 @@ fn other_files_are_errors() {
         assert!(code == 65 && text.contains("tcpdump -w FILE"), "{text}");
     }
     let [before, _] = both_sides();
-    let mut file = pcap(&before, true);
-    file[20] = 147;
-    assert!(of(&file).1.contains("capture on Ethernet"));
-    let missing = read(&std::env::temp_dir().join(unique("none"))).unwrap_err();
+    let mut other = pcap(&before, true);
+    other[20] = 147;
+    assert!(of(&other).1.contains("capture on Ethernet"));
+    let missing = read(&Scratch::new().join("none")).unwrap_err();
     assert_eq!(missing.exit_code(), 66);
 }
 
@@ -280,10 +266,10 @@ fn other_files_are_errors() {
 #[test]
 fn the_rest_of_a_packet_is_left_out() {
     let [before, _] = both_sides();
-    let file = pcap(&before, true);
-    let read = File::new(&file[..file.len() - 1]).read().unwrap();
+    let whole = pcap(&before, true);
+    let read = file(&whole[..whole.len() - 1]).unwrap();
     assert_eq!((read.packets.len(), read.ends_within), (9, true));
-    let read = File::new(&file).read().unwrap();
+    let read = file(&whole).unwrap();
     assert_eq!((read.packets.len(), read.ends_within), (10, false));
 }
 
