@@ -11,7 +11,7 @@ use emud::text::to_stderr;
 use super::failure::EX_USAGE;
 use super::{Failure, is_same};
 
-/// List what became of each packet between two captures: delays, losses, copies
+/// List each packet of two captures: delayed, lost or copied
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 The first capture is of the interface in front of the link, the second of one behind it (pcap or pcapng), both on

@@ -100,11 +100,16 @@ const BY_ADDRESS: [Stream; 3] = [("0", NEAR, 0.1), ("0", FAR, 0.2), ("0", Space:
 const NEAR: &str = "10.0.1.1";
 const FAR: &str = "10.0.2.1";
 
-/// Profiles with classes, a change of one of these, and a load that shows it.
+/// Profiles with classes, changes of these, and a load that shows it. A ceiling shows only if another class leaves it
+/// something to borrow.
 const CLASSES: [(&str, &str, &[Stream]); 6] = [
     ("diffserv-fair", "assured.weight=2", &BY_DSCP),
     ("diffserv-priority", "assured.priority=6", &BY_DSCP),
-    ("diffserv-tbf", "assured.ceil=3Mbit", &BY_DSCP),
+    (
+        "diffserv-tbf",
+        "assured.ceil=3Mbit other.rate=7Mbit",
+        &BY_DSCP,
+    ),
     ("diffserv-weights", "assured.weight=400", &BY_DSCP),
     ("dscp-bands", "lower-effort.priority=1", &BY_DSCP),
     ("tiainen-tree", "near.rate=10Mbit", &BY_ADDRESS),
@@ -161,7 +166,9 @@ fn classes_agree(name: &str, bottleneck: &Bottleneck) -> Option<String> {
         (out.status.code(), text)
     };
     let (agrees, before) = verify();
-    space.emud(&["set", "va", &format!("{class}.{change}")]);
+    for change in change.split(' ') {
+        space.emud(&["set", "va", &format!("{class}.{change}")]);
+    }
     let (differs, after) = verify();
     for mut sender in senders {
         sender.kill().unwrap();

@@ -139,7 +139,7 @@ pub fn a_node_on_two_media() {
 }
 
 /// RED of 30, 90 and 100 kB with ten TCP flows, as the wireless pilot had: the queue is between the first two on
-/// average, which is 45 to 136 ms at 5.1 Mbit/s.
+/// average. A ping waits in it, and its answer in that of the acknowledgements, which is at times as long.
 pub fn red_with_ten_flows() {
     let folder = Folder::new();
     let text = "[medium.wlan0]\n\
@@ -150,11 +150,27 @@ pub fn red_with_ten_flows() {
                 ready = \"cat /proc/net/tcp* | grep -q ':1451 .* 0A '\"\n";
     let ran = run(&folder, text);
     let [_, mean, ..] = rtt_ms(&ran.out);
+    let lines = |node: &'static str| ran.of("station").filter(move |line| line["node"] == node);
+    let sum = |node, key: &str| -> u64 {
+        // While it pings.
+        let pinged = lines(node).skip(6).take(20);
+        pinged.map(|line| line[key].as_u64().unwrap()).sum()
+    };
+    let queue = sum("a", "backlog_packets") as f64 / 20.0;
+    let wait_ms = |node| {
+        let seconds = sum(node, "interval_ns") as f64 / 1e9;
+        let rate = sum(node, "sent_packets") as f64 / seconds;
+        1e3 * sum(node, "backlog_packets") as f64 / 20.0 / rate
+    };
+    let waits = wait_ms("a") + wait_ms("b");
     let of = |line: &Value| line["dropped_aqm"].as_u64().unwrap();
-    let lines = ran.of("station").filter(|line| line["node"] == "a");
-    let dropped: u64 = lines.map(of).sum();
-    println!("    mean {mean} ms, {dropped} packets dropped by RED");
-    assert!((45.0..136.0).contains(&mean), "{mean} ms");
+    let dropped: u64 = lines("a").map(of).sum();
+    println!("    {queue} packets, {mean} ms, by the queues {waits:.0}; {dropped} dropped by RED");
+    // Of 1500 bytes.
+    assert!((20.0..60.0).contains(&queue), "{queue} packets");
+    // Four standard errors: 5 ms of the pings, and 3 and 5 packets of 20 samples of the queues.
+    assert!((mean - waits).abs() < 68.0, "{mean} ms, not {waits} ms");
+    assert!(mean > 45.0, "{mean} ms");
     assert!(dropped > 50, "{dropped}");
 }
 
