@@ -59,27 +59,37 @@ static __always_inline void emud_expire(struct emud_window *window, __u64 edge)
 	}
 }
 
+/* How many entries back an amount may join: CPUs of different rates report amounts of different
+ * ages in turn. */
+#define EMUD_BACK 8
+
 static __always_inline void emud_push(struct emud_window *window, __u64 since,
 				      __u64 amount, __u64 joined_ns)
 {
-	__u64 head = emud_bound(window->head, EMUD_ENTRIES);
-	__u64 last = emud_bound(window->head - 1, EMUD_ENTRIES);
+	__u64 used = window->head - window->tail;
+	struct emud_entry *entry;
 
-	if (window->head != window->tail && since >= window->entries[last].since &&
-	    since - window->entries[last].since < joined_ns) {
-		window->entries[last].amount += amount;
-		window->sum += amount;
+	window->sum += amount;
+	for (__u32 back = 1; back <= EMUD_BACK && back <= used; back++) {
+		entry = &window->entries[emud_bound(window->head - back, EMUD_ENTRIES)];
+		if (since >= entry->since && since - entry->since < joined_ns) {
+			entry->amount += amount;
+			return;
+		}
+	}
+	/* Full: it joins the last one, as old as the older of them. To drop the oldest one
+	 * is to lose half a threshold with 64 CPUs. */
+	if (used == EMUD_ENTRIES) {
+		entry = &window->entries[emud_bound(window->head - 1, EMUD_ENTRIES)];
+		if (since < entry->since)
+			entry->since = since;
+		entry->amount += amount;
 		return;
 	}
-	/* Full: the window holds twice the threshold, which suffices. */
-	if (window->head - window->tail == EMUD_ENTRIES) {
-		window->sum -= window->entries[head].amount;
-		window->tail++;
-	}
-	window->entries[head].since = since;
-	window->entries[head].amount = amount;
+	entry = &window->entries[emud_bound(window->head, EMUD_ENTRIES)];
+	entry->since = since;
+	entry->amount = amount;
 	window->head++;
-	window->sum += amount;
 }
 
 /* The amount that other CPUs have sent within the window and not reported yet. */

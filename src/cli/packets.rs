@@ -113,16 +113,17 @@ fn summary(listing: &Listing<'_>, captures: &[Capture; 2]) -> String {
     delays.sort_unstable();
     let judged = delays.len() as u64 + lost;
     let mut text = format!("{} packets arrived", delays.len());
-    if let Some(last) = delays.len().checked_sub(1) {
-        let at = |share: f64| Time(delays[(last as f64 * share) as usize]);
+    if !delays.is_empty() {
+        // The least delay that so many percent are within.
+        let at = |percent: usize| Time(delays[(delays.len() * percent).div_ceil(100).max(1) - 1]);
         // Writing to a String does not fail.
         let _ = write!(
             text,
             " after {} to {} (median {}, 99% within {})",
-            at(0.0),
-            at(1.0),
-            at(0.5),
-            at(0.99)
+            at(0),
+            at(100),
+            at(50),
+            at(99)
         );
     }
     let _ = write!(text, ", {lost} lost");
@@ -138,7 +139,8 @@ fn summary(listing: &Listing<'_>, captures: &[Capture; 2]) -> String {
         (listing.of_elsewhere, "in the second capture only"),
         (
             listing.earlier,
-            "in the second capture first: exchange the files, or synchronise the clocks of the hosts",
+            "not listed: the second capture saw them first, as it does those of the other direction. If these are all: \
+             exchange the files, or synchronise the clocks of the hosts",
         ),
         (captures[0].not_ip + captures[1].not_ip, "not IP"),
         (

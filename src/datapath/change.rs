@@ -301,7 +301,7 @@ fn put_in_force(
     caps: bool,
 ) -> Result<(), LinkError> {
     make_room(nl, link, there, both, &[])?;
-    if caps {
+    if caps && there.saved.outlives {
         undo::keep(link, &there.maps, &mut there.saved);
     }
     // All that the record has: an earlier change may have failed behind it.

@@ -103,6 +103,11 @@ pub(crate) fn serves(device: &Link) -> Option<u32> {
     all().find_map(|kind| kind.of(device.kind.as_deref(), &device.name))
 }
 
+/// Returns whether emud makes devices of this kind.
+pub(crate) fn is_of_a_kind(device: &Link) -> bool {
+    all().any(|kind| device.kind.as_deref() == Some(kind.kernel))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,7 @@
 //! filters and root qdiscs then (`dev_shutdown()` in `__dev_change_net_namespace()`); their alias stays and
 //! says which interface they are for.
 
+use super::devices::is_of_a_kind;
 use crate::netlink::{self, Link, Namespace, Netlink, NetlinkError};
 
 /// Start of each alias.
@@ -12,10 +13,13 @@ fn alias(netns: u64, ifindex: u32) -> String {
     format!("{MARK}{ifindex} of net:[{netns}]")
 }
 
-/// Returns whether a device of emud was made in another namespace than this one.
+/// Returns whether a device of emud was made in another namespace than this one. An alias alone proves nothing: a
+/// container's can be on a device that the kernel gave back to the host.
 pub(super) fn is_elsewhere(device: &Link, here: u64) -> bool {
     let alias = device.alias.as_deref().unwrap_or_default();
-    alias.starts_with(MARK) && !alias.ends_with(&format!(" of net:[{here}]"))
+    is_of_a_kind(device)
+        && alias.starts_with(MARK)
+        && !alias.ends_with(&format!(" of net:[{here}]"))
 }
 
 /// Marks a new device for an interface of the namespace of the calling thread.
@@ -60,7 +64,7 @@ fn delete_here(alias: &str) -> Result<Vec<String>, NetlinkError> {
     let mut nl = Netlink::open()?;
     let mut names = vec![];
     for link in nl.links()? {
-        if link.alias.as_deref() != Some(alias) {
+        if link.alias.as_deref() != Some(alias) || !is_of_a_kind(&link) {
             continue;
         }
         match nl.delete_link(link.index) {

@@ -190,6 +190,7 @@ pub(super) fn plan(
         },
         ahead: Default::default(),
         hold_limits: [0; 2],
+        outlives: request.outlives,
         root_taken,
         root,
         gso: None,

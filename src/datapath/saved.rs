@@ -61,6 +61,9 @@ pub struct Saved {
     /// Maximum number of bytes that engine hold buffers, indexed by direction.
     #[serde(default)]
     pub hold_limits: [u64; 2],
+    /// Whether the interface may outlive the link: a copy of this record is then kept in a file, too.
+    #[serde(default)]
+    pub outlives: bool,
     /// Whether emud replaced the root qdisc.
     pub root_taken: bool,
     /// The root qdisc that a user configured before.

@@ -66,6 +66,15 @@ pub struct Seen {
     pub(super) content: Vec<u8>,
 }
 
+/// Addresses, protocol and ports.
+pub(super) type Flow = (IpAddr, IpAddr, u8, Option<[u16; 2]>);
+
+impl Seen {
+    pub(super) const fn flow(&self) -> Flow {
+        (self.source, self.destination, self.protocol, self.ports)
+    }
+}
+
 /// The packets of a file, in the order of their times.
 #[derive(Debug, Default)]
 pub struct Capture {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Finds the packets of one capture in a later one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::capture::{Capture, Seen};
+use super::capture::{Capture, Flow, Seen};
 
 /// The longest packet of an interface with the usual MTU.
 const USUAL_MTU: u32 = 1500;
@@ -43,7 +43,8 @@ pub struct Listing<'a> {
     pub packets: Vec<Listed<'a>>,
     /// Packets in the second capture only.
     pub of_elsewhere: u64,
-    /// Packets that were in the second capture earlier than in the first one.
+    /// Packets of flows that the second capture mostly saw earlier than the first one, as those of the other direction
+    /// are, and single ones that it saw earlier. They are not listed.
     pub earlier: u64,
 }
 
@@ -72,15 +73,23 @@ pub fn pair<'a>(first: &'a Capture, second: &'a Capture) -> Result<Listing<'a>, 
             groups.entry(key(seen)).or_default()[group].push(seen);
         }
     }
+    let turned = turned(groups.values());
     let mut listing = Listing::default();
     let mut alone = [vec![], vec![]];
     for [sent, came] in groups.values() {
-        listing.group(sent, came, &mut alone);
+        let one = sent.first().or(came.first());
+        match one.is_some_and(|one| turned.contains(&one.flow())) {
+            true => {
+                listing.earlier += sent.len() as u64;
+                alone[1].extend(came.iter().skip(sent.len()));
+            }
+            false => listing.group(sent, came, &mut alone),
+        }
     }
     if let Some(merged) = super_packet(&alone, [first, second]) {
         return Err(merged);
     }
-    listing.of_elsewhere = alone[1].len() as u64 - listing.earlier;
+    listing.of_elsewhere = alone[1].len() as u64;
     listing.leave_open(second);
     // Equal times: the packet before its copy.
     listing.packets.sort_by_key(|listed| {
@@ -90,6 +99,27 @@ pub fn pair<'a>(first: &'a Capture, second: &'a Capture) -> Result<Listing<'a>, 
         )
     });
     Ok(listing)
+}
+
+/// Returns the flows of which more packets pass from the second capture to the first one than the other way.
+fn turned<'a>(groups: impl Iterator<Item = &'a [Vec<&'a Seen>; 2]>) -> HashSet<Flow> {
+    let mut counts: HashMap<Flow, [usize; 2]> = HashMap::new();
+    for [sent, came] in groups {
+        if let (Some(one), false) = (sent.first(), came.is_empty()) {
+            let count = counts.entry(one.flow()).or_default();
+            count[0] += pass(sent, came);
+            count[1] += pass(came, sent);
+        }
+    }
+    let turned = counts.into_iter().filter(|(_, [to, back])| back > to);
+    turned.map(|(flow, _)| flow).collect()
+}
+
+/// Returns how many of some equal packets can be among later ones.
+fn pass(from: &[&Seen], to: &[&Seen]) -> usize {
+    let mut to = to.iter();
+    let passes = |seen: &&&Seen| to.any(|later| later.time_ns >= seen.time_ns);
+    from.iter().filter(passes).count()
 }
 
 impl<'a> Listing<'a> {
@@ -129,10 +159,8 @@ impl<'a> Listing<'a> {
                         delay_ns: seen.time_ns - sent[of].time_ns,
                     },
                 }),
-                None => {
-                    self.earlier += u64::from(!sent.is_empty());
-                    alone[1].push(seen);
-                }
+                None if sent.is_empty() => alone[1].push(seen),
+                None => self.earlier += 1,
             }
         }
     }
@@ -161,7 +189,6 @@ impl<'a> Listing<'a> {
 
 /// Returns a packet without its like that is longer than any other of its flow in the other capture.
 fn super_packet<'a>(alone: &[Vec<&'a Seen>; 2], captures: [&'a Capture; 2]) -> Option<Merged<'a>> {
-    let flow = |seen: &Seen| (seen.source, seen.destination, seen.protocol, seen.ports);
     for (of, packets) in alone.iter().enumerate() {
         let large: Vec<_> = (packets.iter())
             .filter(|seen| seen.bytes > USUAL_MTU)
@@ -171,12 +198,12 @@ fn super_packet<'a>(alone: &[Vec<&'a Seen>; 2], captures: [&'a Capture; 2]) -> O
         }
         let mut longest: HashMap<_, u32> = HashMap::new();
         for seen in &captures[1 - of].packets {
-            let longest = longest.entry(flow(seen)).or_default();
+            let longest = longest.entry(seen.flow()).or_default();
             *longest = (*longest).max(seen.bytes);
         }
         for &packet in large {
             if longest
-                .get(&flow(packet))
+                .get(&packet.flow())
                 .is_some_and(|most| *most < packet.bytes)
             {
                 let is_first = of == 0;

@@ -212,6 +212,29 @@ fn equal_packets_are_taken_in_their_order() {
     assert_eq!((listing.of_elsewhere, listing.earlier), (0, 2));
 }
 
+/// Answers pass the second capture before the first one. That is no loss, also of one that the second one began too
+/// late for.
+#[test]
+fn answers_are_not_listed() {
+    let [mut before, mut after] = both_sides();
+    let answer = |number: u16, hops| {
+        let mut frame = udp(number, hops, 50);
+        frame[26..30].copy_from_slice(&[10, 0, 0, 2]);
+        frame[30..34].copy_from_slice(&[10, 0, 0, 1]);
+        frame
+    };
+    let at = |number: u16| AT + 21 * MS + u64::from(number) * MS;
+    after.extend((1..5).map(|n| whole(at(n), answer(n, 1))));
+    before.extend((0..4).map(|n| whole(at(n) + 3 * MS, answer(n, 2))));
+    for records in [&mut before, &mut after] {
+        records.sort_by_key(|(time_ns, ..)| *time_ns);
+    }
+    let listing = [before, after].map(|records| capture(&records));
+    let listing = pair(&listing[0], &listing[1]).unwrap();
+    assert_eq!(fates_by_kind(&listing), [8, 1, 1, 1]);
+    assert_eq!((listing.earlier, listing.of_elsewhere), (4, 1));
+}
+
 /// Nothing says what became of a packet while nobody looked.
 #[test]
 fn nothing_is_lost_outside_of_the_second_capture() {

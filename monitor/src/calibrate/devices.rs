@@ -25,7 +25,7 @@ impl Watch {
     pub fn new(window_ns: u64, threshold: Option<u64>, empty: &Tally) -> Self {
         Self {
             sum: SlidingSum::new(window_ns),
-            crossing: Crossing::new(threshold),
+            crossing: Crossing::new(window_ns, threshold),
             tally: Tally {
                 threshold,
                 ..empty.clone()
@@ -34,9 +34,9 @@ impl Watch {
     }
 
     pub fn add(&mut self, time_ns: u64, amount: u64, start_ns: u64) {
-        let sums = self.sum.push(time_ns, amount);
-        self.tally.distribution.record(sums.at, false);
-        if self.crossing.begins(sums) {
+        let sum = self.sum.push(time_ns, amount);
+        self.tally.distribution.record(sum, false);
+        if self.crossing.begins(time_ns, sum) {
             self.tally.alarm(time_ns.saturating_sub(start_ns));
         }
     }

@@ -47,7 +47,6 @@ pub(super) struct Session {
     pub(super) both: [Vec<Compiled>; 2],
     lasts: Option<Duration>,
     ends_at: Option<u64>,
-    outlives: bool,
 }
 
 impl Session {
@@ -114,7 +113,6 @@ impl Session {
             both,
             lasts: request.lasts,
             ends_at: request.ends_at,
-            outlives: request.outlives,
         };
         if session.saved.engine == Engine::Hold {
             let (directions, notes) = (session.saved.directions, &mut session.saved.notes);
@@ -137,7 +135,7 @@ impl Session {
             }
         }
         // Without the filters nothing needs it, and before the first change.
-        if self.outlives {
+        if self.saved.outlives {
             undo::keep(&self.link, &self.maps, &mut self.saved);
         }
         match self.saved.engine {

@@ -109,7 +109,7 @@ impl Maps {
                 all[number].half[next] = overlay(pair);
             }
         }
-        let new = numbers.new.len();
+        let new = numbers.new;
         if numbers.lacking > 0 {
             return Ok(Err(Full {
                 new: new + numbers.lacking,
@@ -126,7 +126,8 @@ impl Maps {
         }))
     }
 
-    /// Values first: a number that a packet finds must have a value.
+    /// Values first: a number that a packet finds must have a value. All keys: an apply that was killed behind the
+    /// values has left pairs that no packet finds.
     fn write_pairs(
         &mut self,
         all: &[abi::emud_pair],
@@ -144,9 +145,9 @@ impl Maps {
         }
         let map = self.pairs.values.fd().as_fd();
         batch::write_all(map, 0, &all[..numbers.used]).map_err(at("emud_pairs"))?;
-        let (keys, new): (Vec<_>, Vec<_>) = numbers.new.iter().copied().unzip();
-        let map = self.pairs.numbers.fd().as_fd();
-        batch::insert_all(map, &keys, &new).map_err(at("emud_pair_index"))
+        let keys: Vec<_> = all[..numbers.used].iter().map(|pair| pair.key).collect();
+        let (all, map) = (0..keys.len() as u32, self.pairs.numbers.fd().as_fd());
+        batch::insert_all(map, &keys, &all.collect::<Vec<_>>()).map_err(at("emud_pair_index"))
     }
 
     fn read_pairs(&self) -> Result<Vec<abi::emud_pair>, DatapathError> {
@@ -190,8 +191,9 @@ struct Numbers {
     capacity: usize,
     /// Numbers of pairs that returned to the base link: reused when no unused number is left.
     idle: Vec<(usize, abi::emud_pair_key)>,
-    new: Vec<(abi::emud_pair_key, u32)>,
-    /// Reused numbers of `new`, and the pairs that had them.
+    /// Number of pairs that had no number.
+    new: usize,
+    /// Reused numbers, and the pairs that had them.
     gone: Vec<(usize, abi::emud_pair_key)>,
     /// Number of pairs without a number.
     lacking: usize,
@@ -215,7 +217,7 @@ impl Numbers {
             known,
             capacity: all.len(),
             idle,
-            new: Vec::new(),
+            new: 0,
             gone: Vec::new(),
             lacking: 0,
         }
@@ -242,7 +244,7 @@ impl Numbers {
             return None;
         };
         self.known.insert(key_of(&key), number);
-        self.new.push((key, number as u32));
+        self.new += 1;
         Some(number)
     }
 }

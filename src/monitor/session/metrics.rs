@@ -55,7 +55,7 @@ impl Source for Served {
     async fn healthy(&self) -> Result<(), String> {
         match self.requests.is_closed() {
             true => Err("the monitor is ending".to_owned()),
-            false => Ok(()),
+            false => self.links.healthy(),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use aya::maps::{HashMap, Map, MapData};
 use emud::profile::Pair;
 
 use super::rules::{bench, send};
@@ -226,6 +227,38 @@ fn a_pair_that_has_gone_leaves_its_room_and_nothing_else() {
     apply(&mut b, &[], true);
     apply(&mut b, &[of(A, C, 7)], false);
     assert_eq!(b.send(&between(A, C), 20 * MS).departure, 28 * MS);
+}
+
+/// One that was killed behind the values, before the keys.
+#[test]
+fn apply_completes_an_interrupted_one() {
+    let mut b = bench("[link]\ndelay = \"1ms\"\n[matrix]\ncapacity = 2\n");
+    let ab = Pair {
+        delay_ns: Some(10 * MS),
+        ..pair(A, B)
+    };
+    apply(&mut b, &[ab], false);
+    let program = b.loaded.program(Program::Classify).unwrap();
+    let ids = program
+        .info()
+        .unwrap()
+        .map_ids()
+        .unwrap()
+        .expect("ids of maps");
+    let maps = ids.into_iter().map(|id| MapData::from_id(id).unwrap());
+    let is_index = |map: &MapData| map.info().unwrap().name_as_str() == Some("emud_pair_index");
+    let index = maps
+        .into_iter()
+        .find(is_index)
+        .expect("the numbers of pairs");
+    let mut index: HashMap<_, [u8; 32], u32> = Map::HashMap(index).try_into().unwrap();
+    let [key] = index.keys().map(|key| key.unwrap()).collect::<Vec<_>>()[..] else {
+        panic!("one pair");
+    };
+    index.remove(&key).unwrap();
+    assert_eq!(b.send(&between(A, B), 0).departure, MS);
+    apply(&mut b, &[ab], false);
+    assert_eq!(b.send(&between(A, B), 20 * MS).departure, 30 * MS);
 }
 
 /// Pairs from this many hosts to B.

@@ -62,6 +62,7 @@ impl Shown {
 
 fn saved(profile: &Profile, sizes: Sizes, epoch_ns: u64) -> Saved {
     Saved {
+        outlives: true,
         profile: timeline::kept(profile).to_toml(),
         seed: 42,
         engine: Engine::Fq,

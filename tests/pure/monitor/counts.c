@@ -551,8 +551,46 @@ static void devices_of_one_name(void)
 	same("namespaces", EMUD_SEVERAL, window->netns);
 }
 
+/*
+ * 64 CPUs that send the threshold together, half of them three times as fast: with the
+ * times since when their reports count alternating. What is not reported yet is an
+ * eighth; little more may lack.
+ */
+static void many_cpus_at_different_rates(void)
+{
+	enum { QUANTA = 512, AMOUNT = 1000, STEPS = 3072, WINDOWS = 4 };
+	static struct emud_window window;
+	const __u64 step_ns = 100 * MS / STEPS, window_ns = STEPS * step_ns;
+	__u64 least = ~0ULL, most = 0;
+
+	memset(&window, 0, sizeof(window));
+	for (int at = 1; at <= WINDOWS * STEPS; at++) {
+		__u64 now = 1000 * MS + at * step_ns;
+
+		for (int n = 0; n < 64; n++) {
+			int lag = n % 2 ? STEPS / 12 : STEPS / 4;
+
+			if ((at + n * 97) % lag)
+				continue;
+			emud_expire(&window, now - window_ns);
+			emud_push(&window, now - lag * step_ns, AMOUNT,
+				  EMUD_JOINED(window_ns));
+			if (at <= 2 * STEPS)
+				continue;
+			least = window.sum < least ? window.sum : least;
+			most = window.sum > most ? window.sum : most;
+		}
+	}
+	same("64 CPUs: at least 0.84 of what they sent", 1,
+	     least * 100 >= 84 * QUANTA * AMOUNT);
+	same("64 CPUs: no more than they sent", 1, most <= QUANTA * AMOUNT);
+	if (wrong)
+		printf("64 CPUs: %llu to %llu of %d\n", least, most, QUANTA * AMOUNT);
+}
+
 int main(void)
 {
+	many_cpus_at_different_rates();
 	a_write_with_a_flush(1 << 1);
 	a_write_with_a_flush(1 << 4);
 	an_issued_write_with_a_flush();
