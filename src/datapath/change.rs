@@ -147,6 +147,7 @@ impl Change {
 
     fn enforce(&mut self, at_ns: Option<u64>) -> Result<(), LinkError> {
         let there = &mut self.there;
+        served::remember(&mut there.saved, &self.before);
         // The record lists what detach has to revert before it is done.
         record(&self.link, there, [&self.before, &self.after])?;
         let new = (self.prepared, at_ns);

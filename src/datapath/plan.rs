@@ -191,6 +191,7 @@ pub(super) fn plan(
         ahead: Default::default(),
         hold_limits: [0; 2],
         outlives: request.outlives,
+        bottlenecks: Default::default(),
         root_taken,
         root,
         gso: None,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The record that attach saves in the kernel for show, set and detach.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -81,6 +81,9 @@ pub struct Saved {
     /// Engine qdisc: how many packets may wait in each direction.
     #[serde(default)]
     pub qdisc_room: u32,
+    /// Bottlenecks in which packets of each direction may still wait, beside those of the profile.
+    #[serde(default)]
+    pub bottlenecks: [BTreeSet<String>; 2],
     /// The device that segments super-packets and computes checksums.
     #[serde(default)]
     pub segmenter: Option<Segmenter>,

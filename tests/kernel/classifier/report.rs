@@ -63,6 +63,7 @@ impl Shown {
 fn saved(profile: &Profile, sizes: Sizes, epoch_ns: u64) -> Saved {
     Saved {
         outlives: true,
+        bottlenecks: Default::default(),
         profile: timeline::kept(profile).to_toml(),
         seed: 42,
         engine: Engine::Fq,
