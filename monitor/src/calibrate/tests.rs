@@ -94,22 +94,19 @@ fn sum_at(packets: &[(u64, u32)], window_ns: u64, t: u64) -> u64 {
     inside.map(|(_, bytes)| u64::from(*bytes)).sum()
 }
 
-/// Episodes of a sum that reaches `threshold`, checked at every instant at which it changes;
-/// returns when the first begins.
+/// Episodes of a sum that reaches `threshold` at a packet, and did not at any one within a window before; returns when
+/// the first begins.
 fn episodes(packets: &[(u64, u32)], window_ns: u64, threshold: u64) -> (u64, Option<u64>) {
-    let mut instants: Vec<u64> = packets
-        .iter()
-        .flat_map(|(t, _)| [*t, t + window_ns - 1, t + window_ns])
-        .collect();
-    instants.sort_unstable();
-    instants.dedup();
-    let over: Vec<bool> = instants
-        .iter()
-        .map(|t| sum_at(packets, window_ns, *t) >= threshold)
-        .collect();
-    let begins = |i: usize| over[i] && (i == 0 || !over[i - 1]);
-    let begun: Vec<usize> = (0..over.len()).filter(|i| begins(*i)).collect();
-    (begun.len() as u64, begun.first().map(|i| instants[*i]))
+    let mut over: Vec<u64> = packets.iter().map(|(t, _)| *t).collect();
+    over.retain(|t| sum_at(packets, window_ns, *t) >= threshold);
+    over.dedup();
+    let begins = |t: &&u64| {
+        !over
+            .iter()
+            .any(|before| before < t && before + window_ns > **t)
+    };
+    let begun = over.iter().filter(begins).count();
+    (begun as u64, over.first().copied())
 }
 
 proptest! {

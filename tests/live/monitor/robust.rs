@@ -4,7 +4,8 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use std::thread::sleep;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, sleep};
 use std::time::Duration;
 
 use super::bandwidth;
@@ -322,7 +323,17 @@ pub fn ring_full() {
     watch.signal(libc::SIGSTOP);
     // A frame on each device is 12 Mbit/s in a window of 1 ms. An episode ends at the second tick after at the latest.
     let pause_ns = MS + 2 * watch.tick_ns() + MS;
-    load.ask(&format!("bursts {BURSTS} {DEVICES} {pause_ns}"));
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        // An episode ends at a tick, and a machine that is idle between the bursts has none.
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        load.ask(&format!("bursts {BURSTS} {DEVICES} {pause_ns}"));
+        done.store(true, Ordering::Relaxed);
+    });
     watch.signal(libc::SIGCONT);
     sleep(Duration::from_secs(2));
     let ended = watch.end();
