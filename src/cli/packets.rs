@@ -114,7 +114,7 @@ fn summary(listing: &Listing<'_>, captures: &[Capture; 2]) -> String {
     let judged = delays.len() as u64 + lost;
     let mut text = format!("{} packets arrived", delays.len());
     if !delays.is_empty() {
-        // The least delay that so many percent are within.
+        // Nearest rank: the least delay that at least this share is within.
         let at = |percent: usize| Time(delays[(delays.len() * percent).div_ceil(100).max(1) - 1]);
         // Writing to a String does not fail.
         let _ = write!(

@@ -101,7 +101,7 @@ pub fn pair<'a>(first: &'a Capture, second: &'a Capture) -> Result<Listing<'a>, 
     Ok(listing)
 }
 
-/// Returns the flows of which more packets pass from the second capture to the first one than the other way.
+/// Returns the flows of which more packets pass from the second capture to the first one than in reverse.
 fn turned<'a>(groups: impl Iterator<Item = &'a [Vec<&'a Seen>; 2]>) -> HashSet<Flow> {
     let mut counts: HashMap<Flow, [usize; 2]> = HashMap::new();
     for [sent, came] in groups {
