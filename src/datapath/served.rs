@@ -34,12 +34,9 @@ pub(super) fn check(
     }
     not_served(link, service::compile(after, saved.directions))?;
     let why = "packets of a direction would wait in another [bottleneck]";
-    let emulated = DIRECTIONS
-        .into_iter()
-        .filter(|direction| saved.directions[*direction as usize]);
-    let fails = emulated
-        .into_iter()
-        .any(|direction| is_exchanged(&had, after, direction));
+    let fails = DIRECTIONS.into_iter().any(|direction| {
+        saved.directions[direction as usize] && is_exchanged(&had, after, direction)
+    });
     not_served(link, if fails { Err(why.to_owned()) } else { Ok(()) })
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts how often a sum reaches a threshold from below.
+//! Finds where episodes of contention begin: a sum reaches a threshold.
 
 #[derive(Debug)]
 pub struct Crossing {

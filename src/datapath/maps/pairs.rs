@@ -146,8 +146,9 @@ impl Maps {
         let map = self.pairs.values.fd().as_fd();
         batch::write_all(map, 0, &all[..numbers.used]).map_err(at("emud_pairs"))?;
         let keys: Vec<_> = all[..numbers.used].iter().map(|pair| pair.key).collect();
-        let (all, map) = (0..keys.len() as u32, self.pairs.numbers.fd().as_fd());
-        batch::insert_all(map, &keys, &all.collect::<Vec<_>>()).map_err(at("emud_pair_index"))
+        let of_keys: Vec<_> = (0..keys.len() as u32).collect();
+        let map = self.pairs.numbers.fd().as_fd();
+        batch::insert_all(map, &keys, &of_keys).map_err(at("emud_pair_index"))
     }
 
     fn read_pairs(&self) -> Result<Vec<abi::emud_pair>, DatapathError> {
